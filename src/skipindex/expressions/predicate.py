@@ -165,9 +165,7 @@ class Constant(_Logic):
 class Unsupported(_Logic):
     """A condition that no index can judge: every row may match, none must.
 
-    Args:
-        text: the condition, as Spark SQL.
-        reason: why it cannot be judged, for ``explain``.
+    ``text`` is Spark SQL; ``reason`` is why it cannot be judged, for ``explain``.
     """
 
     text: str

@@ -133,10 +133,8 @@ def build_file_map(
 ) -> list[bytes] | None:
     """The parts of the map of some files, or None if it is not worth its bytes.
 
-    Args:
-        files: the values of every slot; None if the map is to say nothing of it.
-        domain: of the column.
-        n_index_bytes: of the indexes of the column in the pack.
+    ``files`` has the values of every slot, None if the map is to say nothing of it, and
+    ``n_index_bytes`` is of the indexes of the column in the pack.
     """
     spans = [(slot, s) for slot, s in enumerate(files) if s is not None]
     if not spans:
@@ -230,13 +228,9 @@ def _written(
 class FileMap:
     """The map of one column of the data files of a pack.
 
-    Args:
-        covered: the slots that it knows.
-        is_bytes: values are byte strings.
-        binned: codes are bins of values.
-        book: what the codes mean.
-        levels: where the sets of each level are.
-        parts: of the map.
+    ``covered`` are the slots that it knows.  If it is ``binned``, codes are bins of
+    values.  ``book`` is what the codes mean, and ``levels`` where the sets of each
+    level are.
     """
 
     covered: Mask

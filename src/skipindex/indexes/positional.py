@@ -43,10 +43,7 @@ DAMAGE: Final = (ValueError, IndexError, OverflowError, MemoryError, struct.erro
 def raise_damage(what: str, error: Exception, column: str = "") -> NoReturn:
     """Raise what ``error``, one of ``DAMAGE``, says of the bytes that were read.
 
-    Args:
-        what: was read, for the message.
-        error: was raised.
-        column: that it is of.
+    ``what`` was read, of ``column``; the message names both.
 
     Raises:
         CorruptIndexError: ``error`` itself, if it is one.
@@ -61,10 +58,7 @@ def raise_damage(what: str, error: Exception, column: str = "") -> NoReturn:
 class PositionalIndex(ABC):
     """An index over codes.
 
-    Args:
-        head: the counts of the column.
-        book: what the codes mean.
-        parts: the payload.
+    ``head`` has the counts of the column, and ``book`` is what the codes mean.
     """
 
     head: Head
@@ -255,12 +249,7 @@ class PositionalContextIndex(PositionalIndex):
 class PositionalKind:
     """A kind whose payload begins with a ``Head`` and a ``Codebook``.
 
-    Args:
-        name: of the kind, on disk.
-        version: of the newest payload.
-        spec: its spec.
-        index: what reads the payload.
-        probe_cost: as ``interface.PROBE_COST``.
+    ``index`` reads the payload; ``probe_cost`` is like ``interface.PROBE_COST``.
     """
 
     name: str

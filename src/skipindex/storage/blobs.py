@@ -18,11 +18,8 @@ from skipindex.storage.pack import BlobEntry, BlobMeta
 class PackInfo:
     """One pack and the blobs of it that are in use.
 
-    Args:
-        name: of the file.
-        size: of the file, in bytes.
-        blobs: those in use.
-        order: a newer pack has a greater number; None until the pack is committed.
+    ``size`` is in bytes.  A newer pack has a greater ``order``, which is None until the
+    pack is committed.
     """
 
     name: str
@@ -64,13 +61,8 @@ class PackInfo:
 class BlobUse:
     """Which files of a manifest have their payload in one blob, and in which slot.
 
-    Args:
-        number: of the pack in the manifest; two may have one name, where two
-            builders wrote the same bytes.
-        pack: the pack.
-        entry: the blob.
-        rows: the files.
-        slots: of each of them.
+    ``number`` is that of the pack in the manifest; two may have one name, where two
+    builders wrote the same bytes.  Each of ``rows`` has its slot at the same place.
     """
 
     number: int
@@ -85,11 +77,6 @@ class Refs:
     """Which payload of which pack serves which data file, as three columns.
 
     They are sorted by file, and of each file the newest pack comes last.
-
-    Args:
-        rows: of the files in a manifest.
-        packs: numbers of the packs in it.
-        slots: of the payloads in the packs.
     """
 
     rows: np.ndarray
@@ -182,9 +169,7 @@ def _age(pack: PackInfo) -> tuple[bool, int]:
 def entries_in_use(uses: Sequence[BlobUse], n_files: int) -> set[int]:
     """Which blobs are the newest of their index for a file, by place in ``uses``.
 
-    Args:
-        uses: all blobs, newest pack last.
-        n_files: in the manifest.
+    ``uses`` are all blobs, newest pack last.
     """
     covered: dict[tuple[str, str], np.ndarray] = {}
     found = set()

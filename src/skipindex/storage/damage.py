@@ -29,11 +29,8 @@ UNCHECKED: Final = "cannot be read now"
 class Damage:
     """Payloads of one blob that are not what was written.
 
-    Args:
-        use: the blob, and the files that it serves.
-        at: which of ``use.rows`` are concerned.
-        reason: what is wrong.
-        lasting: the next reading would find the same.
+    ``at`` are places in ``use.rows``.  If it is ``lasting``, the next reading finds the
+    same.
     """
 
     use: BlobUse
@@ -53,9 +50,7 @@ class Damage:
 class CheckTask:
     """Some packs, whose every byte a worker reads.
 
-    Args:
-        location: of the table.
-        piece: a manifest of the packs, as bytes.
+    ``piece`` is a manifest of the packs, as bytes.
     """
 
     location: Location
@@ -95,11 +90,8 @@ def check_tasks(
 def damage_of(manifest: Manifest, location: Location, *, deep: bool) -> list[Damage]:
     """What is wrong with the payloads of a manifest; nothing is raised.
 
-    Args:
-        manifest: the manifest.
-        location: of the table.
-        deep: read every part; without it the packs are listed, and where the files
-            are local the directories of their blobs are read.
+    ``deep`` reads every part; without it the packs are listed, and where the files are
+    local the directories of their blobs are read.
     """
     try:
         sizes = {

@@ -43,8 +43,7 @@ class Deadline:
 
     Safe to share by threads, and by several plans.  What was over stays over.
 
-    Args:
-        seconds: from now on; None has no end but ``cancel``.
+    ``seconds`` count from now on; None has no end but ``cancel``.
     """
 
     def __init__(self, seconds: float | None = None) -> None:

@@ -102,10 +102,8 @@ class StatsColumn:
 class Manifest:
     """An immutable list of data files.
 
-    Args:
-        files: the rows without the statistics.
-        stats: the statistics by column name.
-        packs: the packs that the ``packs`` column counts into.
+    ``files`` are the rows without the statistics, which are by column name; their
+    column ``packs`` counts into ``packs``.
     """
 
     files: pa.Table

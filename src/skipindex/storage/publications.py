@@ -70,11 +70,8 @@ _LOOKS: Final = 20
 class Publication:
     """One record, and its outcome as far as there is one.
 
-    Args:
-        id: its name.
-        replacements: that are published.
-        shown: the hidden paths of files that are permanently visible; None before the
-            outcome.
+    ``shown`` are the hidden paths of files that are permanently visible; None before
+    the outcome.
     """
 
     id: str
@@ -124,11 +121,9 @@ _NO_RECORD: Final[tuple[None, frozenset[str]]] = (None, frozenset())
 class Publications:
     """All records of a table.
 
-    Args:
-        records: the records that can be read.
-        ended: ids of those that have an outcome and no record, as it was deleted.
-        location: of the table, whose outcomes are read where they are asked for.
-        notes: which records cannot be read, and why.
+    ``ended`` are ids of those that have an outcome and no record, as it was deleted.
+    Outcomes are read where they are asked for.  ``notes`` say which records cannot be
+    read, and why.
     """
 
     records: tuple[Publication, ...] = ()

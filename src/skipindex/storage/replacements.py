@@ -135,9 +135,8 @@ def _no_record(_: Replacement) -> None:
 class Rewrites:
     """All replacements of a table, and its trash: hidden files that no longer count.
 
-    Args:
-        replacements: no two have a file in common.
-        trash: paths of such files, and since when.
+    No two replacements have a file in common.  ``trash`` maps a path to the time since
+    when it is there.
     """
 
     replacements: tuple[Replacement, ...] = ()
@@ -215,10 +214,8 @@ class Rewrites:
         though a replacement names it shows that this is void: another writer has
         written its name anew.  Then the replacement ends.
 
-        Args:
-            changes: the old files and the new files of each.
-            now: in seconds since 1970.
-            crcs: of the footers of old files, by path, as far as they are known.
+        ``now`` is in seconds since 1970; ``crcs`` are those of the footers of old
+        files, by path, as far as they are known.
         """
         numbered = dict(enumerate(self.replacements))
         number_of = {f.path: i for i, r in numbered.items() for f in r.new}

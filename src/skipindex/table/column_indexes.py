@@ -42,13 +42,9 @@ def in_any_zone(wall: int) -> tuple[int, int]:
 class ColumnIndexes:
     """What is stored of every column, in the order of the table's files.
 
-    Args:
-        manifest: of the newest commit.
-        rows: for every file of the table, its row in the manifest, or -1.
-        columns: of the table.
-        partitions: the columns whose values stand in the paths.
-        instants: what the wall clocks of partition columns may be.
-        exact_names: capitals tell names apart.
+    ``rows`` has for every file of the table its row in the manifest, or -1.  The values
+    of ``partitions`` stand in the paths, and ``instants`` is what their wall clocks may
+    be.  If ``exact_names``, capitals tell names apart.
     """
 
     manifest: Manifest
@@ -177,10 +173,8 @@ def match(
 ) -> tuple[Ints, Mask]:
     """For every file its row in the manifest or -1, and whether its path is known.
 
-    Args:
-        manifest: what was committed.
-        names: the paths of the files as they are listed, as bytes.
-        marks: of the files, which must be those committed.
+    ``names`` are the paths of the files as they are listed, as bytes, and ``marks``
+    must be those committed.
     """
     known = whole(manifest.files["path"]).cast(names.type)
     if names.equals(known):

@@ -36,11 +36,8 @@ def is_as_written(
 ) -> bool:
     """Whether ``values``, read as dictionaries, are certainly those of the file.
 
-    Args:
-        values: all rows of one column that is not repeated.
-        leaf: the column's place among the columns of Parquet.
-        metadata: of the file.
-        source: the file.
+    ``values`` are all rows of one column that is not repeated, and ``leaf`` is its
+    place among the columns of Parquet.
     """
     groups = [*map(metadata.row_group, range(metadata.num_row_groups))]
     groups = [group for group in groups if group.num_rows]

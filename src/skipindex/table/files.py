@@ -94,9 +94,7 @@ def check_folder(location: Location) -> None:
 class DataFile:
     """One Parquet file, of which columns are read one at a time.
 
-    Args:
-        source: the open file.
-        encoded: columns that are read as dictionary arrays where that is faster.
+    Columns of ``encoded`` are read as dictionary arrays where that is faster.
     """
 
     def __init__(self, source: pa.NativeFile, encoded: Collection[str] = ()) -> None:
@@ -159,9 +157,7 @@ class DataFile:
     def text_bytes(self, path: Sequence[str], least: float) -> float:
         """The bytes of a column before compression, as far as the footer tells.
 
-        Args:
-            path: of a column of byte strings.
-            least: what is taken for a column that Arrow decodes from dictionaries.
+        ``least`` is taken for a column that Arrow decodes from dictionaries.
         """
         groups = [*map(self.metadata.row_group, range(self.metadata.num_row_groups))]
         if self._is_signed:

@@ -66,14 +66,10 @@ def no_snapshot() -> Snapshot:
 class Observed:
     """A table as it stood at one moment.
 
-    Args:
-        listing: the data files, by path.
-        schema: the columns of the files, as Spark types them.
-        refused: the columns that are not indexed, and why.
-        schema_path: the file that the schema is taken from.
-        snapshot: the newest commit at that moment.
-        folders: those whose names are partition values, of empty files too.
-        notes: warnings about parts of the commit that were ignored.
+    ``refused`` has the columns that are not indexed, and why; ``schema_path`` is the
+    file that the schema is taken from.  ``folders`` are those whose names are partition
+    values, of empty files too, and ``notes`` warn about parts of the commit that were
+    ignored.
     """
 
     listing: Sequence[FileInfo]
@@ -98,11 +94,9 @@ def observe(
 ) -> Observed:
     """The table below ``location`` as it is now.
 
-    Args:
-        location: of the table.
-        schema: the columns of the files; None takes them from a footer.
-        plain: whether to take a table of another format for a plain folder.
-        known: an earlier snapshot, whose segments are not read again.
+    If ``schema`` is None, the columns are taken from a footer.  ``plain`` takes a table
+    of another format for a plain folder.  Segments of ``known``, an earlier snapshot,
+    are not read again.
     """
     for _ in range(LOOKS):
         everything, publications, snapshot = _listed(location, known)
@@ -157,11 +151,7 @@ def current_files(location: Location) -> list[FileInfo]:
 
 
 class JoinedTables:
-    """The tables that a table's associated columns are looked up in, each listed once.
-
-    Args:
-        fact: the table's folder.
-    """
+    """The tables that associated columns are looked up in, each listed once."""
 
     def __init__(self, fact: Location) -> None:
         self._fact = fact

@@ -84,10 +84,9 @@ class ColumnInfo:
 class Columns:
     """The columns of a table, found by the names that Spark accepts.
 
-    Args:
-        by_name: every column under its own name, in Spark's order.
-        table: its location, for messages.
-        associations: attributes of joined tables that are indexed as columns.
+    ``by_name`` has every column under its own name, in Spark's order, and ``table`` is
+    for messages.  ``associations`` are attributes of joined tables that are indexed as
+    columns.
     """
 
     by_name: Mapping[str, ColumnInfo]

@@ -181,10 +181,7 @@ def check_stored(
 
     Whether the values fit the table's type remains to be asked of them.
 
-    Args:
-        file: the file.
-        path: the name of the column, and from there to the field of a struct.
-        domain: of the column in the table.
+    ``path`` is the name of the column, and from there to the field of a struct.
 
     Returns:
         The names as the file has them.  They may differ in capitals, where nothing

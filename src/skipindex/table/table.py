@@ -61,12 +61,8 @@ class FileEntry:
 class Options:
     """What a table is opened with, and opened again when it is refreshed.
 
-    Args:
-        declared: the columns of the files; None takes them from a footer.
-        partition_types: types of hive partition columns, by name.
-        derived: what the partition columns were made of; None is what is committed.
-        plain: whether to take a table of another format for a plain folder.
-        trust: what says which files there are.
+    If ``declared`` is None, the columns are taken from a footer; if ``derived`` is, it
+    is what is committed.  ``plain`` takes a table of another format for a plain folder.
     """
 
     declared: pa.Schema | None = None
@@ -84,11 +80,6 @@ class TableState:
     """The files of a table and their indexes, as they were when it was opened.
 
     Immutable: a call that changes the table returns, or needs, a new one.
-
-    Args:
-        location: the folder.
-        observed: what was found in it.
-        options: what it was opened with.
     """
 
     def __init__(
@@ -401,14 +392,8 @@ def open_state(
 ) -> TableState:
     """The table below a folder; ``skipindex.open_table`` tells the rest.
 
-    Args:
-        table: a path or URI; a ``TableState`` is returned as it is.
-        schema: the columns; by default those of one footer, as in Spark.
-        partition_types: types of hive partition columns, by name.
-        derived: what the partition columns were made of; by default what is committed.
-        plain: whether to take a table of another format for a plain folder.
-        fresh: look at the files of a ``TableState`` again, as it was opened.
-        trust: what says which files there are.
+    A ``TableState`` is returned as it is; if ``fresh``, its files are looked at again,
+    as it was opened.
     """
     check_trust(trust)
     if isinstance(table, TableState):

@@ -43,11 +43,8 @@ def rows_among(
 
     Rows without a code count as those of the highest code of that many bits.
 
-    Args:
-        zeros: for every bit, the lowest first, the rows where it is zero, as portable
-            roaring bitmaps; 32 at the most.
-        intervals: ascending and apart.
-        n_rows: of the file.
+    ``zeros`` has for every bit, the lowest first, the rows where it is zero, as
+    portable roaring bitmaps; 32 at the most.  ``intervals`` ascend and are apart.
 
     Raises:
         CorruptIndexError: some bytes are no bitmap.

@@ -26,11 +26,9 @@ from skipindex.indexes.encoding.roaring import blank, pack_all
 class Shape:
     """The base and encoding of the digits, and how many there are.
 
-    Args:
-        base: 2 to 16.
-        ranged: range-encoded; otherwise equality-encoded.
-        n_codes: codes are below this.
-        n_digits: enough for the greatest code, and one where there is but one code.
+    ``base`` is 2 to 16.  Digits are range-encoded if ``ranged``, otherwise
+    equality-encoded.  Codes are below ``n_codes``; one digit is there also where there
+    is but one code.
     """
 
     base: int

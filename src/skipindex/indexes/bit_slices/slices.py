@@ -32,12 +32,7 @@ _SLICES_READ_AHEAD: Final = 4
 class Slices:
     """The bitmaps of one payload during one probe.
 
-    Args:
-        parts: the payload.
-        first: the part of the first slice.
-        shape: how codes were cut.
-        n_rows: of the file.
-        full: no row is NULL.
+    ``first`` is the part of the first slice.  If it is ``full``, no row is NULL.
     """
 
     parts: Parts

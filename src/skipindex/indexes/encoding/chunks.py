@@ -47,8 +47,7 @@ _BLOCK: Final = 1 << 18
 class IntChunk:
     """The integers of a chunk.
 
-    Args:
-        above_first: how far every integer but the first is above the first.
+    ``above_first`` is how far every integer but the first is above the first.
     """
 
     above_first: Words
@@ -63,10 +62,7 @@ class IntChunk:
 class Texts:
     """Byte strings that lie one after another; as a sequence fit for bisection.
 
-    Args:
-        data: the strings.
-        n: how many there are.
-        ends: where each ends, or the length that all of them have.
+    ``ends`` is where each ends, or the length that all of them have.
     """
 
     data: memoryview

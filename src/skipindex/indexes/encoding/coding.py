@@ -34,12 +34,9 @@ _PACKED: Final[WeakKeyDictionary[EncodedColumn, tuple[int, bytes, list[bytes]]]]
 class Coding:
     """A column as codes, and what a reader needs to understand them.
 
-    Args:
-        codes: of every row, ``NULL_CODE`` where it is NULL.
-        n_codes: one more than the greatest code.
-        form: ``VALUE_MODE``, ``BYTES`` or 0.
-        head: the codebook's piece of the header.
-        chunks: the dictionary.
+    ``codes`` has ``NULL_CODE`` where a row is NULL; the others are below ``n_codes``.
+    ``form`` is ``VALUE_MODE``, ``BYTES`` or 0, ``head`` the codebook's piece of the
+    header, and ``chunks`` the dictionary.
     """
 
     codes: Codes

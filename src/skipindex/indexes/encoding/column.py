@@ -34,11 +34,8 @@ class EncodedColumn:
     Ranks, distinct values and counts, which several kinds need, are computed once, on
     first use.
 
-    Args:
-        name: the column, for messages.
-        values: all rows of one file.  A dictionary array is ranked through its
-            dictionary, without looking at the rows' values.
-        domain: of the column, ``domain_of(values.type)``.
+    If ``values`` is a dictionary array, it is ranked through its dictionary, without
+    looking at the rows' values.
     """
 
     def __init__(

@@ -161,11 +161,8 @@ def _large_bitmaps(
 class EntryParts:
     """Where the entries of all codes are in a payload.
 
-    Args:
-        firsts: the first code of every part.
-        n_codes: codes are below this.
-        at: the first part of entries.
-        width: the bytes of a row in postings.
+    ``firsts`` has the first code of every part, ``at`` is the first part of entries,
+    and ``width`` the bytes of a row in postings.
     """
 
     firsts: Sequence[int]

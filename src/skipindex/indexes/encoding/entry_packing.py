@@ -36,10 +36,9 @@ _WORTH: Final = 0.75
 class _Packing:
     """All entries before they are cut into parts.
 
-    Args:
-        postings: the rows of the values, by value and row.
-        starts: where each value begins in ``postings``; one more for the end.
-        bitmaps: the bytes of the values that are written as bitmaps.
+    ``postings`` are the rows of the values, by value and row; each value begins at its
+    place of ``starts``, which has one more for the end.  ``bitmaps`` are the bytes of
+    the values that are written as bitmaps.
     """
 
     postings: Rows
@@ -92,10 +91,8 @@ def _parts_by_block(
 def pack_sets(keys: Words, n_sets: int, n_rows: int) -> tuple[list[bytes], list[int]]:
     """The parts of any sets of rows, and the first set of each.
 
-    Args:
-        keys: ``set << 32 | row``, sorted and distinct; every set has a row.
-        n_sets: sets are below this.
-        n_rows: rows are below this.
+    ``keys`` are ``set << 32 | row``, sorted and distinct; every set has a row.  Sets
+    are below ``n_sets``, and rows below ``n_rows``.
     """
     if not n_sets:
         return [], []

@@ -23,9 +23,8 @@ class Packed:
 def pack_postings(keys: Words, n_values: int) -> Packed:
     """The bytes of the bitmaps of all values in one pass.
 
-    Args:
-        keys: ``value << 32 | row``, sorted and distinct.
-        n_values: values are below this; one without a row has length 0.
+    ``keys`` are ``value << 32 | row``, sorted and distinct; values are below
+    ``n_values``, and one without a row has length 0.
     """
     offsets, lengths = np.zeros((2, n_values), np.int64)
     if not len(keys):

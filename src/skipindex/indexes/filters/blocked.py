@@ -50,10 +50,8 @@ by this factor."""
 class Blocks:
     """The shape of a blocked filter.
 
-    Args:
-        k: bits of a key.
-        n: blocks.
-        width: the binary logarithm of the bits of a block.
+    A key has ``k`` bits, and there are ``n`` blocks; ``width`` is the binary logarithm
+    of the bits of a block.
     """
 
     k: int

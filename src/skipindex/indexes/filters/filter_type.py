@@ -138,11 +138,7 @@ class FilterIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilterType:
-    """A kind of filter.
-
-    Args:
-        spec: its spec, which says how it differs from others.
-    """
+    """A kind of filter."""
 
     spec: type[FilterSpec]
     version: int = VERSION

@@ -108,12 +108,9 @@ def pack_filter(
 ) -> list[bytes]:
     """The parts of a filter of some keys.
 
-    Args:
-        keys: integers, which are distinct, or byte strings, which may repeat.
-        error_rate: the share of absent keys that are taken for present ones.
-        domain: of the column.
-        own: what ends the header.
-        hashing: ``PYBLOOM``, or None for blocks.
+    ``keys`` are distinct integers, or byte strings, which may repeat.  ``error_rate``
+    is the share of absent keys that are taken for present ones, and ``own`` ends the
+    header.  ``hashing`` is ``PYBLOOM``, or None for blocks.
     """
     if hashing != PYBLOOM:
         hashes = distinct_hashes(keys)
@@ -165,13 +162,9 @@ def _shape_of(scheme: bytes, k: int, m: int) -> Shape | None:
 class FilterHead:
     """The header of a filter.
 
-    Args:
-        n_keys: that are in it.
-        k: bits of a key.
-        m: blocks, or bits of a slice.
-        scheme: how a key becomes bits.
-        witness: a sample of that.
-        own: what the kind adds.
+    ``k`` is the bits of a key, and ``m`` the blocks, or the bits of a slice.
+    ``scheme`` is how a key becomes bits, ``witness`` a sample of that, and ``own`` what
+    the kind adds.
     """
 
     n_keys: int

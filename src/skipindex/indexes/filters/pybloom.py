@@ -41,9 +41,7 @@ _CHECKED_KEYS: Final = tuple(f"key {i} \u00e9".encode() for i in range(20))
 class Slices:
     """The shape of a filter of pybloom-live.
 
-    Args:
-        k: slices, of which every key has one bit.
-        n: bits of a slice.
+    Every key has one bit of each of the ``k`` slices, which have ``n`` bits.
     """
 
     k: int

@@ -33,13 +33,7 @@ from skipindex.indexes.encoding.ranks import layout_of
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Byte strings that lie anywhere in some bytes.
-
-    Args:
-        begins: where each begins.
-        lengths: of each.
-        data: the bytes.
-    """
+    """Byte strings that lie anywhere in some bytes."""
 
     begins: Ints
     lengths: Ints

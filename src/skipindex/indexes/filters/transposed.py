@@ -76,12 +76,8 @@ _WASTE: Final = 8
 class Block:
     """Filters of one size.
 
-    Args:
-        size: what their headers have in common, without a number of keys.
-        error_rate: that was asked for.
-        capacity: the keys that they have room for.
-        slots: of the filters.
-        rows_per_part: a multiple of 8.
+    ``size`` is what their headers have in common, without a number of keys.  They have
+    room for ``capacity`` keys; ``rows_per_part`` is a multiple of 8.
     """
 
     size: FilterHead
@@ -136,12 +132,9 @@ def pack_together(
 ) -> tuple[list[bytes], set[int]]:
     """The parts of all filters that can be transposed, and their slots.
 
-    Args:
-        payloads: of every slot; empty where there is none.
-        domain: of the column.
-        kind: its name.
-        n_own: the kind's own bytes of a header that all files have in common.
-        n_tail: those after them, 8 or none: the rows of the file.
+    ``payloads`` has those of every slot, empty where there is none.  ``n_own`` is the
+    kind's own bytes of a header that all files have in common, and ``n_tail`` those
+    after them, 8 or none: the rows of the file.
     """
     filters: dict[int, tuple[FilterHead, memoryview]] = {}
     sizes: dict[tuple[FilterHead, float, int], list[int]] = {}
@@ -261,11 +254,8 @@ def _read_blocks(
 class TransposedFilters:
     """The transposed filters of a pack.
 
-    Args:
-        covered: the slots of which they speak.
-        blocks: the filters of each size, the first of their parts, and what an atom
-            requires of them.
-        parts: of all.
+    ``covered`` are the slots of which they speak.  ``blocks`` has the filters of each
+    size, the first of their parts, and what an atom requires of them.
     """
 
     covered: Mask

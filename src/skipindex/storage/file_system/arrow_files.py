@@ -28,9 +28,7 @@ from skipindex.storage.file_system.object_store import commit_lock
 class ArrowFiles:
     """One folder.
 
-    Args:
-        uri: how pyarrow finds the file system.
-        root: the folder in it, without a slash at the end.
+    ``uri`` is how pyarrow finds the file system; ``root`` has no slash at the end.
     """
 
     uri: str

@@ -107,9 +107,6 @@ def too_short(path: str, n_bytes: int, expected: int) -> OSError:
 class _FileBytes:
     """A file that is open while it is read, and for a while after that.
 
-    Args:
-        open_file: opens it.
-
     Raises:
         OSError: it cannot be opened.
     """

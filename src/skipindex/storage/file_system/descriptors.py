@@ -47,9 +47,6 @@ class OpenFiles:
 
     Safe to share by threads.  More than ``limit`` are open only while more than that
     many threads read at once.
-
-    Args:
-        limit: how many.
     """
 
     def __init__(self, limit: int) -> None:

@@ -33,12 +33,9 @@ _AHEAD: Final = 3 * SECOND
 class FileInfo:
     """One file of a listing.
 
-    Args:
-        path: relative to the folder.
-        size: in bytes.
-        mtime: when it was modified, in nanoseconds since 1970.
-        tag: the ETag of an object store, which another content never has; None where
-            there is none.
+    ``path`` is relative to the folder, ``size`` in bytes, ``mtime`` in nanoseconds
+    since 1970.  ``tag`` is the ETag of an object store, which another content never
+    has; None where there is none.
     """
 
     path: str
@@ -87,10 +84,8 @@ def mark_of(mtime: int) -> int:
 class Marks(NamedTuple):
     """The identity of many files, without their paths.
 
-    Args:
-        sizes: in bytes.
-        mtimes: in nanoseconds.
-        tags: null where a file has none; None if no file has one.
+    Sizes are in bytes, times in nanoseconds.  A tag is null where a file has none;
+    ``tags`` is None if no file has one.
     """
 
     sizes: np.ndarray
@@ -136,8 +131,7 @@ class Marks(NamedTuple):
 class Clock:
     """The clock of a file system, by the times that it gives to new files.
 
-    Args:
-        now: writes a file and returns its time, as ``Location.now``.
+    ``now`` writes a file and returns its time, like ``Location.now``.
     """
 
     def __init__(self, now: Callable[[], int]) -> None:

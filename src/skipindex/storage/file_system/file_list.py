@@ -21,11 +21,8 @@ from skipindex.storage.file_system.file_info import FileInfo, Marks
 class FileList(Sequence[FileInfo]):
     """The files of a listing, of which one is made where it is looked at.
 
-    Args:
-        names: the paths as bytes; of a local file they may be no UTF-8.
-        sizes: in bytes.
-        mtimes: modification marks, in nanoseconds.
-        tags: as ``Marks`` has them.
+    ``names`` are paths as bytes, as a local path may be no UTF-8.  Sizes are in bytes,
+    ``mtimes`` in nanoseconds, and ``tags`` are like those of ``Marks``.
     """
 
     def __init__(

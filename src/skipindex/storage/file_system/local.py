@@ -64,11 +64,7 @@ something may not have got to the disk."""
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
-    """One folder of a disk.
-
-    Args:
-        root: the folder.
-    """
+    """One folder of a disk."""
 
     root: str
 

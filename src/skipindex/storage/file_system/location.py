@@ -183,10 +183,8 @@ class Location:
 
         They are read only if nothing else tells.
 
-        Args:
-            path: of one.
-            other: of the other one.
-            is_copy: the file system has just made one of the other, so the size tells.
+        If it ``is_copy``, the file system has just made one of the other, so the size
+        tells.
 
         Raises:
             StorageError: the file system refuses.
@@ -253,10 +251,7 @@ class Location:
     def open_input(self, path: str, known: FileInfo | None = None) -> pa.NativeFile:
         """The file, for random access.
 
-        Args:
-            path: of the file.
-            known: what was listed of it.  If it has a tag, every read is of that
-                content, or an error.
+        If ``known`` has a tag, every read is of that content, or an error.
 
         Raises:
             FileNotFoundError: there is none.
@@ -470,12 +465,7 @@ def _storage_errors(verb: str, path: str) -> Iterator[None]:
 def location_of(
     path: Location | str | os.PathLike[str], options: StorageOptions | None = None
 ) -> Location:
-    """The folder that a path or URI names; a ``Location`` is returned as it is.
-
-    Args:
-        path: the folder.
-        options: of an object store, such as credentials.
-    """
+    """The folder that a path or URI names; a ``Location`` is returned as it is."""
     if isinstance(path, Location):
         return path
     text = os.fspath(path)

@@ -47,13 +47,9 @@ _SMALL: Final = 8 << 20
 class StoreFiles:
     """One folder of a bucket.
 
-    Args:
-        store: the bucket.
-        bucket: its name.
-        prefix: the folder, without a slash at the end; empty is the whole bucket.
-        secrets: what no message may show.
-        conditional: whether the store is known to write an object only if absent;
-            otherwise that is tried out before the first commit.
+    ``prefix`` has no slash at the end; empty, it is the whole bucket.  No message shows
+    ``secrets``.  A store that is not known to be ``conditional``, so that it writes an
+    object only if absent, is tried out before the first commit.
     """
 
     store: ObjectStore
@@ -134,9 +130,7 @@ class StoreFiles:
     def open_input(self, path: str, known: FileInfo | None = None) -> pa.NativeFile:
         """The object, for random access.
 
-        Args:
-            path: of the object.
-            known: what a listing says of it; every read is then of that content.
+        With ``known``, from a listing, every read is of that content.
         """
         found = known or self.stat(path)
         if found is None:

@@ -43,12 +43,8 @@ Range: TypeAlias = tuple[int, int]
 class StoreSource:
     """The bytes of one object.
 
-    Args:
-        store: the bucket.
-        key: of the object.
-        errors: makes errors of obstore those of the system.
-        size: of the object, if it is known.
-        tag: the ETag that every read must find; None is any.
+    ``errors`` makes errors of obstore those of the system.  Every read must find the
+    ETag ``tag``; None is any.
     """
 
     def __init__(
@@ -220,11 +216,7 @@ _AHEAD: Final = _Ahead()
 
 
 class StoreInput(io.RawIOBase):
-    """An object as a Python file, which Arrow reads; its end is read once.
-
-    Args:
-        source: the object.
-    """
+    """An object as a Python file, which Arrow reads; its end is read once."""
 
     def __init__(self, source: StoreSource) -> None:
         super().__init__()

@@ -42,12 +42,7 @@ def _seconds(value: Any) -> timedelta:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """One sort of store.
-
-    Args:
-        name: of the class in ``obstore.store``.
-        config: the options of the store itself.
-    """
+    """One sort of store: a class of ``obstore.store``, and the options of the store."""
 
     name: str
     config: frozenset[str]
@@ -190,11 +185,8 @@ def secrets_of(options: Pairs) -> tuple[str, ...]:
 def opened_store(kind: str, bucket: str, account: str, options: Pairs) -> ObjectStore:
     """The bucket, opened once for its connections, and anew in another environment.
 
-    Args:
-        kind: of the store.
-        bucket: its name.
-        account: of Azure; may be empty.
-        options: that ``checked_options`` has passed.
+    ``options`` have passed ``checked_options``; ``account`` is of Azure, and may be
+    empty.
 
     Raises:
         ImportError: obstore is not installed.

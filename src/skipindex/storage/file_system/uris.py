@@ -58,13 +58,9 @@ def without_secrets(uri: str) -> str:
 class StorePlace:
     """A folder of an object store, as a URI names it.
 
-    Args:
-        kind: ``s3``, ``gcs`` or ``azure``.
-        uri: the URI, with nothing secret.
-        bucket: or container.
-        folder: in the bucket, without a slash at the ends.
-        account: of Azure; empty where the options or the environment name it.
-        options: that stood in the URI, a key for example.
+    ``kind`` is ``s3``, ``gcs`` or ``azure``, ``uri`` has nothing secret, and ``folder``
+    no slash at its ends.  ``account`` is of Azure, empty where the options or the
+    environment name it; ``options`` stood in the URI, a key for example.
     """
 
     kind: str

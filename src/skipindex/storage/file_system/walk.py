@@ -31,10 +31,7 @@ def walk(root: str, folder: str, *, links: bool) -> Iterator[Entry]:
     name, or the name of a folder on the way, begins with ``_`` or ``.``, because
     what lies there is no data.
 
-    Args:
-        root: the path that results are relative to.
-        folder: below it, with or without a name.
-        links: whether links are followed at all; otherwise they are left out.
+    Results are relative to ``root``.  Without ``links``, links are left out.
 
     Raises:
         OSError: anything else cannot be listed or looked at.

@@ -152,10 +152,7 @@ def read_snapshot(
 ) -> Snapshot:
     """The snapshot of one commit, by default the newest; empty before the first.
 
-    Args:
-        location: of the table.
-        version: the number of the commit.
-        known: another snapshot, whose segments are not read again.
+    Segments of ``known``, another snapshot, are not read again.
 
     A commit says which rows count, so it is used also if all of its segments are lost.
 
@@ -239,9 +236,7 @@ def newest_snapshot(location: Location, *, known: Snapshot | None = None) -> Sna
     counts for nothing.  Where segments are damaged, ``lost`` has them, and their files
     are read.
 
-    Args:
-        location: of the table.
-        known: an earlier snapshot, whose segments are not read again.
+    Segments of ``known``, an earlier snapshot, are not read again.
 
     Raises:
         IndexVersionError: a newer library wrote the newest one that can be read.
@@ -280,9 +275,7 @@ def newest_snapshot(location: Location, *, known: Snapshot | None = None) -> Sna
 def newest_for_writer(location: Location, *, known: Snapshot | None = None) -> Snapshot:
     """The newest commit that is whole, for a caller that commits or deletes after it.
 
-    Args:
-        location: of the table.
-        known: an earlier snapshot, whose segments are not read again.
+    Segments of ``known``, an earlier snapshot, are not read again.
 
     Raises:
         IndexVersionError: a newer library wrote the newest one that can be read.
@@ -351,12 +344,8 @@ def commit(
     the newest one that is whole, and its properties and indexes stay.  That the log
     names all files of the table ends with a warning where the change shows otherwise.
 
-    Args:
-        location: of the table.
-        change: what is to be committed.
-        operation: its name in the log.
-        known: an earlier snapshot, whose segments are not read again.
-        forget: what the next snapshot does not say stands in none of its segments.
+    Segments of ``known``, an earlier snapshot, are not read again.  If ``forget``, what
+    the next snapshot does not say stands in none of its segments.
 
     Raises:
         IndexVersionError: a newer library wrote the newest commit.

@@ -38,12 +38,9 @@ def to_rewrite(
 ) -> set[int]:
     """The numbers of the segments whose rows are written again.
 
-    Args:
-        left: of each segment, the rows that still count; of none without such rows
-            is anything written.
-        n_rows: of each segment, all rows.
-        n_new: rows that are written in any case.
-        forget: no row that does not count may stay stored.
+    ``n_rows`` are the rows of each segment, and ``left`` those that still count; of a
+    segment without such rows nothing is written.  ``n_new`` rows are written in any
+    case.  If ``forget``, no row that does not count may stay stored.
     """
     alive = {i for i, n in enumerate(left) if n}
     worn = {

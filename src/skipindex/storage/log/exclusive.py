@@ -69,11 +69,7 @@ def stamped(
 ) -> tuple[TableProperties, str]:
     """The properties as commit ``version`` has them, and why the mark ends, if so.
 
-    Args:
-        base: the commit before.
-        manifest: what is to be committed.
-        properties: of the table, as the change left them.
-        version: the number of the commit that is written.
+    ``base`` is the commit before ``version``, which is written.
     """
     mark = properties.exclusive
     if mark is None:

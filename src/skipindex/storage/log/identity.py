@@ -28,11 +28,6 @@ def recognised(
 ) -> tuple[Replacement, ...]:
     """The replacements, with the times that their old files have now in a copy.
 
-    Args:
-        location: of the table.
-        replacements: of a commit or a record.
-        there: the files that there are, by path.
-
     Raises:
         StorageError: one of them cannot be read now.
     """

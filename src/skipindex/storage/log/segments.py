@@ -57,12 +57,8 @@ _MAX_ROWS: Final = (1 << 31) - 1
 class Segment:
     """One file of a manifest, and which of its rows count.
 
-    Args:
-        name: of the file.
-        size: of the file, in bytes.
-        crc: its crc32c.
-        n_rows: of the file.
-        dead: the bitmap of the rows that do not count; empty if all do.
+    ``size`` is in bytes; ``dead`` is the bitmap of the rows that do not count, empty if
+    all do.
     """
 
     name: str
@@ -126,12 +122,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """A segment that cannot be read.
-
-    Args:
-        segment: the segment.
-        error: why.
-    """
+    """A segment that cannot be read."""
 
     segment: Segment
     error: CorruptIndexError
@@ -147,10 +138,7 @@ class Lost:
 class Loaded:
     """The segments of a commit, as far as they can be read.
 
-    Args:
-        manifest: the live rows of ``segments``, one after another.
-        segments: those that are whole.
-        lost: the others.
+    ``manifest`` has the live rows of ``segments``, the whole ones, one after another.
     """
 
     manifest: Manifest
@@ -200,10 +188,7 @@ def _unpacked(text: Any, n_rows: int) -> bytes:
 def load(location: Location, segments: Sequence[Segment], known: Loaded) -> Loaded:
     """Read the segments; what can be read now counts, whatever the others are.
 
-    Args:
-        location: of the table.
-        segments: that a commit names.
-        known: those of another commit, whose files are not read again.
+    The files of segments of ``known``, another commit, are not read again.
     """
     if known.segments and tuple(segments) == known.segments:
         return known
@@ -273,11 +258,8 @@ def write_changed(
 
     Some of the others may be written again, as ``compaction`` says.
 
-    Args:
-        location: of the table.
-        base: of the commit before.
-        manifest: of the next commit.
-        forget: no row that does not count may stay stored.
+    ``base`` is the commit before.  If ``forget``, no row that does not count may stay
+    stored.
 
     Returns:
         The same manifest, whose rows may stand in another order.

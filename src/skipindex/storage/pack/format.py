@@ -64,11 +64,8 @@ class BlobMeta:
 class BlobEntry:
     """Where a blob lies in its pack, and which one it is.
 
-    Args:
-        meta: what it holds.
-        offset: from the beginning of the pack.
-        length: in bytes.
-        crc: of the directory, which has the crc32c of every part.
+    ``offset`` is from the beginning of the pack, ``length`` in bytes; ``crc`` is that
+    of the directory, which has the crc32c of every part.
     """
 
     meta: BlobMeta

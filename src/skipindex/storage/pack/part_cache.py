@@ -29,11 +29,9 @@ _PLACE_OVERHEAD: Final = 8
 class CachedPayload:
     """The cached parts of one payload, which are looked at without a lock.
 
-    Args:
-        forms: the parts in each form, None for one that is not cached; empty once the
-            payload has been evicted.
-        n_bytes: of all parts.
-        was_used: since it was last spared; set by those who look at it.
+    ``forms`` has the parts in each form, None for one that is not cached; it is empty
+    once the payload has been evicted.  ``n_bytes`` is of all parts.  ``was_used`` tells
+    of use since it was last spared; those who look at it set it.
     """
 
     forms: dict[type, list[Part | None]] = field(default_factory=dict)
@@ -52,8 +50,7 @@ class PartCache:
     was cached first goes, unless it was used since it was last spared (the clock
     algorithm: Corbato, A Paging Experiment with the Multics System, 1968).
 
-    Args:
-        limit: in bytes, with what Python adds; 0 caches nothing.
+    ``limit`` is in bytes, with what Python adds; 0 caches nothing.
     """
 
     def __init__(self, limit: int) -> None:
@@ -94,13 +91,7 @@ class PartCache:
     ) -> None:
         """Cache neighbouring parts, unless they alone are above the limit.
 
-        Args:
-            key: of the payload whose parts they are.
-            form: of the parts.
-            n_parts: of the whole payload.
-            start: the number of the first part.
-            parts: one or more.
-            n_bytes: of these parts.
+        ``n_parts`` is of the whole payload, ``n_bytes`` of these parts.
         """
         n_bytes += _PART_OVERHEAD * len(parts)
         with self._lock:

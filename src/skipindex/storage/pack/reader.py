@@ -63,11 +63,6 @@ class Blob:
     ) -> None:
         """Read and check the directory.
 
-        Args:
-            source: the pack.
-            entry: where the blob lies in it.
-            cache: has the parts that were read and checked.
-
         Raises:
             CorruptIndexError: these bytes are not the blob that ``entry`` names.
             IndexVersionError: a newer library wrote them.
@@ -137,9 +132,7 @@ class Blob:
     def directory_range(entry: BlobEntry, end: memoryview) -> Range | None:
         """Where in a pack the directory of a blob is; None if ``end`` has it.
 
-        Args:
-            entry: where the blob lies.
-            end: the last bytes of the blob.
+        ``end`` are the last bytes of the blob.
         """
         if len(end) < TAIL.size:
             return None
@@ -231,12 +224,8 @@ class Blob:
     ) -> list[P]:
         """Parts of a payload: those that are not in the cache come in one read.
 
-        Args:
-            form: what ``decode`` makes.
-            payload: whose parts.
-            start: the first part.
-            stop: above the last part.
-            decode: makes a part of its bytes, which have been checked.
+        They are parts ``start .. stop - 1``.  ``form`` is what ``decode`` makes of the
+        bytes of a part, which have been checked.
 
         Raises:
             CorruptIndexError: there are no such parts, or one fails its crc32c.
@@ -335,12 +324,8 @@ class Blob:
 class BlobParts:
     """The ``Parts`` of one data file's index, out of a blob.
 
-    Args:
-        blob: has the parts.
-        first: the number of the first of them in the blob.
-        n_parts: how many there are.
-        count: where the cost of reads is added up.
-        cached: those parts that were cached when they were last looked for.
+    They begin at part ``first`` of the blob.  ``count`` adds up the cost of reads;
+    ``cached`` are those parts that were cached when they were last looked for.
     """
 
     blob: Blob

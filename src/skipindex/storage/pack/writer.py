@@ -30,9 +30,7 @@ from skipindex.storage.pack.format import (
 class BlobBuilder:
     """Collects the payloads of one column and spec, one data file after another.
 
-    Args:
-        meta: what the blob holds.
-        shared: parts that are of all data files together.
+    ``shared`` parts are of all data files together.
     """
 
     meta: BlobMeta
@@ -98,11 +96,7 @@ class BlobBuilder:
 
 
 class PackWriter:
-    """Writes a pack blob by blob, so that only one of them is in memory.
-
-    Args:
-        write: takes the bytes, piece by piece.
-    """
+    """Writes a pack blob by blob, so that only one of them is in memory."""
 
     def __init__(self, write: Callable[[bytes], object]) -> None:
         self._write = write

@@ -45,10 +45,8 @@ def other_format(paths: Iterable[str]) -> tuple[str, str] | None:
 def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> None:
     """Refuse a table of another format.
 
-    Args:
-        location: of the table.
-        paths: of all files below it.
-        insist: whether the caller takes ``plain=True``; the message then names it.
+    ``paths`` are those of all files below it.  ``insist`` says that the caller takes
+    ``plain=True``, which the message then names.
     """
     found = other_format(paths)
     if found is None:

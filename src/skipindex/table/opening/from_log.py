@@ -65,13 +65,8 @@ def observe_trusting(
 
     A listing it is too where the log is in doubt; a note says why.
 
-    Args:
-        location: of the table.
-        trust: what says which files there are.
-        insist: whether it is an error that the log does not name all files.
-        schema: as for ``observe``.
-        plain: as for ``observe``.
-        known: as for ``observe``.
+    If ``insist``, it is an error that the log does not name all files.  ``schema``,
+    ``plain`` and ``known`` are those of ``observe``.
     """
     doubt: tuple[str, ...] = ()
     gone = ""
@@ -167,10 +162,6 @@ def unlike_log(location: Location, snapshot: Snapshot) -> str:
     """Why a listing and the log do not say the same of a table; empty if they do.
 
     The folder is listed.
-
-    Args:
-        location: of the table.
-        snapshot: its newest commit.
     """
     if snapshot.damaged is not None or snapshot.lost:
         return "a part of the log cannot be read"

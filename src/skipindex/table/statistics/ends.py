@@ -53,9 +53,7 @@ class Beyond(Enum):
 class Cut:
     """A value that bounds are compared with.
 
-    Args:
-        key: of the value.
-        text: the value alone, where values of one key differ.
+    ``text`` is the value alone, where values of one key differ.
     """
 
     key: Any
@@ -67,10 +65,8 @@ class Ends(ABC):
 
     Every answer is arbitrary for files whose bounds are not known.
 
-    Args:
-        low: the least value of every file, or less.
-        high: the greatest one, or more.
-        known: files whose bounds are known, and in order.
+    ``low`` is the least value of every file, or less, and ``high`` the greatest, or
+    more; ``known`` are the files whose bounds are known, and in order.
     """
 
     def __init__(self, low: Any, high: Any, known: Mask) -> None:

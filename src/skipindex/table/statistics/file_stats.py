@@ -102,10 +102,8 @@ class FileStats:
     ) -> FileStats:
         """Every file holds one value in all of its rows: a partition column.
 
-        Args:
-            values: by file; None is NULL.
-            domain: of the values.
-            highs: if given, the value lies between its bound in ``values`` and this.
+        A value of None is NULL.  If ``highs`` is given, a file's value lies between its
+        bound in ``values`` and that in ``highs``.
         """
         low = pa.array(values, bound_type(domain))
         there = np.asarray(low.is_valid())

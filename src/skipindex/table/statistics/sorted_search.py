@@ -21,9 +21,6 @@ class SortedSearch:
     The span of the list is cut into buckets of one width.  A key in a bucket that no
     key of the list lies in has the place of the bucket, so nearly all places are read
     from a table that the processor's cache holds.
-
-    Args:
-        ordered: the list, in ascending order; of int64 or uint64.
     """
 
     def __init__(self, ordered: Ints | Words) -> None:

@@ -27,8 +27,7 @@ _BLOCK: Final = 1 << 15
 class ByteStrings:
     """Byte strings in one buffer, of which words are read where they are asked for.
 
-    Args:
-        values: the strings, also with offsets of 32 bits; NULL is any string.
+    ``values`` may have offsets of 32 bits too; NULL is any string.
     """
 
     __slots__ = ("_begins", "_data", "_ends")
@@ -65,9 +64,7 @@ class WordKeys:
     The 16 bytes after the prefix that all strings share are a number.  The key is
     the distance from the least one, without as many low bits as do not fit.
 
-    Args:
-        least: no string that gets a key is less.
-        most: none is greater.
+    No string that gets a key is less than ``least``, and none is greater than ``most``.
     """
 
     def __init__(self, least: bytes, most: bytes) -> None:
@@ -118,12 +115,8 @@ def compare(
 ) -> npt.NDArray[np.int8]:
     """-1, 0 or 1 for every pair whose left string is less, equal or greater.
 
-    Args:
-        left: some strings.
-        at: where the left one of every pair is.
-        right: some strings.
-        places: where the right one of every pair is.
-        begin: so many first bytes, filled up with zeros, are equal in every pair.
+    The strings of every pair are at ``at`` in ``left`` and at ``places`` in ``right``.
+    The ``begin`` first bytes of both, filled up with zeros, are equal.
 
     >>> some = ByteStrings.of([b"a", bytes([97, 0]), b"Rome, and more"])
     >>> compare(some, np.array([0, 1, 2]), some, np.array([1, 1, 0])).tolist()
