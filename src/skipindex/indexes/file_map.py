@@ -84,6 +84,7 @@ _MAX_BYTES: Final = 1 << 20
 """Values of a file of more bytes than this are in no map, as they are in memory until
 the pack is written."""
 _MAX_BINS: Final = 1024
+"""Bins of a map."""
 _FULL: Final = 0.8
 """If bins hold this share of the files on average, no map is written."""
 _LEAST_BYTES: Final = 1 << 16

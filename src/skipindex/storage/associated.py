@@ -47,17 +47,8 @@ class AssociatedColumn:
 class Association:
     """An associated column as a table has it, for one state of the dimension.
 
-    Args:
-        name: of the associated column.
-        key: the fact's column that the join compares.
-        key_domain: of that column.
-        path: the dimension's folder, from the fact's.
-        table_key: the dimension's column that the join compares.
-        table_key_domain: of that column.
-        attribute: the dimension's column that is looked up.
-        domain: of the attribute.
-        fingerprint: of the dimension's files.
-        indexes: the specs that are to be built, as JSON.
+    ``path`` is the dimension's folder, from the fact's; ``indexes`` are the specs that
+    are to be built, as JSON.
     """
 
     name: str

@@ -31,11 +31,13 @@ MAX_MANIFEST: Final = 1 << 30
 MAX_UNPACKED: Final = 4 << 30
 """Bytes of a manifest in memory."""
 _MAX_UNPACKED_OF_SMALL: Final = 64 << 20
+"""Bytes that a manifest may have in memory however small its file is."""
 _MAX_RATIO: Final = 4096
 """How many times as large as its file a manifest may be in memory, if not small."""
 _MAX_BATCHES: Final = 64
 """Pieces of a manifest; we write one."""
 _MAX_DEPTH: Final = 64
+"""Levels of objects and lists in JSON."""
 _STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 MAX_INT: Final = (1 << 63) - 1
 """The greatest int64."""

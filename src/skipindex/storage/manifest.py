@@ -69,6 +69,7 @@ _FILE_FIELDS: Final = pa.schema(
 _IDENTITY: Final = ["size", "mtime", "tag", "footer_crc"]
 
 _FEW: Final = 16
+"""Values per value sought from which those sought are picked out first."""
 
 Rows = TypeVar("Rows", pa.Table, pa.Array)
 

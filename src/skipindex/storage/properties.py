@@ -30,8 +30,11 @@ from skipindex.storage.file_system.names import (
 
 _MAX_SECONDS: Final = 1e11
 _MAX_ASSOCIATED: Final = 1000
+"""Associated columns of a table."""
 _MAX_TEXT: Final = 4096
+"""Characters of a text."""
 _MAX_DIGITS: Final = 128
+"""Digits or bits of a domain."""
 _ASSOCIATED_TEXTS: Final = ("key", "table", "table_key", "attribute", "fingerprint")
 
 

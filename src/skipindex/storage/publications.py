@@ -64,6 +64,7 @@ _FORMAT: Final = 1
 _RECORD: Final = ".json"
 _OUTCOME: Final = ".outcome.json"
 _LOOKS: Final = 20
+"""How often a table may be published while it is listed."""
 
 
 @dataclass(frozen=True, slots=True)

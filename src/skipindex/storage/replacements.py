@@ -135,7 +135,7 @@ def _no_record(_: Replacement) -> None:
 class Rewrites:
     """All replacements of a table, and its trash: hidden files that no longer count.
 
-    No two replacements have a file in common.  ``trash`` maps a path to the time since
+    No two replacements have a file in common.  ``trash`` tells of each path since
     when it is there.
     """
 

@@ -35,10 +35,11 @@ _WORTH: Final = 0.75
 _WORTH_FROM: Final = 1 << 10
 """Fewer bytes than this are never compressed."""
 _MAX_RAW: Final = 1 << 31
+"""Bytes of a chunk before compression."""
 _FEW_TEXTS: Final = 256
 """Texts up to which a chunk becomes a list."""
 _OF_A_TEXT: Final = 48
-"""What Python takes for a byte string beside its bytes, and for its place."""
+"""Bytes that Python takes for a byte string beside its own, and for its place."""
 _BLOCK: Final = 1 << 18
 """Byte strings that are weighed at once; a chunk has fewer."""
 

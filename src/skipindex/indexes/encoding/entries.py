@@ -37,6 +37,7 @@ UNIFORM: Final = 4
 GAPS: Final = 8
 MIXED: Final = 16
 _MAX_RAW: Final = 1 << 26
+"""Bytes of the gaps of a frame before compression."""
 _LARGE: Final = 1 << 10
 """A bitmap of so many bytes takes longer to read than to look up."""
 

@@ -30,6 +30,7 @@ _BLOCK: Final = 1 << 20
 """Rows of the values whose parts are made at once."""
 _LEVEL: Final = 1
 _WORTH: Final = 0.75
+"""Rows are compressed if they shrink to this share."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,9 @@ Distinct: TypeAlias = Ints | pa.LargeBinaryArray
 """Sorted distinct values."""
 
 _SMALL_SPAN: Final = 1 << 16
+"""Integers in a span that is small enough for a table of all of them."""
 _SAMPLE: Final = 4096
+"""Values of a sample."""
 _TIE_PASSES: Final = 16
 """Passes of 4 bytes before the rest of very long ties is left to Python's sort."""
 _BATCH: Final = 1 << 15

@@ -38,7 +38,9 @@ _BATCH: Final = 1 << 15
 _TEXT: Final = re.compile(rb"splitmix64/b(\d{1,2})/k(\d{1,2})")
 _LEAST_WIDTH: Final = 3
 _MOST_WIDTH: Final = 16
+"""Binary logarithms of the bits of a block."""
 _MOST_BITS: Final = 64
+"""Bits of a key."""
 _WIDTH: Final = 9
 """The width of most filters' blocks: one part of a pack has half of such a block."""
 _WASTE: Final = 1.12

@@ -57,7 +57,9 @@ PYBLOOM: Final = "pybloom"
 """The hashing of pybloom-live, as a spec asks for it."""
 
 _MAX_SLICES: Final = 64
+"""Most bits of a key, each in a slice of its own."""
 _MOST_VALUES: Final = 8
+"""Values, times ``2 ** k``, up to which a filter of ``k`` bits may rule one out."""
 _WITNESS: Final = b"skipindex"
 _HEAD: Final = struct.Struct("<BBBBQIIQ")
 _CAPACITY_BITS: Final = 4

@@ -33,7 +33,9 @@ from skipindex.indexes.filters.splitmix import Keys, Pieces
 
 _WIDE: Final = 1 << 31
 _MIDDLE: Final = 1 << 15
+"""Bits of a slice from which a hash word has 8 bytes, or 4."""
 _BATCH: Final = 1 << 16
+"""Keys that are hashed at once."""
 _CHECKED_KEYS: Final = tuple(f"key {i} \u00e9".encode() for i in range(20))
 
 

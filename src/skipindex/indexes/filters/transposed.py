@@ -68,6 +68,7 @@ _HEAD: Final = struct.Struct("<BBHI")
 _BLOCK: Final = struct.Struct("<IIQIIdQHH")
 _PART_BYTES: Final = 1 << 13
 _TAIL: Final = 8
+"""Bytes at the end of a header."""
 _WASTE: Final = 8
 """An incomplete eight is taken where at most one bit in this number is padding."""
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 MAX_OPEN: Final = 32
-"""Opening a local file again costs some microseconds, so a few are enough."""
+"""Open files; opening one again costs some microseconds, so a few are enough."""
 
 _NO_MORE: Final = frozenset({errno.EMFILE, errno.ENFILE})
 

@@ -22,6 +22,7 @@ from skipindex.storage.file_system.names import is_hidden_copy
 SECOND: Final = 1_000_000_000
 """In nanoseconds."""
 _FARTHEST: Final = 1 << 63
+"""Nanoseconds from 1970 that an int64 holds."""
 _PAUSES: Final = (0.004, 0.02, 0.1, 0.4, 0.8, 1.2)
 """Seconds between two looks at the clock; the sum is more than the longest tick that is
 in use, two seconds on FAT."""

@@ -49,6 +49,7 @@ __all__ = ["FileInfo", "Location", "location_of", "without_secrets"]
 _SCHEME = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]+):")
 _GLOB = re.compile(r"[\\*?\[\]{}]")
 _CHUNK = 1 << 20
+"""Bytes that are compared at once."""
 _MAY_BE_GONE = frozenset({"open", "move", "copy", "sync", "delete"})
 """What is done with files that others may delete meanwhile, which is no refusal."""
 _ALL = stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
@@ -181,10 +182,8 @@ class Location:
     def is_same(self, path: str, other: str, *, is_copy: bool = False) -> bool:
         """Whether two files have the same content, or are one.
 
-        They are read only if nothing else tells.
-
-        If it ``is_copy``, the file system has just made one of the other, so the size
-        tells.
+        They are read only if nothing else tells.  If it ``is_copy``, the file system
+        has just made one of the other, so the size tells.
 
         Raises:
             StorageError: the file system refuses.

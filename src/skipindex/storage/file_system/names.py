@@ -27,6 +27,7 @@ MAX_VERSION: Final = 10**15
 """Commits have smaller numbers: one a second would take longer than any table lives."""
 
 _MAX_PATH: Final = 4096
+"""Characters of a path."""
 _COMMIT: Final = re.compile(r"[0-9]{20}\.json", re.ASCII)
 _MANIFEST: Final = re.compile(r"[0-9a-f]{1,64}\.arrow")
 _PACK: Final = re.compile(r"[0-9a-f]{1,64}\.puffin")

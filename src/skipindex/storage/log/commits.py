@@ -76,6 +76,7 @@ KNOWN: Final[frozenset[str]] = frozenset()
 _ANOTHER: Final = frozenset({errno.EFBIG, errno.EISDIR, errno.ENXIO})
 """Errors if something else than the expected file is there: larger, or no file."""
 _TRIES: Final = 50
+"""Times that a commit is tried while others take its number."""
 _LOOKS_BACK: Final = 16
 """How many damaged commits are passed over in search of a whole one."""
 
@@ -152,9 +153,8 @@ def read_snapshot(
 ) -> Snapshot:
     """The snapshot of one commit, by default the newest; empty before the first.
 
-    Segments of ``known``, another snapshot, are not read again.
-
     A commit says which rows count, so it is used also if all of its segments are lost.
+    Segments of ``known``, another snapshot, are not read again.
 
     Raises:
         CorruptIndexError: the commit is missing, fails its crc32c, or is not ours.
@@ -234,9 +234,7 @@ def newest_snapshot(location: Location, *, known: Snapshot | None = None) -> Sna
     Where newer ones are damaged, ``notes`` says so: every file that they knew and
     this one does not is read, and what it says of files that have changed since
     counts for nothing.  Where segments are damaged, ``lost`` has them, and their files
-    are read.
-
-    Segments of ``known``, an earlier snapshot, are not read again.
+    are read.  Segments of ``known``, an earlier snapshot, are not read again.
 
     Raises:
         IndexVersionError: a newer library wrote the newest one that can be read.

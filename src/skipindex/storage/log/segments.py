@@ -49,6 +49,7 @@ from skipindex.storage.manifest import Manifest
 _AT_ONCE: Final = 16
 """Segments that are read together from a store, where each takes a round trip."""
 _MAX_SEGMENTS: Final = 1 << 12
+"""Most segments of a commit."""
 _MAX_ROWS: Final = (1 << 31) - 1
 """Most rows of a commit's segments; the columns of the manifest count no farther."""
 

@@ -22,7 +22,7 @@ PayloadKey: TypeAlias = tuple[Hashable, int]
 
 _PART_OVERHEAD: Final = 200
 _PLACE_OVERHEAD: Final = 8
-"""What Python takes for a part beside its bytes, and for the place of one."""
+"""Bytes that Python takes for a part beside its own, and for the place of one."""
 
 
 @dataclass(slots=True, eq=False)

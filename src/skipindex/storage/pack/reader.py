@@ -32,9 +32,9 @@ from skipindex.storage.parts import D, Decoded, ReadCount, bitmap_of, memory_of
 P = TypeVar("P", bound=Part)
 
 _GUESS: Final = 1 << 14
-"""How much of a blob's end is read first; most directories fit."""
+"""Bytes of a blob's end that are read first; most directories fit."""
 _BEGIN: Final = 1 << 16
-"""How much of a blob's beginning is read ahead; most file maps fit."""
+"""Bytes of a blob's beginning that are read ahead; most file maps fit."""
 
 
 def blob_offsets(source: ByteSource) -> set[int]:

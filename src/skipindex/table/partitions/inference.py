@@ -23,6 +23,7 @@ from skipindex.expressions.domain import EPOCH, Domain, big_decimal_key, float_k
 INSTANT: Final = pa.timestamp("us", "UTC")
 """A folder writes the wall clock of the session's zone."""
 _DIGITS: Final = 38
+"""Digits of the largest decimal of Spark."""
 _BLANKS: Final = "".join(map(chr, range(0x21)))
 
 _INTEGER: Final = re.compile(r"[+-]?[0-9]+")

@@ -34,10 +34,12 @@ Keys: TypeAlias = npt.NDArray[np.integer[Any]]
 """Numbers in the order of the values that they stand for; equal values have one key."""
 
 _BLOCK: Final = 1 << 15
+"""Files whose bounds are looked at together."""
 _SHORT_KEY: Final = 32
 """Bits of a key where so many tell nearly all bounds apart."""
 _SAMPLE: Final = 2048
 _TOLD_APART: Final = 0.9
+"""Short keys are taken if a sample of bounds has this share of distinct ones."""
 _LOW: Final = 0
 _HIGH: Final = 1
 

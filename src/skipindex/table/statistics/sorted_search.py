@@ -11,6 +11,7 @@ from skipindex.expressions.arrays import Ints, Words
 _BUCKETS: Final = 16
 """Buckets for each key of the list: few of them then hold one."""
 _MAX_BITS: Final = 16
+"""Bits of the number of a bucket."""
 _SHORT: Final = 8
 """Lists of no more keys are searched as they are."""
 
