@@ -274,4 +274,4 @@ _COMMANDS: Final[dict[str, tuple[Any, ...]]] = {
         "find all that is damaged, stale or orphaned of what is stored of a table",
     ),
 }
-"""By name, what runs a command, what it does, and what adds its arguments."""
+"""What runs a command, what it does, and what adds its arguments, by name."""

@@ -50,7 +50,7 @@ class AdviceRequest:
     timezone: str | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """As a table remembers it."""
+        """The request as a table remembers it."""
         return {
             "columns": _listed(self.columns),
             "queries": _listed(self.queries),
@@ -93,15 +93,9 @@ def build_advised(
 ) -> BuildReport[TableState]:
     """Build ``indexes``; None is what the table has, else what the advisor chooses.
 
-    Args:
-        table: the table.
-        indexes: by column; also of associated columns.
-        criteria: what to choose by.
-        runner: where it is done.
-        progress: called with the number of tasks done and of all tasks.
-        repair: how deeply the present indexes are checked.
-        associated: associated columns that the table gets, by name.
-        memory: bytes that a worker may take; None is by the machine that it is on.
+    ``indexes`` may be of associated columns too.  ``progress`` is called with the
+    number of tasks done and of all tasks.  A worker may take ``memory`` bytes; None is
+    by the machine that it is on.
     """
     if indexes is not None and criteria != AdviceRequest():
         raise AdviceError(

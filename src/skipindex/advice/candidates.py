@@ -37,7 +37,7 @@ _FEW_VALUES: Final = 16
 """Up to so many distinct values in a file, a range bitmap is small."""
 
 _LONG_RUN: Final = 8
-"""With so many rows in a run, a range bitmap of many values is small too."""
+"""Rows in a run from which a range bitmap of many values is small too."""
 
 _TOP_SLICES: Final = (0, 2, 4, 6, 8, 10)
 """Numbers of slices of cells that are tried."""
@@ -51,7 +51,7 @@ _FEW_CELLS_SLICES: Final = (4, 6, 8, 10, 12)
 values at the ends of a skewed column from all others, which ranks do not."""
 
 _NEARLY_UNIQUE: Final = 4096
-"""With so many distinct values in a file, their dictionary costs something."""
+"""Distinct values in a file from which their dictionary costs something."""
 
 _ANY: Final = 1 << 40
 """More rows than a file has."""
@@ -60,7 +60,7 @@ Rows = AbstractBitMap | None
 """Rows that may match; None is "any"."""
 
 Answers = Mapping[Leaf | Computed, Sequence[Rows]]
-"""Of every leaf, for every file of the sample."""
+"""Rows that may match in every file of the sample, by leaf."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ def candidates(
 
 
 def _ascending(found: Sequence[Candidate]) -> list[Candidate]:
-    """By size, without those that a smaller one equals or beats on each question."""
+    """Sort by size; leave out what a smaller one equals or beats on each question."""
     kept: list[Candidate] = []
     answers: list[npt.NDArray[np.int64]] = []
     for one in sorted(found, key=lambda c: (c.n_bytes, len(c.specs))):

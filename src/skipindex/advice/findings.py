@@ -36,14 +36,8 @@ def advice_of(
 ) -> Advice:
     """The report of a choice.
 
-    Args:
-        scores: what was measured.
-        selection: what was chosen.
-        columns: all that get statistics.
-        max_bytes_ratio: the cap.
-        n_asked: questions of the workload, which come first; 0 if there was none.
-        notes: what could not be sampled or asked, and why.
-        seconds: wall time.
+    ``columns`` are all that get statistics.  The first ``n_asked`` questions are those
+    of the workload; 0 if there was none.  ``notes`` say what was not sampled or asked.
     """
     asked = range(n_asked or len(scores.questions))
     nothing = scores.nothing()

@@ -35,12 +35,13 @@ from skipindex.advice.sample import Sample
 from skipindex.planner.bound_predicate import Computed, Leaf, fold, leaves
 
 _NEARLY: Final = 0.1
+"""Most that rows left over add to the weight of a question, as a share of it."""
 _NO_ROW: Final = BitMap()
 _SHARES: Final = (1, 0.75, 0.5, 0.25)
 """Parts of the cap that are gone down to; the least costly choice is taken."""
 
 Selection = dict[str, int]
-"""By column, the place of the candidate that is taken."""
+"""Place of the candidate that is taken, by column."""
 
 
 class OpenPair(NamedTuple):

@@ -98,19 +98,10 @@ def build(
     """Build what is missing of ``indexes``, and commit it with ``properties``.
 
     The same commit removes data files that are gone, and small packs are merged after
-    it.
-
-    Args:
-        table: the table.
-        indexes: by column.
-        runner: where it is done.
-        progress: called with the number of tasks done and of all tasks.
-        properties: of the table, which are committed with it.
-        repair: how deeply the present indexes are checked: None is what is cheap,
-            True every byte, False nothing.
-        dropped: columns and specs that the table no longer has.
-        associated: associated columns to build, for the dimensions as they are now.
-        memory: bytes that a worker may take; None is by the machine that it is on.
+    it.  ``progress`` is called with the number of tasks done and of all tasks.
+    ``repair`` says how deeply the present indexes are checked: None is what is cheap,
+    True every byte, False nothing.  A worker may take ``memory`` bytes; None is by the
+    machine that it is on.  The table no longer has what is ``dropped``.
 
     Raises:
         UnsupportedTypeError: a column cannot have an index of that kind.
@@ -228,10 +219,7 @@ def _indexed(
     progress: Progress | None,
     memory: int | None,
 ) -> tuple[Manifest, set[str]]:
-    """The manifest of what is built, and the paths of the files to read for it.
-
-    Indexes hold values, so only users who may read the data may read them.
-    """
+    """The manifest of what is built, and the paths of the files to read for it."""
     if memory is None and isinstance(runner, LocalRunner):
         memory = default_memory(runner.workers)
     missing = missing_of(table, requests, repairs, memory)

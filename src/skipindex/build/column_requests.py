@@ -20,7 +20,7 @@ from skipindex.storage.blobs import spec_key
 from skipindex.table import ColumnInfo, TableState
 
 Request: TypeAlias = Mapping[str, SpecLike | Sequence[SpecLike] | None]
-"""By column, or ``*`` for all others, what to build; None is not even statistics."""
+"""What to build by column, or ``*`` for all others; None is not even statistics."""
 
 
 def requested(

@@ -33,7 +33,7 @@ MemoryLike: TypeAlias = int | str
 
 MOST_MEMORY: Final = 4 * 10**9
 LEAST_MEMORY: Final = 300 * 10**6
-"""What a worker has at most if nothing is said, and what it needs."""
+"""Bytes that a worker has at most if nothing is said, and that it needs."""
 
 _UNITS: Final = {
     "": 1,
@@ -50,7 +50,7 @@ _UNITS: Final = {
 _TEXT: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-zA-Z]*)\s*")
 
 _PROCESS: Final = 160 * 10**6
-"""What Python takes with its packages."""
+"""Bytes that Python takes with its packages."""
 _SHARE_OF_PACK: Final = 10
 _COPIES_OF_TEXT: Final = 2.5
 _VALUE_BYTES: Final = 64
@@ -222,9 +222,7 @@ def size_of(file: DataFile, request: ColumnRequest) -> ColumnSize:
 def left_out(note: str, limit: int | None) -> set[tuple[str, str]]:
     """The columns and kinds that a note says took too much, and now do not.
 
-    Args:
-        note: of a file.
-        limit: the memory of a worker now, in bytes; None is not known.
+    ``limit`` is the memory of a worker now, in bytes; None is not known.
     """
     return {
         (column, kind)

@@ -107,11 +107,9 @@ def _merge(
 
 
 def _moved(base: Manifest, moves: Sequence[Move]) -> Manifest:
-    """``base`` where merged packs replace the small ones.
-
-    A file that has changed since, or whose packs have, stays as it is.  An index that
-    was dropped since does not come back.
-    """
+    """``base`` where merged packs replace the small ones."""
+    # A file that has changed since, or whose packs have, stays as it is.  An index that
+    # was dropped since does not come back.
     packs, refs = list(base.packs), base.refs()
     names = np.array([pack.name for pack in packs], object)
     replaced: np.ndarray = np.zeros(len(refs), np.bool_)

@@ -84,7 +84,7 @@ def missing_of(
 def _served(
     table: TableState, column: ColumnInfo, repairs: Repair
 ) -> dict[str, np.ndarray]:
-    """By spec, which files have that index on a column, and whole."""
+    """Which files have an index on a column, and whole, by its spec."""
     found: dict[str, np.ndarray] = {}
     for use in table.built(column):
         key = spec_key(use.entry.meta.spec)

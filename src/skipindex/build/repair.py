@@ -43,7 +43,7 @@ class Repair:
         return mask
 
     def left(self, table: TableState) -> dict[Identity, set[str]]:
-        """By data file, the names of the packs that it leaves."""
+        """The names of the packs that each data file leaves."""
         identities = table.snapshot.manifest.identities()
         found: dict[Identity, set[str]] = {}
         for number, files in self.packs.items():

@@ -101,7 +101,7 @@ class LocalRunner:
 
 @contextmanager
 def _pool(n_processes: int) -> Iterator[Executor | None]:
-    """So many processes, of which one has answered; None if there are none."""
+    """A pool of processes, of which one has answered; None if there are none."""
     if n_processes <= 1:
         yield None
         return

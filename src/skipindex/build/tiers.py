@@ -26,14 +26,15 @@ from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, BlobMeta
 
 CROWD: Final = 12
-"""So many packs of a tier are merged; one build alone seldom writes more."""
+"""Packs of a tier from which they are merged; one build alone seldom writes more."""
 MAX_FILES: Final = 8192
 MAX_BYTES: Final = 256 << 20
 """A merged pack is closed at so many data files, or bytes."""
 
 _FOOTER: Final = 512
-"""More than a pack's footer has for a blob."""
+"""Bytes, more than a pack's footer has for a blob."""
 _RATIO: Final = 8
+"""Factor in data files and bytes between neighbouring tiers."""
 _LOWEST: Final = 5
 """The tier of a pack of one data file: 8^4 < 8192 <= 8^5."""
 
@@ -119,10 +120,7 @@ def crowded(
 ) -> set[int]:
     """The numbers of the packs of the lowest tier that has too many; often none.
 
-    Args:
-        packs: of a manifest.
-        n_files: that each of them serves.
-        alike: the indexes of each; only packs with the same ones are merged.
+    A pack serves ``n_files``; only packs whose indexes are ``alike`` are merged.
     """
     tiers: dict[tuple[int, Hashable], set[int]] = {}
     for i, (pack, files) in enumerate(zip(packs, n_files, strict=True)):

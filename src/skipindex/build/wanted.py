@@ -33,7 +33,7 @@ Spec: TypeAlias = IndexSpec | MinMax
 SpecLike: TypeAlias = str | Spec
 """A spec, or the name of a kind with its defaults."""
 SpecsByColumn: TypeAlias = dict[str, list[Spec] | None]
-"""By column, or ``*``, what it is to have; None is not even statistics."""
+"""Wanted specs by column, or ``*``; None is not even statistics."""
 SpecKey: TypeAlias = tuple[str, str]
 """A column and a spec as text."""
 

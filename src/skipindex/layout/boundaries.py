@@ -25,7 +25,7 @@ from skipindex.layout.ordering import (
 from skipindex.layout.weights import Weights, split_by_weight
 
 MAX_RANGES: Final = (1 << 16) - 2
-"""With a range for NULL and one for NaN the numbers still fit 16 bits."""
+"""Most ranges whose numbers, with one for NULL and one for NaN, fit 16 bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,14 +58,8 @@ class Boundaries:
 
         A range begins and ends between two distinct values: one value, however
         frequent, takes one range, and a column of fewer than ``max_ranges``
-        values takes one for each.
-
-        Args:
-            sample: rows of the column, of which NULLs do not count.
-            column: its name, for messages.
-            max_ranges: the most ranges of ordinary values; NULL and NaN, where
-                the sample has them, get a range each on top.
-            weights: what each row of the sample stands for; None is 1 each.
+        values takes one for each.  NULL and NaN, where the sample has them, get a range
+        each on top.  ``weights`` is what each row of the sample stands for; None is 1.
         """
         if max_ranges < 1:
             raise LayoutError(f"cannot cut {column!r} into {max_ranges} ranges (min 1)")

@@ -27,9 +27,10 @@ from skipindex.layout.weights import Weights
 Cells: TypeAlias = npt.NDArray[np.uint32]
 
 RANGES_PER_FILE: Final = 64
-"""With so many, files differ by 2 % at most, even if one column decides alone."""
+"""Enough that files differ by 2 % at most, even if one column decides alone."""
 
 _MIN_RANGES: Final = 256
+"""Ranges of a column, however few the files are."""
 
 _MAX_AXIS_BITS: Final = 16
 """Enough for ``MAX_RANGES``; wider words would double the cost of Hilbert."""

@@ -152,10 +152,8 @@ def hilbert(ranks: Ranks, *, bits: int | Sequence[int]) -> Keys:
 
 
 def _to_transposed_index(cube: npt.NDArray[_Word], side: int) -> None:
-    """The Hilbert index of coordinates, its bits spread over the axes.
-
-    In place and without branches: ``0 - bit`` is a mask of ones or of zeros.
-    """
+    """The Hilbert index of coordinates, its bits spread over the axes; in place."""
+    # Without branches: ``0 - bit`` is a mask of ones or of zeros.
     word = cube.dtype.type
     zero, one = word(0), word(1)
     first = cube[0]
@@ -216,7 +214,7 @@ def _no_bit(_: Sequence[int]) -> int:
 
 
 def _lowest_bit_of_each(bits: Sequence[int]) -> int:
-    """Of one axis all cells are alike, but a change of it ends all later ones."""
+    """Mask of each axis's lowest bit: a change of an axis ends all later ones."""
     mask, low = 0, sum(bits)
     for width in bits:
         low -= width

@@ -110,11 +110,8 @@ class FileCuts:
     def assign(self, keys: Keys, *, salt: Salt | None = None) -> FileNumbers:
         """The file of every key.
 
-        Args:
-            keys: one a row.
-            salt: a hash of each row, which deals out overflowing keys: a row with
-                the same key and salt goes to the same file in every call.
-                None deals out by position in ``keys``.
+        ``salt``, a hash of each row, deals out overflowing keys: a row with the same
+        key and salt goes to the same file in every call.  None deals out by position.
         """
         segment = np.searchsorted(self.starts, keys, side="right")
         found: FileNumbers = self.first_file[segment]
@@ -152,11 +149,9 @@ def _cut_groups(
 
 
 def _cut(keys: Keys, weights: Weights, n_files: int, seam_bits: int) -> list[_Segment]:
-    """Segments that use every file; ``keys`` are distinct and ascend.
-
-    The share is worked out anew after every file from the weight and the files
-    that are left, so the last file does not pay for the others' rounding.
-    """
+    """Segments that use every file; ``keys`` are distinct and ascend."""
+    # The share is worked out anew after every file from the weight and the files that
+    # are left, so the last file does not pay for the others' rounding.
     before = np.concatenate(([0.0], np.cumsum(weights)))
     changes = _at_and_below_highest_bit(keys[1:] ^ keys[:-1])
     seams = changes & seam_bits
@@ -198,11 +193,9 @@ def _cut(keys: Keys, weights: Weights, n_files: int, seam_bits: int) -> list[_Se
 def _end_of_file(
     before: Weights, weights: Weights, seams: Keys, item: int, share: float
 ) -> int:
-    """The item before which the file that begins at ``item`` ends.
-
-    At the next overflowing key, if that comes first; else at the coarsest seam
-    in reach, and of equal ones at the nearest to an even share.
-    """
+    """The item before which the file that begins at ``item`` ends."""
+    # At the next overflowing key, if that comes first; else at the coarsest seam in
+    # reach, and of equal ones at the nearest to an even share.
     goal = before[item] + share
     low = int(np.searchsorted(before, goal - SEAM_REACH * share, side="left"))
     high = int(np.searchsorted(before, goal + SEAM_REACH * share, side="right")) - 1

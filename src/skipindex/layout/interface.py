@@ -48,9 +48,8 @@ class Layout(Protocol):
     ) -> Placement:
         """The key and the file of every row.
 
-        Args:
-            arrays: one for each of ``columns``, all of one length.
-            salt: a hash of each row, see ``FileCuts.assign``.
+        Arrays are those of ``columns``, all of one length; ``salt`` is a hash of each
+        row, see ``FileCuts.assign``.
 
         Raises:
             LayoutError: if an array's type does not fit its column.

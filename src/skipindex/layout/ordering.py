@@ -60,11 +60,9 @@ def order_keys(values: pa.Array | pa.ChunkedArray, *, column: str) -> pa.Array:
 def count_distinct(
     keys: pa.Array, weights: Weights | None = None
 ) -> tuple[pa.Array, Weights]:
-    """The distinct keys in ascending order, and the weight of each.
+    """The distinct keys in ascending order, and the weight of each; none is NULL.
 
-    Args:
-        keys: without NULL.
-        weights: of each key; None is 1 each.
+    ``weights`` of None is 1 for each key.
     """
     if pa.types.is_integer(keys.type):
         numbers, at = np.unique(keys.to_numpy(), return_inverse=True)
@@ -79,10 +77,8 @@ def count_distinct(
 def number_ranges(splits: Splits, keys: pa.Array, *, lowest: int) -> Positions:
     """The number of the range of every key; 0 for NULL.
 
-    Args:
-        splits: the least key of every range but the first, strictly ascending.
-        keys: ints or bytes, as the splits are.
-        lowest: the number of the range below all splits.
+    ``splits`` are the least keys of all ranges but the first, which has the number
+    ``lowest``; they ascend strictly.
     """
     found: Positions
     if isinstance(splits, tuple):

@@ -208,10 +208,8 @@ def _ranked(stats: FileStats) -> tuple[Positions, Positions]:
 
 
 def _greatest(values: Positions, start: Positions, stop: Positions) -> Positions:
-    """The greatest of ``values[start:stop]`` for each pair; none is empty.
-
-    Two overlapping runs of a power of two cover every interval.
-    """
+    """The greatest of ``values[start:stop]`` for each pair; none is empty."""
+    # Two overlapping runs of a power of two cover every interval.
     levels = [values]
     while (width := 1 << (len(levels) - 1)) * 2 <= len(values):
         levels.append(np.maximum(levels[-1][:-width], levels[-1][width:]))

@@ -44,7 +44,7 @@ EXACT: Final = frozenset(
 
 T = TypeVar("T")
 Groups: TypeAlias = Mapping[Value | None, int]
-"""By value, the number of rows, which is not 0."""
+"""Number of rows by value, never 0."""
 
 
 class Extreme(NamedTuple):
@@ -72,7 +72,7 @@ class MatchingRows:
         self._places: dict[str, Mapping[int, Sequence[IndexLocation]]] = {}
 
     def extremes(self, column: ColumnInfo, *, greatest: bool) -> dict[int, Extreme]:
-        """By file, the least or the greatest value of its matching rows, if known."""
+        """The least or greatest value of the matching rows of a file, where known."""
         found: dict[int, Extreme] = {}
         if column.domain is None or column.domain.name not in EXACT:
             return found
@@ -96,7 +96,7 @@ class MatchingRows:
         return found
 
     def groups(self, column: ColumnInfo) -> dict[int, Groups]:
-        """By file, how many of its matching rows have each value, if known."""
+        """How many matching rows of a file have each value, where known."""
         found: dict[int, Groups] = {}
         if column.domain is None or column.domain.name not in EXACT:
             return found
@@ -186,10 +186,7 @@ def _exactly(index: Index, atom: Atom) -> AbstractBitMap | None:
 
 
 def _groups(index: Index, column: str, rows: AbstractBitMap) -> Groups | None:
-    """How many of ``rows`` have each value.
-
-    The values are all there are if their rows, which are disjoint, are as many.
-    """
+    """How many of ``rows`` have each value; None if it is not known."""
     values = index.distinct(MAX_GROUPS) if isinstance(index, Dictionary) else None
     if values is None:
         return None

@@ -19,7 +19,7 @@ S = TypeVar("S", bound=SetLike)
 T = TypeVar("T")
 
 _SHOWN: Final = 400
-"""Longer conditions are shown shortened."""
+"""Characters; longer conditions are shown shortened."""
 
 
 class _Inner:
@@ -130,14 +130,6 @@ def fold(
 
     The parts of an AND and an OR come one by one, from left to right: a part that is
     not taken from the iterator is not folded.
-
-    Args:
-        tree: any bound tree.
-        leaf: the value of a leaf.
-        all_of: the value of an AND, of those of its parts.
-        any_of: the value of an OR, of those of its parts.
-        constant: the value of what is TRUE for every row, or for none.
-        unknown: the value of a condition that no index can judge.
     """
 
     def walk(node: BoundPredicate) -> T:
@@ -170,13 +162,6 @@ def evaluate(
 
     An AND stops as soon as nothing can be TRUE any more, and the rest of its parts
     is not asked.
-
-    Args:
-        tree: any bound tree.
-        answer: the bounds of one leaf.
-        nothing: the empty set of the universe.
-        everything: the whole universe.
-        is_empty: whether a set is ``nothing``.
     """
     never, always = Bounds(nothing, nothing), Bounds(everything, everything)
 

@@ -58,13 +58,7 @@ class FileTask:
 
 
 def tasks_of(found: Evaluation, counts: RowCounts, files: np.ndarray) -> list[FileTask]:
-    """The tasks of reading ``files``, by their positions in the table.
-
-    Args:
-        found: what the stages found out.
-        counts: between how many and how many rows of every file match.
-        files: those that are read.
-    """
+    """The tasks of reading ``files``, by their positions in the table."""
     texts: dict[BoundPredicate, str] = {}
     return [_task_of(found, counts, file, texts) for file in files.tolist()]
 

@@ -458,11 +458,7 @@ def plan_files(
 
 
 def _column(table: TableState, name: str, *, case_sensitive: bool) -> ColumnInfo:
-    """The column of the table, else the associated column, of that name.
-
-    Raises:
-        PredicateError: there is none, or more than one.
-    """
+    """The column of the table, else the associated column, of that name."""
     try:
         return table.resolve(name, case_sensitive=case_sensitive)
     except PredicateError:

@@ -104,11 +104,9 @@ def _merge(
     kinds: Sequence[tuple[type[atoms.Atom], ...]],
     combine: Callable[[Sequence[atoms.Atom]], atoms.Atom | TruthValue],
 ) -> BoundPredicate:
-    """Combine the leaves about one column whose atoms are of one group of kinds.
-
-    All at once: two at a time would take as many steps as there are pairs.
-    """
+    """Combine the leaves about one column whose atoms are of one group of kinds."""
     word = " AND " if isinstance(node, AllOf) else " OR "
+    # All at once: two at a time would take as many steps as there are pairs.
     groups: dict[tuple[object, ...], list[BoundPredicate]] = {}
     for i, child in enumerate(node.children):
         key: tuple[object, ...] = (i,)

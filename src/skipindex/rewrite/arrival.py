@@ -54,6 +54,7 @@ from skipindex.table import other_format
 
 _TRIES: Final = 100
 _PAUSE: Final = 0.2
+"""Seconds between two tries."""
 _MARKS: Final = ("_SUCCESS", "_metadata", "_common_metadata")
 """What writers leave beside data files; it says nothing of those that follow."""
 
@@ -93,12 +94,7 @@ def arrive(
 ) -> None:
     """Write rows into a table in one commit; nothing is committed for no rows at all.
 
-    Args:
-        location: of the table.
-        mode: whether the rows that are there stay, must not be there, or go.
-        write: writes the rows.
-        index: builds the indexes.
-        known: an earlier snapshot, whose segments are not read again.
+    Segments of ``known``, an earlier snapshot, are not read again.
     """
     run = uuid.uuid4().hex
     was_there = location.exists()
@@ -184,10 +180,7 @@ def _committed(
     known: Snapshot | None,
     attempts: list[Snapshot],
 ) -> tuple[Replacement, Snapshot]:
-    """Commit the arrival of hidden files; what was committed.
-
-    ``attempts`` gets the base of every commit that is tried.
-    """
+    """Commit the arrival of hidden files; ``attempts`` gets the base of each try."""
     fresh, news = content
     arrival = Replacement((), tuple(files), time.time(), publication=run, arrival=True)
     read: dict[FileInfo, int | None] = {}
@@ -238,10 +231,7 @@ def _committed(
 def _is_committed(
     location: Location, run: str, names: Iterable[str], base: Snapshot
 ) -> bool:
-    """Whether the hidden files of a run are in a table, published or not.
-
-    A writer who is slow cannot always tell whether its commit was one of the table.
-    """
+    """Whether the hidden files of a run are in a table, published or not."""
     return (
         any(known.publication == run for known in base.rewrites.replacements)
         or location.stat(outcome_path(run)) is not None
@@ -292,10 +282,8 @@ def _is_shown(location: Location, arrival: Replacement) -> bool:
 def _publish(
     location: Location, arrival: Replacement, mode: SaveMode, known: Snapshot
 ) -> None:
-    """Give the new files visible names, and delete what they replace.
-
-    The rows are committed, so an error here is a warning, unless rows are lost.
-    """
+    """Give the new files visible names, and delete what they replace."""
+    # The rows are committed, so an error here is a warning, unless rows are lost.
     assert arrival.publication is not None
     try:
         if mode is SaveMode.OVERWRITE:
@@ -355,12 +343,9 @@ def _delete_replaced(location: Location, files: Iterable[FileInfo]) -> None:
 
 
 def _sweep_marks(location: Location) -> None:
-    """Delete what tells of the files that are replaced, and empty files.
-
-    That is the log of another format too, if a caller takes such a table for a plain
-    folder: from now on it names files that are gone.
-    """
+    """Delete what tells of the files that are replaced, and empty files."""
     files = list(location.list())
+    # The log of another format too, as from now on it names files that are gone.
     foreign = other_format(file.path for file in files)
     log = foreign[1].partition("/")[0] + "/" if foreign else None
     delete_files(
@@ -387,16 +372,7 @@ def _withdraw(
     tried: bool,
     was_there: bool,
 ) -> None:
-    """Delete the files of a writer who failed, and take back a commit of them.
-
-    Args:
-        location: of the table.
-        made: the hidden files.
-        mode: of the writer.
-        run: the id of the publication.
-        tried: whether a commit was tried at all.
-        was_there: whether the table was there before.
-    """
+    """Delete the files of a writer who failed, and take back a commit of them."""
     with contextlib.suppress(Exception):
         if not tried or _is_taken_back(location, made, mode, run):
             _delete_withdrawn(location, made, folders=not was_there)
@@ -405,11 +381,9 @@ def _withdraw(
 def _is_taken_back(
     location: Location, made: Sequence[str], mode: SaveMode, run: str
 ) -> bool:
-    """Whether it is certain that no commit names the files of a writer who failed.
-
-    The commit may have succeeded although it raised, and others may have gone on from
-    it.  That of rows that were added is taken back here, if the log still says so.
-    """
+    """Whether it is certain that no commit names the files of a writer who failed."""
+    # The commit may have succeeded although it raised, and others may have gone on from
+    # it.  That of rows that were added is taken back here, if the log still says so.
     newest = newest_for_writer(location)
     if newest.damaged is not None:  # which may be the commit of this writer
         return False
@@ -437,11 +411,9 @@ def _is_taken_back(
 def _delete_withdrawn(
     location: Location, made: Sequence[str], *, folders: bool
 ) -> None:
-    """Delete files that no commit names.
-
-    The hidden ones are first, so that no publisher who sleeps makes another visible.
-    """
+    """Delete files that no commit names."""
     left = []
+    # Hidden ones first, so that no publisher who sleeps makes another visible.
     for path in [*made, *map(published, made)]:
         try:
             delete_files(location, [path], folders=folders)

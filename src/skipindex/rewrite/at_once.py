@@ -31,11 +31,6 @@ def at_once(
     have ended, so that no request is under way any more; also if Ctrl-C is pressed
     twice.
 
-    Args:
-        location: that the calls are of.
-        call: for each row.
-        columns: the arguments of the calls, all of one length.
-
     >>> at_once(Location("/tmp"), max, [1, 2], [3, 1])
     [3, 2]
     """

@@ -35,6 +35,7 @@ LOG_AGE: Final = 3600.0
 """Seconds that commits and their parts stay at least, for writers between two steps.
 One who takes longer commits again (``storage.log``)."""
 _EVERY: Final = 64
+"""Commits from one expiry to the next."""
 
 
 def retention_of(properties: TableProperties) -> timedelta:
@@ -71,11 +72,8 @@ def expire(location: Location, *, known: Snapshot | None = None) -> list[str]:
 
     Nothing that the newest commit names is deleted, nor what a commit of the retention
     names.  While the newest commit, or the one that was the newest when the retention
-    began, cannot be read, nothing is deleted.
-
-    Args:
-        location: of the table.
-        known: an earlier snapshot, whose segments are not read again.
+    began, cannot be read, nothing is deleted.  Segments of ``known``, an earlier
+    snapshot, are not read again.
 
     Returns:
         The paths of what was deleted.
@@ -106,12 +104,7 @@ def expire(location: Location, *, known: Snapshot | None = None) -> list[str]:
 
 
 def _named(location: Location, file: FileInfo, newest: Snapshot) -> set[str]:
-    """What the commit in a file names; nothing may be missing of it.
-
-    Raises:
-        CorruptIndexError: a part of it cannot be read.
-        IndexVersionError: a newer library wrote it.
-    """
+    """What the commit in a file names; raise if a part of it cannot be read."""
     version = version_of(file.path.rpartition("/")[2])
     assert version is not None
     snapshot = read_snapshot(location, version, known=newest)

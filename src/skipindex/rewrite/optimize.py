@@ -168,7 +168,7 @@ def optimize_files(
 
 
 def overlaps(table: TableState, target: Target) -> dict[str, float | None]:
-    """By what the target clusters by, the overlap of files; None of an attribute."""
+    """File overlap by clustering column; None for looked-up attributes."""
     attributes = target.known.get("via", {})
     return {
         name: None if name in attributes else overlap(table, name)

@@ -164,7 +164,7 @@ class Publisher:
         self.location.delete(record_path(name))
 
     def _there(self, replacements: Sequence[Replacement]) -> dict[str, FileInfo]:
-        """Those of their files that are there, hidden and visible."""
+        """The files of the replacements that are there, hidden and visible."""
         paths = {f.path for r in replacements for f in (*r.old, *r.new)}
         paths |= {published(f.path) for r in replacements for f in r.new}
         found = at_once(self.location, self.location.stat, sorted(paths))
@@ -258,10 +258,7 @@ class Publisher:
             self._count(now.new)
 
     def _show(self, replacement: Replacement) -> list[str]:
-        """Make the copies visible; the hidden paths of those that may count.
-
-        Of a rewrite those are all, or none.
-        """
+        """Make the copies visible; the hidden paths of those that may count."""
         there = self._there([replacement])
         (now,) = recognised(self.location, [replacement], there)
         if now.first_mismatch(there) or not self._has_rows_of(now, there):
@@ -286,11 +283,9 @@ class Publisher:
         return [file for file, is_one in zip(files, found, strict=True) if is_one]
 
     def _sync(self, shown: Iterable[FileInfo]) -> None:
-        """Write the visible files to the disk, before what they stand for is deleted.
-
-        Other tools may have deleted one since it is visible.
-        """
+        """Write the visible files to the disk before what they stand for is deleted."""
         paths = [published(file.path) for file in shown]
+        # Other tools may have deleted one since it is visible.
         while paths:
             try:
                 self.location.sync(paths)
@@ -321,10 +316,7 @@ class Publisher:
         )
 
     def _was_visible(self, file: FileInfo) -> bool:
-        """Whether a file that arrives was visible, or another one has its name.
-
-        Then its rows are those that other tools have left of it.
-        """
+        """Whether a file that arrives was visible, or another one has its name."""
         if file.path in self._visible:
             return True
         try:
@@ -352,10 +344,8 @@ class Publisher:
         at_once(self.location, count, files)
 
     def _is_copy(self, file: FileInfo, found: FileInfo) -> bool:
-        """Whether a visible file has the content of the hidden one.
-
-        Other tools see it once it is visible, and may have written it again.
-        """
+        """Whether a visible file has the content of the hidden one."""
+        # Other tools see it once it is visible, and may have written it again.
         made = self._made.get(file.path)
         if made is not None:
             return made.is_same(found)
@@ -368,10 +358,8 @@ class Publisher:
     def _has_rows_of(
         self, replacement: Replacement, there: Mapping[str, FileInfo]
     ) -> bool:
-        """Whether the copies have as many rows as what they replaced, or is left.
-
-        Rows that arrive are others than those that they replace.
-        """
+        """Whether the copies have as many rows as what they replaced, or is left."""
+        # Rows that arrive are others than those that they replace.
         if replacement.arrival:
             return True
         old = [f.path for f in replacement.old if f.is_same(there.get(f.path))]
@@ -387,15 +375,9 @@ class Publisher:
         return n_old == n_new if len(old) == len(replacement.old) else n_old <= n_new
 
     def _remove_old(self, replacement: Replacement, shown: Collection[str]) -> bool:
-        """Delete what was replaced, unless it has changed meanwhile.
-
-        Nothing is deleted unless a file that stands for it is visible.
-
-        Returns:
-            False if files are left because those that stand for them do not have their
-            rows, as far as can be read now.  Then the publication must not end: its
-            record is why readers ignore what is left.
-        """
+        """Delete what was replaced; False if files are left: the record must stay."""
+        # Files are left if those that stand for them do not have their rows, as far as
+        # can be read now: the record is why readers ignore what is left.
         there = self._there([replacement])
         (now,) = recognised(self.location, [replacement], there)
         old = [there[f.path] for f in now.old if is_in(there, f)]

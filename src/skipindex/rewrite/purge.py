@@ -37,10 +37,8 @@ BLANK: Final = json.dumps({"purged": True}).encode()
 def forget(location: Location, opened: Callable[[], TableState]) -> list[str]:
     """Let the newest commit and its packs say nothing of data that is gone.
 
-    Args:
-        location: of the table.
-        opened: opens the table as the caller did; called only if a pack holds more
-            than what is in use.
+    ``opened`` opens the table as the caller did; it is called only if a pack holds more
+    than what is in use.
 
     Returns:
         Packs that could not be read, and so were dropped.

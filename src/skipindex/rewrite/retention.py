@@ -35,12 +35,8 @@ def referenced(
 ) -> set[str]:
     """Paths that the newest commit refers to, or one within the retention.
 
-    Args:
-        location: of the table.
-        newest: its newest commit.
-        listing: all of its files.
-        keep: the retention in seconds; with 0 the newest commit alone counts.
-        since: when the retention began, in seconds since 1970.
+    ``listing`` has all files of the table.  ``keep`` is the retention in seconds; with
+    0 the newest commit alone counts.  It began at ``since``, in seconds since 1970.
 
     Raises:
         StorageError: one of these commits cannot be read now, or is of a newer library.
@@ -68,11 +64,7 @@ def referenced(
 
 @contextlib.contextmanager
 def _unless_damaged() -> Iterator[None]:
-    """What is damaged names nothing; what cannot be read may name anything.
-
-    Raises:
-        StorageError: it cannot be read now, or by this version of the library.
-    """
+    """What is damaged names nothing; what cannot be read may name anything."""
     try:
         yield
     except (RefusedError, IndexVersionError) as error:

@@ -25,14 +25,8 @@ def hide_staged(
 ) -> list[tuple[str, FileInfo]]:
     """Move staged files into hidden folders; where each was staged, and where it is.
 
-    They are on the disk afterwards, so that a commit may name them.
-
-    Args:
-        location: of the table.
-        staged: the folder that they are in.
-        name: of the run; no other files have it.
-        folder_of: the folder of the table that a staged file belongs into.
-        made: gets every path before a file is moved there.
+    They are on the disk afterwards, so that a commit may name them.  No other files
+    have the ``name`` of the run.  ``made`` gets each path before a file is moved there.
     """
     files = [
         (path, file)

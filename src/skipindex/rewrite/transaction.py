@@ -60,13 +60,8 @@ def rewrite(
 ) -> list[Rewritten]:
     """Replace the files of ``groups`` in one commit; what each became.
 
-    Args:
-        table: as it was when the groups were chosen.
-        groups: no two have a file in common.
-        target: that the files were written to.
-        write: writes the rows.
-        index: builds the indexes of files; a manifest of them.
-        properties: of the table, to be set by the same commit.
+    ``table`` is as it was when the groups were chosen, of which no two have a file in
+    common.  The same commit sets ``properties``.
     """
     location = table.location
     run = uuid.uuid4().hex
@@ -144,11 +139,8 @@ def _replaced(
     fresh: Manifest,
     read: dict[FileInfo, int | None],
 ) -> tuple[Manifest, TableProperties]:
-    """The manifest and the properties after ``base``, with new files for old ones.
-
-    ``table`` is as it was when the old files were chosen.  ``wrote`` and ``fresh`` are
-    of the new files.  ``read`` has the footers that were read for it before.
-    """
+    """The manifest and the properties after ``base``, with new files for old ones."""
+    # ``table`` is as it was when the old files were chosen.
     chosen = {file.path: file for file in table.listing}
     there = {file.path: file for file in live_files(table.location, base)}
     changes = []

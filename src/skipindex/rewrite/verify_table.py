@@ -54,7 +54,7 @@ class TableReport:
         return not (self.damaged or self.stale)
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain values."""
+        """The report as plain values."""
         return {**asdict(self), "ok": self.ok}
 
     def __str__(self) -> str:

@@ -18,9 +18,7 @@ _MAP: Final = "scala.collection.immutable.Map"
 def source_of(package: str, name: str) -> str:
     """The Java source of a class that a package of skipindex brings.
 
-    Args:
-        package: with the source in it.
-        name: of the class, after the folders below the package, if any.
+    ``name`` is the class, after the folders below the package, if any.
     """
     return (files(package) / f"{name}.java").read_text(encoding="utf-8")
 
@@ -28,11 +26,8 @@ def source_of(package: str, name: str) -> str:
 def compile_classes(jvm: Any, sources: Mapping[str, str]) -> Any:
     """The class loader of the compiled sources; its parent has Spark's classes.
 
-    The classes may name one another.  A class is compiled when it is first loaded.
-
-    Args:
-        jvm: the driver's, as ``SparkContext`` gives it to Python.
-        sources: by the name of its public class with the package, the Java source.
+    The classes, given by their names with the package, may name one another.  A class
+    is compiled when it is first loaded.
 
     Raises:
         Py4JError: the JVM has no Janino, or, when a class is loaded, its source is not
@@ -53,10 +48,6 @@ def new_object(gateway: Any, sources: Mapping[str, str]) -> Any:
 
     In the sources ``SEQ`` is what ``Seq`` is in Spark's signatures, ``TO_SEQ`` makes
     one of a Java list, and ``NO_OPTIONS`` is an empty map.
-
-    Args:
-        gateway: the way to the driver.
-        sources: see ``compile_classes``.
 
     Raises:
         Py4JError: as for ``compile_classes``.

@@ -87,11 +87,7 @@ class _SparkFailedError(Exception):
 
 
 def _collect(rows: DataFrame, n_tasks: int, progress: Progress) -> list[Row]:
-    """The rows, while completed tasks are reported; never all of them.
-
-    Raises:
-        _SparkFailedError: the job failed.
-    """
+    """The rows, while tasks are reported; ``_SparkFailedError`` if the job fails."""
     found: list[Row] = []
     failure: list[BaseException] = []
     group = f"skipindex-{uuid.uuid4()}"

@@ -19,7 +19,7 @@ READING: Final = {
 """Settings under which Spark reads the values that indexes are of."""
 CASE: Final = "spark.sql.caseSensitive"
 _REBASE: Final = READING["spark.sql.parquet.datetimeRebaseModeInRead"]
-"""Of the options that a scan may have instead of the settings."""
+"""Values, in lower case, that a rebase option of a scan may have."""
 _ASSUMED: Final = {
     **READING,
     "spark.sql.ansi.doubleQuotedIdentifiers": {"false"},
@@ -68,11 +68,9 @@ def check_reading(
 ) -> None:
     """Raise ``PlanError`` if Spark reads other values than indexes are of.
 
-    Args:
-        settings: of the session that runs the query, as far as they are to be checked.
-        reader: those that are others in the session that defined the relation, as a
-            view that sessions share, because Spark reads the files under them.
-        options: of the scan.
+    ``settings`` are of the session that runs the query, as far as they are to be
+    checked.  ``reader`` has those that are others in the session that defined the
+    relation, such as a view that sessions share: Spark reads the files under them.
     """
     for name, accepted in READING.items():
         for value in (settings.get(name), reader.get(name)):

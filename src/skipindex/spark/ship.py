@@ -67,11 +67,9 @@ def ship_package(spark: SparkSession) -> None:
 
 
 def _check_workers(context: SparkContext) -> None:
-    """Raise ``EngineError`` if workers on this machine cannot import the package.
-
-    PySpark runs ``python3`` of the path where ``PYSPARK_PYTHON`` is not set, whatever
-    Python the driver runs in; Spark would tell so in a traceback for each task.
-    """
+    """Raise ``EngineError`` if workers on this machine cannot import the package."""
+    # Unless ``PYSPARK_PYTHON`` is set, workers run the ``python3`` of the path, and
+    # Spark would tell of a missing package in a traceback for each task.
     python = context.pythonExec
     found = shutil.which(python)
     if found is not None and _is_this(found):
@@ -127,10 +125,8 @@ def _ship_once(receiver: str, send: Callable[[str], None]) -> None:
 
 
 def _write_archive() -> Path:
-    """Zip the package into a folder that lives as long as this process.
-
-    Spark does not copy the file, it serves it from there.
-    """
+    """Zip the package into a folder that lives as long as this process."""
+    # Spark does not copy the file, it serves it from there.
     folder = Path(tempfile.mkdtemp(prefix=f"{PACKAGE}-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = folder / f"{PACKAGE}.zip"

@@ -39,7 +39,7 @@ from skipindex.table import ColumnInfo, TableState, open_state
 from skipindex.table.listing import JoinedTables, current_files
 
 AssociatedRequest: TypeAlias = Mapping[str, AssociatedColumn]
-"""By name, the associated columns that a table is to have."""
+"""Associated columns that a table is to have, by name."""
 _KEYS: Final = frozenset({"int", "string"})
 _DEFAULT: Final = "bitmap"
 MAX_FILES: Final = 10_000
@@ -129,11 +129,7 @@ def associated(
 ) -> Association:
     """An associated column for the dimension as it is now, which is read once.
 
-    Args:
-        table: the fact.
-        name: of the column.
-        given: its definition.
-        indexes: specs as JSON.
+    ``indexes`` are specs as JSON.
 
     Raises:
         BuildError: the dimension is being rewritten, or has too many rows or files,

@@ -73,7 +73,7 @@ class _File:
 
     @property
     def footer_crc(self) -> int:
-        """Of the file, as its payload names it."""
+        """The checksum of the file's footer, as its payload names it."""
         return self.identity[-1]
 
 
@@ -144,11 +144,9 @@ class Merger:
             before += n_bytes
 
     def _write_all(self, chosen: set[int], sizes: dict[int, np.ndarray]) -> list[Move]:
-        """Write merged packs; all files of one have the same indexes in it.
-
-        The newest pack of a file counts.  So where a merged pack has an index of some
-        files and not of another, the other's in an older pack would look superseded.
-        """
+        """Write merged packs; all files of one have the same indexes in it."""
+        # The newest pack of a file counts: if a merged pack has an index of some files
+        # and not of another, the other's in an older pack would look superseded.
         alike: dict[frozenset[IndexKey], list[_File]] = {}
         refs = self.manifest.refs()
         refs = refs.where(np.isin(refs.packs, list(chosen)))
@@ -178,7 +176,7 @@ class Merger:
     def _cut(
         self, every: Sequence[_File], sizes: dict[int, np.ndarray]
     ) -> Iterator[list[_File]]:
-        """As many of the files as one merged pack may hold, and the next ones."""
+        """Cut the files into groups that one merged pack may hold."""
         files: list[_File] = []
         n_bytes = 0
         for file in every:
@@ -282,11 +280,7 @@ def _newest(
     old: Mapping[int, Sequence[BlobReader]],
     look: Callable[[BlobReader, int], T | None],
 ) -> T | None:
-    """What the newest pack has of a file; None if no pack has anything.
-
-    Raises:
-        _NotMergeableError: a pack cannot be read.
-    """
+    """What the newest pack has of a file; None if no pack has anything."""
     for number, slot in reversed(file.refs):
         for reader in old[number]:
             try:

@@ -74,7 +74,7 @@ class BlobReader:
 
     @cached_property
     def _unpacked(self) -> dict[int, list[bytes]]:
-        """By slot, the payloads that are packed together, as they were before."""
+        """Payloads that are packed together, as they were before, by slot."""
         kind = packable(self.entry.meta.kind)
         if kind is None or self.domain is None or not self._blob.has_shared:
             return {}

@@ -58,6 +58,7 @@ MAX_QUERIES: Final = 256
 MAX_TOLD: Final = 100
 """Queries that were left out, as the table records them."""
 _MAX_SIGNATURES: Final = 1 << 12
+"""Distinct signatures of a sample; those with the most rows are known."""
 _RANK_BITS: Final = 14
 """Room for two numbers for each signature, and for rows of none."""
 _MERGED_ROWS: Final = 20_000
@@ -79,7 +80,7 @@ class Answers:
         return tuple(own.column for own in self.steps)
 
     def signatures(self, arrays: Sequence[pa.Array | pa.ChunkedArray]) -> Ints:
-        """Of every row, a bit for each condition; 0 if it matches none."""
+        """A bit for each condition, for every row; 0 if it matches none."""
         codes = [s.codes(a) for s, a in zip(self.steps, arrays, strict=True)]
         n_rows = len(codes[0]) if codes else 0
         found = np.zeros(n_rows, np.int64)
@@ -140,15 +141,9 @@ def choose_answers(
     Equal queries are taken as one.  Those that match few rows for how often they are
     asked come first, as long as all rows together are at most ``share``: a query that
     most rows match contributes nothing.  The most similar ones are then merged, until
-    they fit a signature.
-
-    Args:
-        sample: rows of the table.
-        workload: the queries.
-        share: the most rows that may match, as a share of all.
-        partition_by: columns that no condition is needed on, because rows of
-            different values do not share a file anyway.
-        weights: what each row of the sample stands for; None is 1 each.
+    they fit a signature.  No condition is needed on columns of ``partition_by``, as
+    rows of different values do not share a file anyway.  ``weights`` is what each row
+    of the sample stands for; None is 1.
     """
     asked: dict[BoundPredicate, float] = {}
     for whole, weight in zip(workload.trees, workload.weights.tolist(), strict=True):
@@ -215,14 +210,12 @@ def _bound(
 def _that_fit(
     asked: Sequence[_Asked], loads: Weights, share: float
 ) -> tuple[list[_Asked], list[_Asked]]:
-    """Those that together match at most ``share`` of the rows, and the others.
-
-    First come those that match few rows for how often they are asked.
-    """
+    """Split into what together matches at most ``share`` of the rows, and the rest."""
     most = share * float(loads.sum())
     taken: list[_Asked] = []
     others: list[_Asked] = []
     together = np.zeros(len(loads), np.bool_)
+    # First come those that match few rows for how often they are asked.
     for one in sorted(asked, key=lambda one: loads[one.rows].sum() / (one.weight or 1)):
         is_asked = one.weight > 0
         if is_asked and float(loads[together | one.rows].sum()) <= most:
@@ -234,10 +227,7 @@ def _that_fit(
 
 
 def _merged(asked: list[_Asked]) -> list[_Asked]:
-    """At most ``MAX_CONDITIONS``: those are united whose queries then read least more.
-
-    Agglomerative, with the rows that a query reads and does not match as the distance.
-    """
+    """Merge the two that add the fewest rows, until ``MAX_CONDITIONS`` are left."""
     found = list(asked)
     if len(found) <= MAX_CONDITIONS:
         return found
@@ -245,6 +235,7 @@ def _merged(asked: list[_Asked]) -> list[_Asked]:
     rows = np.stack([one.rows[::step] for one in found]).astype(np.float32)
     weights = np.array([one.weight for one in found])
     common = rows @ rows.T
+    # Agglomerative clustering: the distance is the rows read that do not match.
     while len(found) > MAX_CONDITIONS:
         sizes = common.diagonal()
         # The rows of the other that each query reads as well.
@@ -356,10 +347,8 @@ def _keys(
     arrays: Sequence[pa.Array | pa.ChunkedArray],
     signatures: Ints,
 ) -> Keys:
-    """The keys of the base with the number of the signature put before the curve.
-
-    A signature that is not known has the number between its neighbours'.
-    """
+    """The keys of the base with the number of the signature put before the curve."""
+    # A signature that is not known has the number between its neighbours'.
     bits = base.curve_bits
     keys = base.keys(arrays)
     at = np.searchsorted(known, signatures)

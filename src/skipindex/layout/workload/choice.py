@@ -91,16 +91,10 @@ def choose_layout(
 ) -> LayoutChoice:
     """The layout that lets the queries skip most files of a sample.
 
-    Args:
-        sample: rows of the table.
-        workload: the queries.
-        n_files: to make.
-        method: ``"curve"``, or ``"answers"``, which only row-level indexes do
-            justice to.
-        partition_by: columns whose values share a file only where they have too
-            few rows to fill one.
-        weights: what each row of the sample stands for; None is 1 each.
-        answers_share: the most rows that are put together for ``"answers"``.
+    ``method`` is ``"curve"``, or ``"answers"``, which only row-level indexes do justice
+    to, and for which rows up to ``answers_share`` of all are put together.  Values of
+    ``partition_by`` share a file only where they have too few rows to fill one.
+    ``weights`` is what each row of the sample stands for; None is 1.
     """
     what_if = WhatIf(workload)
     codes = what_if.codes(sample)

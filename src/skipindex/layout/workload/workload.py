@@ -154,7 +154,7 @@ class BoundWorkload:
     trees: tuple[BoundPredicate, ...]
     weights: npt.NDArray[np.float64]
     domains: Mapping[str, Domain]
-    """Of every column that a query has an atom on, in the order of the queries."""
+    """Domains of the columns that queries have atoms on, in the order of queries."""
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -129,10 +129,7 @@ class Binder:
         return preimage_of(kind("", domain, self.zone, text).bind(node), operand)
 
     def _readings(self, term: ex.Term) -> tuple[Sequence[BoundTerm], str]:
-        """What ``term`` is; two where readers may round nanoseconds down or up in it.
-
-        Nothing, and why, if it cannot be judged.
-        """
+        """Readings of ``term``, two if readers round; none, and why, if unjudged."""
         try:
             if isinstance(term, ex.Reference):
                 return [self._bound_column(term)], ""
@@ -155,11 +152,7 @@ class Binder:
         )
 
     def _bound_column(self, reference: ex.Reference) -> BoundColumn:
-        """The bound term of a column.
-
-        Raises:
-            NotJudgedError: it has no order.
-        """
+        """The bound term of a column; ``NotJudgedError`` if it has no order."""
         column, problem = self._column(reference)
         if column is None or column.domain is None:
             raise NotJudgedError(problem)

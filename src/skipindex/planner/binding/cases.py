@@ -52,7 +52,7 @@ class BoundCase:
     _last: dict[Value | None, tuple[Plain | None, ...]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
-    """Of the value that was asked for last, the result; none if it is unsure."""
+    """The result for the value that was asked for last; empty if it is unsure."""
 
     def value(self, value: Value | None) -> Plain | None:
         """The value of the branch that is taken for ``value``.
@@ -147,12 +147,10 @@ class _Branch:
 
 
 def _first(branches: Sequence[_Branch], default: BoundPredicate) -> BoundPredicate:
-    """The first branch that is taken, and its value answers.
-
-    By halves: a thousand conditions are repeated ten times each, and not a thousand.
-    """
+    """The first branch that is taken, and its value answers."""
     if not branches:
         return default
+    # By halves: a thousand conditions are repeated ten times each, and not a thousand.
     middle = len(branches) // 2
     if not middle:
         (branch,) = branches

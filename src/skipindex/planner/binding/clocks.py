@@ -22,13 +22,7 @@ from skipindex.planner.functions.registry import Argument, Coercion, Function, i
 
 
 def coerced(operand: BoundTerm, coercion: Coercion, zone: str | None) -> BoundTerm:
-    """An argument as the function gets it; other types than these stay as they are.
-
-    Args:
-        operand: an argument of any type.
-        coercion: what becomes of a date or a time.
-        zone: the session's time zone, if it is known.
-    """
+    """An argument as the function gets it; only dates and times are ever converted."""
     text = operand.expression
     if coercion is Coercion.NONE:
         return operand

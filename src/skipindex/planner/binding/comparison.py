@@ -109,13 +109,11 @@ class ColumnBinding:
                 assert_never(operator)
 
     def _folded(self, operator: Operator, value: Literal) -> TruthValue | None:
-        """Spark's own folding: an integer column against a number beyond bigint.
-
-        ``i < 9223372036854775808`` is TRUE even where ``i`` is NULL, as Spark's
-        analyzer replaces the four inequalities by a constant.
-        """
+        """Spark's own folding: an integer column against a number beyond bigint."""
         if self.domain.name != "int" or not isinstance(value, int | Decimal):
             return None
+        # ``i < 9223372036854775808`` is TRUE even where ``i`` is NULL, as Spark's
+        # analyzer replaces the four inequalities by a constant.
         if INT64_MIN <= value <= INT64_MAX:
             return None
         match operator:
@@ -273,10 +271,8 @@ class ColumnBinding:
 
 
 def _is_early(value: Literal) -> bool:
-    """Whether it is a text that the old formatter may show for another day.
-
-    For ten days there was no such day in the Julian calendar: it shows later ones.
-    """
+    """Whether it is a text that the old formatter may show for another day."""
+    # For ten days there was no such day in the Julian calendar: it shows later ones.
     day = day_of_text(value) if isinstance(value, str) else None
     return day is not None and day < SHOWN_DAYS[0] + _SKIPPED_DAYS
 

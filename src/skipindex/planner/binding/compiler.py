@@ -137,11 +137,7 @@ class Compiler:
         return found
 
     def _time(self, operand: BoundTerm) -> BoundTerm:
-        """The operand, nanoseconds as the microseconds that a reader may make of them.
-
-        Raises:
-            NotJudgedError: readers may round them in more than one place.
-        """
+        """The operand, nanoseconds as microseconds that a reader may make of them."""
         if not _is_nanoseconds(operand):
             return operand
         assert operand.domain is not None

@@ -240,7 +240,7 @@ class BoundCall:
     def _rough_preimage(
         self, child: BoundTerm, question: atoms.Atom, text: str
     ) -> BoundPredicate:
-        """Of a function that is known up to ``slack``: no row is certain."""
+        """Preimage of a function that is known up to ``slack``: no row is certain."""
         unknown = Unknown(text, self.function.reason)
         slack = self.function.slack
         match question:
@@ -296,10 +296,8 @@ class BoundCall:
         return start, stop
 
     def _first(self, bound: atoms.Value) -> atoms.Value | None:
-        """The least argument on the far side of ``bound``, None if there is none.
-
-        Rising: the first whose result is at least it; falling: the first below it.
-        """
+        """The least argument on the far side of ``bound``, None if there is none."""
+        # Rising: the first whose result is at least it; falling: the first below it.
         function = self.function
         if function.least is not None:
             assert isinstance(bound, bytes)

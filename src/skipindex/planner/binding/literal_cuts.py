@@ -72,13 +72,7 @@ class Refusal:
 
 
 def cut(domain: Domain, value: Literal, zone: str | None) -> Cut | Refusal:
-    """Where ``value``, which is not NULL, cuts ``domain`` under Spark's rules.
-
-    Args:
-        domain: the column's.
-        value: as the user wrote it.
-        zone: the session's time zone, if it is known.
-    """
+    """Where ``value``, which is not NULL, cuts ``domain`` under Spark's rules."""
     if isinstance(value, Decimal) and not value.is_finite():
         return Refusal("a decimal of Spark is a finite number")
     match domain.name:
@@ -245,11 +239,9 @@ def _decimal(domain: Domain, value: Literal) -> Cut | None:
 
 
 def _decimal_of(domain: Domain, text: str) -> Decimal | None:
-    """The number of a text next to a column of decimals, if all of Spark agree on it.
-
-    A version, or a mode, makes a decimal of the column's type of it, which rounds,
-    another makes doubles of both, which tell 15 digits apart.
-    """
+    """The number of a text next to a column of decimals, if all of Spark agree."""
+    # One version, or mode, makes a decimal of the column's type of it, which rounds;
+    # another makes doubles of both, which tell 15 digits apart.
     if domain.digits > _EXACT_DIGITS or not _DECIMAL_TEXT.fullmatch(text):
         return None
     value = Decimal(text)
@@ -316,11 +308,9 @@ def _timestamp(value: Literal, zone: str | None) -> Cut | Refusal:
 
 
 def _near(moment: datetime, zone: str) -> Cut | Refusal:
-    """A wall clock of a zone with rules.
-
-    Java's copy of the rules may be older or newer than ours, so the cut is only
-    trusted to a day, in the direction that keeps more files.
-    """
+    """A wall clock of a zone with rules."""
+    # Java's copy of the rules may be older or newer than ours, so the cut is only
+    # trusted to a day, in the direction that keeps more files.
     try:
         instant = _microseconds(moment.replace(tzinfo=ZoneInfo(zone)))
     except (ZoneInfoNotFoundError, ValueError, OSError, OverflowError):

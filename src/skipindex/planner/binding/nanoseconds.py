@@ -54,13 +54,7 @@ class TimeCut:
 
 
 def time_cut(domain: Domain, value: Literal, zone: str | None) -> TimeCut | Refusal:
-    """Where a time cuts the nanoseconds of ``domain``.
-
-    Args:
-        domain: of nanoseconds.
-        value: a date, a datetime, or the text of one.
-        zone: the session's time zone, if it is known.
-    """
+    """Where a time cuts the nanoseconds of ``domain``."""
     at = cut(Domain(domain.nanoseconds), value, zone)
     if isinstance(at, Refusal):
         return at
@@ -156,10 +150,8 @@ class NanosecondBinding(ColumnBinding):
         return between(certain, possible, Unknown(self.text, _ROUNDED))
 
     def _possible(self, operator: Operator, at: TimeCut) -> BoundPredicate:
-        """Where one reader finds it TRUE.
-
-        The least and the greatest nanoseconds are infinite times to some readers.
-        """
+        """Where one reader finds it TRUE."""
+        # The least and the greatest nanoseconds are infinite times to some readers.
         match operator:
             case Operator.LT:
                 return self._within(None, max(at.ge[1], 1 - INT64_MAX))
@@ -234,13 +226,9 @@ def either_reading(
     up: BoundPredicate,
     text: str,
 ) -> BoundPredicate:
-    """TRUE where both are, and perhaps where one of them is.
+    """TRUE where both ``down`` and ``up`` are, and perhaps where one of them is.
 
-    Args:
-        node: the condition.
-        down: the condition, of nanoseconds that are rounded down.
-        up: the same, of those that are rounded up.
-        text: the condition in SQL.
+    They are the condition over nanoseconds that are rounded down, and up.
     """
     if _compares_beyond(node):
         if isinstance(node, Comparison) and node.operator is Operator.NULL_SAFE_EQ:

@@ -14,4 +14,4 @@ TABLES: Final = tuple(
 FUNCTIONS: Final[Mapping[str, Builtin]] = {
     name: builtin for table in TABLES for name, builtin in table.items()
 }
-"""By Spark's name in lower case; operators by their sign."""
+"""Functions by Spark's name in lower case; operators by their sign."""

@@ -93,10 +93,6 @@ def microseconds(domain: Domain, *, up: bool) -> Function:
     """From nanoseconds to microseconds, at the upper or the lower end of what is read.
 
     Some readers round down, some towards zero and some to the nearest.
-
-    Args:
-        domain: of the nanoseconds.
-        up: the microsecond that is not before them, else the one that is not after.
     """
     low, high = SURE_NANOSECONDS
 

@@ -14,7 +14,7 @@ from skipindex.planner.functions.registry import Argument, Function
 _MOST_DIGITS: Final = 38
 """Beyond them, Spark drops digits after the point."""
 _INTEGER_DIGITS: Final = {8: 3, 16: 5, 32: 10, 64: 20}
-"""Of the decimal type that an integer of so many bits becomes."""
+"""Digits of the decimal type that an integer of so many bits becomes."""
 CAST_DIGITS: Final = 18
 """Digits before the point of the widest decimal type that a cast may name."""
 
@@ -28,13 +28,10 @@ def decimal_type(digits: int, scale: int) -> Domain:
 def of_decimals(
     arguments: Sequence[Argument], operation: Callable[[int, int], int], direction: int
 ) -> Function | None:
-    """A sum, difference or product of decimals, or of decimals and integers.
+    """A sum, difference or product of two decimals, or of a decimal and an integer.
 
-    Args:
-        arguments: two of them.
-        operation: on integers.
-        direction: 1 if the result rises with the argument that varies, -1 if it
-            falls, 0 if neither.
+    ``direction`` is 1 if the result rises with the argument that varies, -1 if it
+    falls, 0 if neither.
     """
     if not any(argument.is_a("decimal", "big_decimal") for argument in arguments):
         return None
@@ -98,12 +95,8 @@ def within_38_digits(
     """Whether Spark has a decimal type for all the values and a column.
 
     It has as many digits before and after the point as the widest of them, but
-    only 38 in all; beyond that, digits after the point are dropped.
-
-    Args:
-        values: others than numbers count for nothing.
-        whole: the digits of the column before its point.
-        fraction: those after it.
+    only 38 in all; beyond that, digits after the point are dropped.  The column has
+    ``whole`` digits before its point and ``fraction`` after it.
     """
     for value in values:
         if isinstance(value, int | Decimal):

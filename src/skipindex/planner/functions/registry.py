@@ -63,11 +63,10 @@ class Argument:
         return self.domain
 
     def is_a(self, *names: str) -> bool:
-        """Whether its type has one of these names.
+        """Whether its type has one of these names of domains.
 
-        Args:
-            names: of domains; ``int32`` is an integer that Spark takes for an int
-                without a cast that may fail, ``double`` a float of 64 bits.
+        ``int32`` is an integer that Spark takes for an int without a cast that may
+        fail, ``double`` a float of 64 bits.
         """
         match self.domain:
             case None:
@@ -213,12 +212,8 @@ def whole(domain: Domain) -> tuple[int, int]:
 def least_integer(low: int, high: int, reached: Callable[[int], bool]) -> int | None:
     """The least of ``low .. high`` for which ``reached``, None if there is none.
 
-    Functions are inverted by it, without a second definition.
-
-    Args:
-        low: the first.
-        high: the last; any distance from ``low``, which ``bisect`` does not allow.
-        reached: from some integer on, and for none before it.
+    Functions are inverted by it, without a second definition.  ``reached`` holds from
+    some integer on; unlike ``bisect``, any distance is allowed.
     """
     stop = high + 1
     while low < stop:

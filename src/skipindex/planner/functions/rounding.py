@@ -21,7 +21,7 @@ from skipindex.planner.functions.registry import (
 FUNCTIONS: Final = FunctionTable()
 
 _SHOWN_ALIKE: Final = 15
-"""So many digits of a double are shown alike by every version of Java."""
+"""Digits of a double that every version of Java shows alike."""
 
 
 @FUNCTIONS.named("sign", "signum", takes="int|float|decimal")
@@ -81,13 +81,11 @@ def _rounded_type(domain: Domain, places: int) -> tuple[Domain, int]:
 
 
 def _round_double(value: float, places: int) -> float:
-    """Round as Java does, by the decimal digits that it shows of a double.
-
-    Versions of Java differ in the seventeenth digit, so what is near to a half is
-    Spark's to say, unless few digits are shown.
-    """
+    """Round as Java does, by the decimal digits that it shows of a double."""
     if not math.isfinite(value):
         return value
+    # Versions of Java differ in the seventeenth digit, so what is near to a half is
+    # Spark's to say, unless few digits are shown.
     shown = Decimal(repr(value))
     unit = Decimal(1).scaleb(-places)
     with localcontext(prec=400, Emin=-9999, Emax=9999):

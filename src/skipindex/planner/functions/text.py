@@ -25,7 +25,7 @@ STRING: Final = Domain("string")
 _INT: Final = integer(32)
 _TO_THE_END: Final = (1 << 31) - 1
 _LONGEST: Final = 1 << 16
-"""Longer results are left to Spark."""
+"""Characters; longer results are left to Spark."""
 
 
 def ascii_only(text: str) -> str:
@@ -166,14 +166,11 @@ def substring(text: str, position: int, length: int) -> str:
 
 
 def _piece(text: Argument, position: Argument, length: Argument) -> Function:
-    """``substring``; a prefix of constant length rises with the text.
-
-    A prefix of ``n`` characters is at least ``y`` exactly if the whole is, where ``y``
-    has no more characters; where it has more, the prefix must be above those of ``y``.
-    That holds for all bytes, as Spark tells by a character's first byte where it ends,
-    but for a text whose last character is cut off: there Spark takes the bytes that
-    follow in memory.  Such a text is on no sure side of a ``y`` that it begins.
-    """
+    """``substring``; a prefix of constant length rises with the text."""
+    # A prefix of ``n`` characters is at least ``y`` exactly if the whole is, where
+    # ``y`` has no more characters; else the prefix must be above those of ``y``.  But
+    # of a text whose last character is cut off, Spark takes the bytes that follow in
+    # memory: it is on no sure side of a ``y`` that it begins.
     n = length.value if length.is_constant else None
     first = position.is_constant and position.value in {0, 1}
     if text.is_constant or not (first and isinstance(n, int) and n > 0):
@@ -192,10 +189,7 @@ def _piece(text: Argument, position: Argument, length: Argument) -> Function:
 
 
 def _ends(text: bytes, n: int) -> list[int]:
-    """0, and where each of the first ``n`` characters ends, by its first byte.
-
-    The last one may end beyond the text.
-    """
+    """0, and where each of the first ``n`` characters ends, maybe beyond the text."""
     ends = [0]
     while ends[-1] < len(text) and len(ends) <= n:
         first = text[ends[-1]]

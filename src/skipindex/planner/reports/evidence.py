@@ -100,10 +100,7 @@ class SkippedFile:
 def skipped_file(found: Evaluation, file: int, *, limit: str) -> SkippedFile:
     """The proof that ``file``, by its position in the table, need not be read.
 
-    Args:
-        found: what the stages found out.
-        file: one that is not read.
-        limit: why LIMIT does not need a file that may hold a match.
+    ``limit`` says why LIMIT does not need a file that may hold a match.
     """
     table = found.table
     row, n_rows = int(table.rows[file]), int(table.n_rows[file])
@@ -221,9 +218,7 @@ def conditions(
 ) -> list[ConditionReport]:
     """The table of conditions, those that no index can judge last.
 
-    Args:
-        found: what the stages found out.
-        kinds: those that might be used; None is all.
+    ``kinds`` are those that might be used; None is all.
     """
     notes = {stage.name: stage.note for stage in found.stages}
     listed = []

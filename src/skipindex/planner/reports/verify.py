@@ -167,11 +167,7 @@ def _judge(plan: Verifiable, i: int, least: int, most: int) -> list[Violation]:
 
 
 def _count(plan: Verifiable, i: int) -> tuple[int, int]:
-    """The fewest and the most rows that match; they differ by what is not judged.
-
-    Raises:
-        UnsupportedTypeError: the file's column is not the one of the table.
-    """
+    """The fewest and the most rows that match; they differ by what is not judged."""
     table, tree = plan.table, plan.tree
     with column_reader(table.location, table.paths[i]) as file:
         n_rows = int(file.metadata.num_rows)

@@ -30,6 +30,7 @@ _DECIMAL_TEXT: Final = re.compile(r" *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+) *")
 _CLOCK_TYPES: Final = {"DATE", "TIMESTAMP_NTZ"}
 _SECOND: Final = timedelta(seconds=1)
 _DOUBLE_EXACT: Final = 1 << 53
+"""Up to here every integer is a double."""
 _GREGORIAN: Final = 1583
 """The first whole year of the calendar that old settings of Spark have too."""
 

@@ -215,10 +215,7 @@ def choice(
 ) -> Operand:
     """A CASE: a condition if one of its values is a condition, otherwise a term.
 
-    Args:
-        branches: conditions and values.
-        otherwise: the value after ELSE.
-        repeats: the conditions repeat what was written once.
+    ``repeats`` says that the conditions repeat what was written once.
     """
     values = [value for _, value in branches] + [otherwise]
     if any(isinstance(value, BooleanOperand) for value in values):
@@ -231,12 +228,10 @@ def choice(
 def _condition_of(
     branches: list[tuple[Predicate, Operand]], otherwise: Operand
 ) -> Predicate:
-    """The first branch that is taken says what is TRUE, FALSE or UNKNOWN.
-
-    By halves, so that no condition is repeated once for every other branch.
-    """
+    """The first branch that is taken says what is TRUE, FALSE or UNKNOWN."""
     if not branches:
         return truth(otherwise)
+    # In halves, so that no condition is repeated once for every other branch.
     middle = len(branches) // 2
     if not middle:
         ((tree, value),) = branches

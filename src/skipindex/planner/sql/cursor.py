@@ -42,6 +42,7 @@ from skipindex.planner.sql.tokens import (
 )
 
 _MAX_RETRIES: Final = 100
+"""Times that a value of one text is read again as a condition."""
 _TYPED: Final = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"}
 _SAFE_DIGITS: Final = 10
 """Fewer digits are an int."""

@@ -78,13 +78,9 @@ def at_moment(
 ) -> tuple[str, Moment | None]:
     """The condition with literals for the moment; without a use of it, as it was.
 
-    Args:
-        text: a condition in Spark SQL.
-        now: with a time zone.
-        zone: the session's; if it is not known, days and wall clocks are left to the
-            engine, which makes them of the same moment.
-        is_column: whether the table has a column of a name: a column comes before a
-            function that needs no parentheses.
+    ``now`` has a time zone.  If the session's ``zone`` is not known, days and wall
+    clocks are left to the engine, which makes them of the same moment.  A column comes
+    before a function that needs no parentheses, so ``is_column`` tells them apart.
     """
     if "${" in text or not _ANY_NAME.search(text):
         return text, None

@@ -50,7 +50,7 @@ class BooleanOperand:
 
 Operand: TypeAlias = Term | LiteralOperand | BooleanOperand
 _ON_CLOCK: Final = {Coercion.CLOCK, Coercion.DATE}
-"""Of an instant, what the session's clock shows then."""
+"""Coercions of an instant to what the session's clock shows then."""
 _MAX_REPEATED: Final = 300
 """Nodes of a condition that repeats a part of what was written."""
 _Tree = TypeVar("_Tree", bound=Term | Predicate)
@@ -59,9 +59,7 @@ _Tree = TypeVar("_Tree", bound=Term | Predicate)
 def small(tree: _Tree, *, repeats: bool = False) -> _Tree:
     """``tree``, which is one that can be judged in bounded time.
 
-    Args:
-        tree: a term or a condition.
-        repeats: a function was repeated in it: it must not grow from level to level.
+    One that ``repeats`` a part of the text must not grow from level to level.
 
     Raises:
         NotJudgedError: it is too large.
@@ -163,12 +161,10 @@ def _shown(clock: Clock, argument: Term | Literal) -> Term | Literal:
 
 
 def _later(moment: datetime, number: int, unit: str) -> datetime | None:
-    """A wall clock moved by an interval; None if the result depends on a time zone.
-
-    Days of an instant, and 24 hours too, are days of the session's wall clock.
-    """
+    """A wall clock moved by an interval; None if the result depends on a time zone."""
     if isinstance(moment.tzinfo, ZoneInfo):
         return None
+    # Days of an instant, and 24 hours too, are days of the session's wall clock.
     whole = abs(number) * CLOCK_UNITS.get(unit, DAY) >= DAY
     if moment.tzinfo is None or not whole:
         return moved(moment, number, unit)

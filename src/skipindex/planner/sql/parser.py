@@ -69,10 +69,6 @@ def _with_whole_lists(text: str) -> Predicate | None:
 def cursor_of(text: str, *, lists: bool = False) -> Cursor:
     """The begin of a condition.
 
-    Args:
-        text: the whole condition.
-        lists: as for ``tokenize``.
-
     Raises:
         PredicateError: a quote, a bracket or a comment is not closed.
     """
@@ -115,11 +111,8 @@ def whole(cursor: Cursor) -> Predicate:
 
 
 def _tree(cursor: Cursor) -> Predicate:
-    """What comes next, up to what ends it.
-
-    Parentheses may be as deep as they like: the open ones are on a list, and
-    not on Python's stack.
-    """
+    """What comes next, up to what ends it."""
+    # Open parentheses are on a list, and not on Python's stack: any depth is read.
     levels = [_Level()]
     while True:
         if cursor.next.key in {"NOT", "!"} and cursor.after.key not in OPERATORS:
@@ -165,11 +158,7 @@ def _ends_condition(cursor: Cursor, token: Token) -> bool:
 
 
 def _condition_inside(cursor: Cursor) -> Predicate:
-    """A condition that stands as a value, all of it judged or none.
-
-    Raises:
-        NotJudgedError: a part of it is one for Spark alone.
-    """
+    """A condition that stands as a value; ``NotJudgedError`` unless all is judged."""
     if cursor.nested >= _MAX_NESTED:
         raise NotJudgedError("a condition as a value")
     cursor.nested += 1
@@ -229,10 +218,8 @@ def _forget(cursor: Cursor, start: int) -> None:
 
 
 def _end_of_condition(cursor: Cursor, start: int) -> int:
-    """The index of the first AND, OR or ``)`` that is not inside the condition.
-
-    The ANDs of BETWEEN, and all between CASE and END, are inside.
-    """
+    """The index of the first AND, OR or ``)`` that is not inside the condition."""
+    # The ANDs of BETWEEN, and all between CASE and END, are inside.
     i, cases, betweens = start, 0, 0
     while cursor.tokens[i].kind is not Kind.END and cursor.tokens[i].key != ")":
         match cursor.tokens[i].key:

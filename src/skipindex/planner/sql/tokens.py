@@ -82,9 +82,7 @@ _NO_CLOSING: Final = {"'": "a string", '"': "a string", "`": "a quoted name"}
 def tokenize(text: str, *, lists: bool = False) -> list[Token]:
     """Every token of ``text`` without spaces and comments, and an END at the end.
 
-    Args:
-        text: a condition.
-        lists: a list of plain literals after IN is one token, of kind LIST.
+    With ``lists``, a list of plain literals after IN is one token, of kind LIST.
     """
     tokens: list[Token] = []
     position = 0

@@ -35,7 +35,7 @@ MAX_RANGE: Final = 400
 
 
 SECONDS_PER_TEST: Final = 3e-6
-"""Of a value that was not tested before."""
+"""To test a value that was not tested before."""
 SECONDS_PER_VALUE: Final = 4e-7
 """To read a value of a dictionary, and to look up its answer."""
 _LOOKS: Final = 4
@@ -74,9 +74,7 @@ class Purse:
     def most(self, leaf: Computed, reading: float) -> int:
         """How many values a file may have to be looked at.
 
-        Args:
-            leaf: has the test.
-            reading: the seconds that reading the file takes.
+        ``reading`` is the seconds that reading the file takes.
         """
         looks = self._of(leaf)
         share = looks.share if looks.n >= _LOOKS else 0.0
@@ -110,7 +108,7 @@ class Purse:
 
     @property
     def refused(self) -> dict[Computed, int]:
-        """By leaf, the number of files whose values were not tested."""
+        """Number of files whose values were not tested, by leaf."""
         found = {leaf: looks.refused for leaf, looks in self._looks.items()}
         return {leaf: n for leaf, n in found.items() if n}
 
@@ -129,11 +127,8 @@ def probe_index(
 ) -> Bounds[AbstractBitMap] | None:
     """What ``index`` says of a leaf's rows; None is "no opinion".
 
-    Args:
-        index: of a column of one file.
-        leaf: the question.
-        purse: what tests of values are paid from; None is any price.
-        reading: the seconds that reading the file takes.
+    Tests of values are paid from ``purse``, at any price if it is None; ``reading`` is
+    the seconds that reading the file takes.
     """
     if isinstance(leaf, Leaf):
         return index.probe(leaf.atom)
@@ -190,10 +185,7 @@ def probe_stats(
 ) -> Bounds[Mask]:
     """The files whose every row is TRUE, and those with a row that may be.
 
-    Args:
-        stats: of the files.
-        leaf: the question.
-        purse: what tests of values are paid from; None is any price.
+    Tests of values are paid from ``purse``; None is any price.
     """
     if isinstance(leaf, Leaf):
         return stats.probe(leaf.atom)
@@ -221,11 +213,7 @@ def probe_stats(
 def _distinct_bounds(
     stats: FileStats, files: Ints
 ) -> tuple[list[tuple[Value, Value]], Ints]:
-    """The distinct pairs of bounds of some files, and the number of each file's pair.
-
-    The bounds of each file are equal, or integers that are less than ``MAX_RANGE``
-    apart.
-    """
+    """The distinct pairs of bounds of some files, and the number of each file's."""
     if not isinstance(stats.low, np.ndarray):
         values = stats.low.take(pa.array(files)).dictionary_encode()
         texts = values.dictionary.to_pylist()
@@ -243,11 +231,7 @@ def _distinct_bounds(
 def _tested(
     leaf: Computed, bounds: list[tuple[Value, Value]], most: int | None
 ) -> tuple[np.ndarray, int]:
-    """By pair of bounds, whether all values between them pass, and whether one may.
-
-    And how many values were tested, each once.  If there are more than ``most``, those
-    of the closest bounds are tested, and nothing is known of the others.
-    """
+    """Whether all values within bounds pass, whether one may; the number of tests."""
     found = np.tile([False, True], (len(bounds), 1))
     if not bounds or isinstance(bounds[0][0], bytes):
         for i, (value, _) in enumerate(checked(bounds[:most])):
@@ -255,6 +239,7 @@ def _tested(
             found[i] = answer is True, answer is not False
         return found, len(bounds[:most])
     low, high = np.array(bounds, np.int64).T
+    # Beyond ``most`` tests nothing is known but of the closest bounds.
     chosen = np.argsort(high - low, kind="stable")
     values = _union(low, high)
     if most is not None and len(values) > most:

@@ -43,7 +43,7 @@ SECONDS_PER_LISTED: Final = 1e-7
 _SECONDS_PER_CONDITION: Final = 3e-4
 """To read a condition of a text, to bind it and to ask the statistics and maps."""
 _ALWAYS_JUDGED: Final = 512
-"""So many conditions of a text are judged, however small the files are."""
+"""Conditions of a text that are judged however small the files are."""
 _CONNECTIVE: Final = re.compile(r"\b(?:AND|OR)\b", re.IGNORECASE)
 SECONDS_PER_STEP: Final = 2e-6
 """To combine the rows of a condition that was asked before with those of others."""
@@ -55,20 +55,22 @@ _LOOKED_AT: Final = 64
 _LEAST_STEP: Final = 4
 """At least so many files have their rows looked at first, of so many times as many."""
 _MANY: Final = 16
-"""With so many matches in each file of a sample, others are taken to have some too."""
+"""Matches in each file of a sample from which other files are taken to have some."""
 _SOME: Final = 2
-"""With fewer in a file of a sample, the share of files without any is not estimated."""
+"""Fewest matches per sampled file from which the share of empty files is estimated."""
 _ODD_FILES: Final = 0.25
-"""So many files without a match may be expected among those that are not asked."""
+"""Expected files without a match, of those not asked, up to which none is asked."""
 FEW: Final = 64
 """Below one row in so many, an index is probed for these rows alone."""
 _OF_FEW: Final = 0.3
 """What that costs, of a probe for all rows."""
 _SAMPLE: Final = 256
+"""About how many files tell what share of the rows a condition leaves."""
 _RARE: Final = 0.01
 """The share of one value among byte strings, or of NULL."""
 _BETWEEN: Final = 0.1
 _ONE_SIDED: Final = 0.4
+"""Guessed shares of the rows: of two bounds or another test, and of one bound."""
 
 
 def reading_seconds(table: TableState) -> np.ndarray:
@@ -100,12 +102,9 @@ def purse_seconds(reading: float) -> float:
 def asking_seconds(
     asked: Sequence[Leaf | Computed], table: TableState, *, positional: bool
 ) -> float:
-    """About how long it takes to ask the indexes of one file.
+    """About how long it takes to ask the indexes of one file, in seconds.
 
-    Args:
-        asked: the conditions, as often as they stand in the predicate.
-        table: the table.
-        positional: whether the indexes know rows.
+    ``asked`` has the conditions as often as they stand in the predicate.
     """
     different = set(asked)
     n_rows = float(table.n_rows.mean()) if len(table) else 0.0
@@ -133,14 +132,9 @@ def not_worth_it(
 ) -> str:
     """Why a stage is not worth running, or empty if it may be.
 
-    Args:
-        table: the table.
-        left: the files that are left to decide.
-        asked: the conditions that have an index to ask, as often as they stand in the
-            predicate.
-        positional: whether the indexes know rows.
-        kinds: those that the caller names, which are always asked; None if
-            the caller names none.
+    ``asked`` has the conditions that have an index to ask, as often as they stand in
+    the predicate; ``left`` are the files to decide.  The ``kinds`` that a caller names
+    are always asked; None if it names none.
     """
     if kinds is not None:
         return ""
@@ -165,9 +159,8 @@ def sample_of(files: np.ndarray) -> np.ndarray:
 def hardly_empty(n_files: int, matches: Sequence[int]) -> str:
     """Why files are not worth asking, as hardly one has no match; empty if they are.
 
-    Args:
-        n_files: that are not asked yet.
-        matches: how many rows surely match, of each file of a sample that was.
+    ``matches`` counts the rows that surely match, for each file of a sample, and
+    ``n_files`` others are not asked yet.
     """
     fewest = min(matches, default=0)
     if fewest < _MANY and (
@@ -181,11 +174,7 @@ def hardly_empty(n_files: int, matches: Sequence[int]) -> str:
 
 
 def _share_of_none(counts: Sequence[int]) -> float:
-    """About the share of zeros where these counts come from.
-
-    Of the negative binomial distribution with their mean and variance, which is
-    Poisson's where the variance is no more than the mean.
-    """
+    """About the share of zeros, by the negative binomial distribution of the counts."""
     mean, variance = float(np.mean(counts)), float(np.var(counts))
     if variance <= mean:
         return math.exp(-mean)
@@ -205,14 +194,8 @@ def in_order(
 
     First comes the child with which all of them cost least, as others are asked of
     few rows if it leaves few.  The child that leaves the least share of the rows of
-    ``files`` comes next.
-
-    Args:
-        tree: the predicate.
-        table: has the statistics.
-        column_of: the column of a leaf.
-        files: those that are asked.
-        costs: of asking for all rows of a file, by column name; 0 without an index.
+    ``files`` comes next.  ``costs`` are of asking for all rows of a file, by column
+    name; 0 without an index.
     """
     sample = files[:: max(1, len(files) // _SAMPLE)]
 

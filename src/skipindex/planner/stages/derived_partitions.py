@@ -43,7 +43,9 @@ from skipindex.table import FileStats, TableState
 
 _PARTS: Final = ("year", "month", "day", "hour")
 _MAX_LISTED: Final = 1000
+"""Values of a list that are computed one by one."""
 _FEW: Final = 16
+"""Values that are compared with each folder, where a function is only nearly known."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 

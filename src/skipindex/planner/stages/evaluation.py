@@ -40,7 +40,7 @@ class PlanningStage(Protocol):
 
     @property
     def name(self) -> str:
-        """As plans show it."""
+        """The name that plans show."""
 
     def why_not(self, found: Evaluation) -> str:
         """Why the stage is not run, or empty if it is."""
@@ -129,8 +129,7 @@ class Evaluation:
     def narrow(self, without_rows: Mask | None = None) -> None:
         """Evaluate the tree over all files, from what is known of its leaves.
 
-        Args:
-            without_rows: files that hold no row at all, if that is known.
+        ``without_rows`` are files that hold no row at all, if that is known.
         """
 
         def bounds(leaf: Leaf | Computed) -> Bounds[Mask]:

@@ -226,9 +226,9 @@ class IndexReader:
     def probe_packs(
         self, atom: Atom, column: ColumnInfo, wanted: np.ndarray
     ) -> Iterator[tuple[IndexType, np.ndarray]]:
-        """By kind and pack, those of the ``wanted`` files that are ruled out.
+        """Which of the ``wanted`` files are ruled out, for each kind and pack.
 
-        Of the kinds that know no rows, where a pack has their payloads together.
+        Only kinds that know no rows, where a pack has their payloads together.
         """
 
         def probe(source: UsableBlob) -> tuple[IndexType, np.ndarray] | None:

@@ -12,7 +12,7 @@ from skipindex.expressions.arrays import Ints
 T = TypeVar("T")
 
 _BLOCK = 4096
-"""So many items are made at a time."""
+"""Items that are made at a time."""
 
 
 class LazyList(Sequence[T]):

@@ -136,11 +136,7 @@ def limited(
 ) -> tuple[Needed, Stage]:
     """The files that ``row_limit`` needs, and what the stage achieved.
 
-    Args:
-        found: what the stages before it found out.
-        counts: rows that match, file by file.
-        row_limit: the rows that are wanted; it has a limit.
-        column: the first sort key's; None if it has no statistics.
+    ``column`` is the first sort key's; None if it has no statistics.
     """
     began = time.perf_counter()
     files = needed(found, counts, row_limit, column)

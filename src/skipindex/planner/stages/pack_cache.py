@@ -33,12 +33,12 @@ MAX_INDEXES: Final = 65536
 """About a kilobyte each.  A plan over 1,000 files asks some thousands."""
 
 MAX_PACK_INDEXES: Final = 4096
-"""As large as an opened index, and a few bytes a file."""
+"""Each is as large as an opened index, and a few bytes a file."""
 
 MIN_CACHE_BYTES: Final = 256 << 20
 MAX_CACHE_BYTES: Final = 1 << 30
 CACHE_SHARE: Final = 16
-"""Of verified parts, by default: one byte in so many of this machine's memory."""
+"""Verified parts take, by default, one byte in so many of this machine's memory."""
 CACHE_VARIABLE: Final = "SKIPINDEX_CACHE_BYTES"
 
 

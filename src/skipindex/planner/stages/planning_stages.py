@@ -316,7 +316,7 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
 
 
 def _with_a_match(found: Evaluation, files: Mask) -> Mask:
-    """Those of ``files`` with a row surely TRUE for the tree; errs to fewer."""
+    """The files among ``files`` with a row surely TRUE for the tree; errs to fewer."""
 
     # By node: the files with such a row, and those whose every row is TRUE.
     def of_leaf(leaf: Leaf | Computed) -> tuple[Mask, Mask]:

@@ -123,7 +123,7 @@ class Locations(Mapping[int, Sequence[IndexLocation]]):
         return (newest, *self._older[file]) if file in self._older else (newest,)
 
     def get(self, file: int, default: Any = None, /) -> Any:
-        """As of a dictionary; a file without an index is no exception."""
+        """Like ``dict.get``: ``default`` for a file without an index."""
         return self[file] if file in self._source else default
 
     def __iter__(self) -> Iterator[int]:

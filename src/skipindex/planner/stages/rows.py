@@ -222,10 +222,7 @@ class RowEvaluator:
         leaf: Leaf | Computed,
         within: AbstractBitMap | None,
     ) -> Bounds[AbstractBitMap] | None:
-        """What an index says of at least the rows ``within``.
-
-        None if it is unusable or has no opinion.
-        """
+        """What an index says of rows, at least ``within``; None without an opinion."""
         index = self._reader.open(location, file, column)
         if index is None:
             return None
@@ -253,10 +250,7 @@ class RowEvaluator:
         leaf: Leaf,
         rows: AbstractBitMap,
     ) -> tuple[int, int] | None:
-        """The least and the greatest number of a few rows that make a leaf TRUE.
-
-        None if the index does not count without a bitmap.
-        """
+        """Bounds of how many ``rows`` make a leaf TRUE; None if that needs a bitmap."""
         index = self._reader.open(location, file, column)
         if index is None:
             return 0, len(rows)

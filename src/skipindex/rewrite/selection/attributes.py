@@ -10,7 +10,7 @@ from skipindex.storage.associated import AssociatedColumn, beside, path_from
 from skipindex.storage.file_system.location import Location
 
 Attributes = Mapping[str, AssociatedColumn]
-"""By the name that a layout has for it."""
+"""Associated columns by the names that a layout has for them."""
 
 
 def named(
@@ -36,7 +36,7 @@ def named(
 
 
 def to_json(attributes: Attributes, table: Location) -> dict[str, dict[str, str]]:
-    """As the property ``layout`` has them, under ``via``."""
+    """The attributes as the property ``layout`` has them, under ``via``."""
     try:
         return {
             name: {

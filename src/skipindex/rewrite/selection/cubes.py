@@ -43,7 +43,7 @@ class Run:
 
 
 Runs = Mapping[str, Run]
-"""By the id that names of files have."""
+"""Runs by the id that names of files have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,11 +122,8 @@ def footer_crcs(
 ) -> dict[str, int]:
     """The crc32c of the footers of files, by path; none of a file without a footer.
 
-    Args:
-        location: of the table.
-        manifest: what it says of files that are still the same is not read again.
-        files: of the table.
-        known: what was read before, by the file; it gets what is read now.
+    What the manifest says of files that are still the same is not read again, nor what
+    is ``known``, which gets what is read now.
 
     Raises:
         StorageError: one cannot be read now.
@@ -200,10 +197,7 @@ def _check_schema(table: TableState, path: str, schema: pa.Schema) -> None:
 
 
 def _holds_alike(one: pa.DataType, other: pa.DataType) -> bool:
-    """Whether two types are one, up to what may be NULL inside: Spark drops that.
-
-    Types that only Spark knows are not compared.
-    """
+    """Whether two types are one, up to what may be NULL inside: Spark drops that."""
     if pa.types.is_null(one):
         return True
     if one.num_fields != other.num_fields or one.id != other.id or not one.num_fields:
@@ -228,13 +222,9 @@ def clustering_columns(
     indexes: Request,
     attributes: Attributes | None = None,
 ) -> tuple[str, ...]:
-    """The columns to cluster by, as the table spells them.
+    """The columns and attributes to cluster by, as the table spells them.
 
-    Args:
-        table: the table.
-        names: of columns and of attributes.
-        indexes: those that the new files will have.
-        attributes: of joined tables.
+    ``indexes`` are those that the new files will have.
     """
     found: list[str] = []
     known = {column.name for column, _ in requested(table, indexes)}

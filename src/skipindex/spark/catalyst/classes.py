@@ -152,7 +152,7 @@ CALLS: Final[Mapping[str, Shape]] = MappingProxyType(
         TruncTimestamp="date_trunc",
     )
 )
-"""Those whose operands, and nothing else, are the arguments of SQL's function."""
+"""Classes whose operands, and nothing else, are the arguments of SQL's function."""
 
 TRANSPARENT: Final[Mapping[str, Shape]] = MappingProxyType(
     {
@@ -162,4 +162,4 @@ TRANSPARENT: Final[Mapping[str, Shape]] = MappingProxyType(
         "NormalizeNaNAndZero": Shape(""),
     }
 )
-"""Those whose value is that of their one operand, as values compare."""
+"""Classes whose value is that of their one operand, as values compare."""

@@ -44,14 +44,9 @@ def conditions(
 
     A row for which all expressions are TRUE is one for which all of the texts may be,
     and a row for which all of the texts and lists certainly are TRUE is one for which
-    all expressions are.
-
-    Args:
-        json_text: what ``ExpressionJson.json`` returns.
-        columns: the types of the table's columns, by the names that the expressions
-            have for them, as a catalog writes types (``catalogString``).  A column
-            that is not named here, or has another type, is not understood.
-        zone: the time zone that other conditions of the plan depend on, if they do.
+    all expressions are.  ``columns`` has the types of the table's columns, as a catalog
+    writes types (``catalogString``), by the names that the expressions have for them.
+    A column that is not in it, or has another type, is not understood.
 
     Example:
         >>> attribute = (

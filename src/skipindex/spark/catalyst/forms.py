@@ -28,6 +28,7 @@ _TRIMS: Final = {
     "StringTrimRight": "rtrim",
 }
 _MOST_ALTERNATIVES: Final = 100
+"""Wall clocks in a list, which the planner takes one by one."""
 
 
 def _literal(_write: Writer, node: Node) -> str | None:
@@ -150,7 +151,7 @@ def _locate(write: Writer, node: Node) -> str | None:
 
 
 def _at_least(write: Writer, node: Node) -> str | None:
-    """As many operands as it says are neither NULL nor NaN: all of them, or one."""
+    """The stated number of operands, all or one, is neither NULL nor NaN."""
     known = [_is_known(child.kind, write.text(child)) for child in node.children]
     match node.held:
         case [int(least)] if least == len(known):
@@ -233,4 +234,4 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
         "TimestampAddInterval": _INTERVAL,
     }
 )
-"""By the name of the class."""
+"""Forms by the name of the class."""

@@ -15,11 +15,7 @@ SOURCES: Final = {
 
 
 def expressions_json(gateway: Any, expressions: Sequence[Any]) -> str:
-    """The Java objects, which are expressions of Catalyst, as JSON.
-
-    Args:
-        gateway: the one to the driver's JVM, as ``SparkContext`` has it.
-        expressions: of one session of that JVM.
+    """The Java objects, which are expressions of one session, as JSON.
 
     Raises:
         Py4JError: the JVM cannot compile the class.

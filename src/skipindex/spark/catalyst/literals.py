@@ -28,15 +28,14 @@ MICROSECONDS: Final = {
 }
 """The units of time that the planner reads, and that always have one length."""
 _MOST_STEPS: Final = 999_999_999
+"""Units of an interval."""
 
 
 def literal_text(kind: str, value: Any, *, compared: bool = False) -> str:
     """A literal of Spark's type ``kind``; ``opaque()`` if SQL has no form for it.
 
-    Args:
-        kind: the type, as a catalog writes it.
-        value: as ``ExpressionJson.java`` writes it.
-        compared: the other operands of a comparison are of the same type.
+    ``value`` is as ``ExpressionJson.java`` writes it.  It is ``compared`` if the other
+    operands of a comparison are of the same type.
     """
     match kind, value:
         case _, None:

@@ -19,10 +19,8 @@ _NEWER: Final[Sequence[Sequence[Held]]] = ([], [[]], [[], False])
 
 
 def _is_harmless(metadata: str) -> bool:
-    """Whether a column's metadata says nothing of its values.
-
-    By other keys a column is padded, hidden, or has a default for files without it.
-    """
+    """Whether a column's metadata says nothing of its values."""
+    # Other keys pad or hide a column, or give it a default for files without it.
     return all(
         key == "comment" or (key == _DECLARED and str(value).startswith("varchar("))
         for key, value in json.loads(metadata).items()

@@ -19,9 +19,7 @@ class Writer(Protocol):
     def text(self, node: Node, *, compared: bool = False) -> str:
         """The expression in SQL; parts that only Spark can compute read ``opaque()``.
 
-        Args:
-            node: the expression.
-            compared: it is compared with values of its own type alone.
+        It is ``compared`` if it meets values of its own type alone.
         """
 
     def compared_texts(self, operands: Sequence[Node]) -> list[str]:

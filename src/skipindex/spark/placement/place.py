@@ -69,13 +69,10 @@ def _pandas_function(
 
 
 def _for_pandas(field: types.StructField) -> list[Column]:
-    """The column in a form that pandas holds without loss.
-
-    Dates and timestamps as integers since 1970, because they would become slow
-    objects or end in the year 2262.  Numbers with which of them are NULL, because NULL
-    would become NaN, and integers beside it floats, which lose digits.
-    """
+    """The column in a form that pandas holds without loss."""
     values = column(field.name)
+    # Dates and timestamps would become slow objects or end in 2262; NULL would become
+    # NaN in numbers, and integers beside it floats, which lose digits.
     match field.dataType:
         case types.DateType():
             values = sf.unix_date(values)

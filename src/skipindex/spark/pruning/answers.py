@@ -58,12 +58,7 @@ class Asked:
 
     @classmethod
     def of(cls, asked: Mapping[str, Any], columns: Mapping[str, str]) -> Asked | None:
-        """What a question asks; None if a column of it is not understood.
-
-        Args:
-            asked: the member ``answer`` of the question.
-            columns: as for ``conditions``.
-        """
+        """What a question asks; None if a column of it is not understood."""
         write = Translator(columns)
 
         def name(json_text: str | None) -> str | None:
@@ -105,12 +100,8 @@ def answer(
 ) -> Answer | None:
     """The results that indexes know; None if they do not know enough.
 
-    Args:
-        asked: the member ``answer`` of the question.
-        columns: as for ``conditions``.
-        plan_of: makes plans of the table.
-        table: with the files as they were listed.
-        listed: the files that Spark lists just so.
+    ``table`` has the files as they were listed, and ``listed`` are those that Spark
+    lists just so.
     """
     if "rows" in asked:
         return _enough(asked["rows"], plan_of(()), table, listed)
@@ -121,11 +112,9 @@ def answer(
 def _results(
     asked: Asked, plan_of: PlanOf, table: ScannedTable, listed: Mask
 ) -> Answer | None:
-    """The results over all files that indexes answer for; None if these are too few.
-
-    A file is answered for if Spark would read just the rows that its index is of, and
-    every result over it is known.
-    """
+    """The results over all files that indexes answer for; None if these are too few."""
+    # A file is answered for if Spark would read just the rows that its index is of,
+    # and every result over it is known.
     plan = plan_of(())
     rows = MatchingRows(plan, listed)
     known, found = rows.counted.copy(), []
@@ -158,7 +147,7 @@ def _results(
 
 
 def _enough(n: int, plan: Plan, table: ScannedTable, listed: Mask) -> Answer | None:
-    """That ``n`` rows certainly match, so that no file is read; None if fewer do."""
+    """Answer a LIMIT of ``n`` without reading; None unless ``n`` rows surely match."""
     lower = np.where(listed, plan.row_counts.lower, 0)
     best = np.argsort(-lower, kind="stable")
     files = best[: int(np.searchsorted(np.cumsum(lower[best]), n)) + 1]
@@ -193,7 +182,7 @@ def _column(plan: Plan, name: str) -> ColumnInfo:
 def _by_file(
     function: Function, plan_of: PlanOf, plan: Plan, rows: MatchingRows
 ) -> Mapping[int, Value | None]:
-    """By file, the result over it, if it is known."""
+    """The result over each file for which it is known."""
     if function.column is None:
         files = np.flatnonzero(rows.counted).tolist()
         return {file: int(rows.counts[file]) for file in files}

@@ -54,11 +54,8 @@ def joined_conditions(
 ) -> JoinedConditions | None:
     """What the fact's indexes can judge of a dimension; None if it is nothing.
 
-    Args:
-        fact: under the types of the scan.
-        column: the fact's column that the join compares.
-        asked: the dimension as ``Dimension.java`` writes it.
-        zone: the time zone of the plan, if something depends on it.
+    ``fact`` has the types of the scan, and ``asked`` is the dimension as
+    ``Dimension.java`` writes it.
 
     Raises:
         SkipIndexError: the dimension cannot be listed.
@@ -86,10 +83,7 @@ def joined_conditions(
 def _known(
     fact: TableState, column: str, asked: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
-    """Attributes that the fact's indexes know of the dimension as Spark reads it.
-
-    With each the name of what is built.
-    """
+    """Attributes that the fact knows as Spark reads them, each with what is built."""
     candidates = [info for info in fact.associated if _is_of(info, fact, column, asked)]
     typed = _typed(asked)
     if not candidates or typed is None:
@@ -129,11 +123,7 @@ def _is_of(
 
 
 def _typed(asked: Mapping[str, Any]) -> Columns | None:
-    """The columns of the dimension's files as the scan types them.
-
-    None if Spark reads other values than the files store.  The settings of the query
-    are checked with the fact's scan.
-    """
+    """The dimension's columns as the scan types them; None if values differ."""
     try:
         check_reading({}, asked["reader"], asked["options"])
     except PlanError:

@@ -34,12 +34,7 @@ class FirstRows:
     def of(
         cls, asked: Mapping[str, Any] | None, columns: Mapping[str, str]
     ) -> FirstRows | None:
-        """What a question asks; None is all rows, or an order that is not known.
-
-        Args:
-            asked: the member ``first`` of the question.
-            columns: as for ``conditions``.
-        """
+        """What a question asks; None is all rows, or an order that is not known."""
         if asked is None:
             return None
         order = asked["order"]
@@ -59,12 +54,8 @@ class FirstRows:
 def needed_files(plan: Plan, table: ScannedTable, listed: Mask) -> Mask:
     """The files that may hold one of the first rows of the plan's order.
 
-    Rows count where they certainly match, in a file that Spark reads as it was judged.
-
-    Args:
-        plan: with a limit.
-        table: the table of the plan, with the files as they were listed.
-        listed: the files that Spark lists just so.
+    Rows count where they certainly match, in a file that Spark reads as it was judged:
+    ``listed`` are those that it lists just so.
     """
     found, counts = plan.evaluation, plan.row_counts
     column = None

@@ -29,9 +29,9 @@ LOG: Final = logging.getLogger("skipindex")
 _GRACE: Final = 1.0
 """Seconds after which a plan stops that the driver does not wait for any more."""
 MAX_RECORDS: Final = 32
-"""So many plans are told of, and so many verdicts remembered."""
+"""Most plans that are told of, and most verdicts that are remembered."""
 _MAX_LATE: Final = 256
-"""So many questions are remembered that the driver gave up."""
+"""Most questions remembered that the driver gave up."""
 
 SETTINGS: Final = (ZONE, CASE, *READING)
 """What a question tells of the session.
@@ -63,9 +63,6 @@ class QueryPlanner:
         No byte is no answer.  So a question ends that fails or takes too long, and one
         that is asked ahead if files need not be read: it is asked again when Spark
         lists them, and what it means is remembered.
-
-        Args:
-            text: the question as ``PlannerCalls`` writes it.
         """
         line, asked = text.split("\n", 1)
         purpose, number, *times = line.split(" ")
@@ -92,11 +89,8 @@ class QueryPlanner:
         """What leaves out files where a column is joined; None if nothing does in time.
 
         ``a`` are the conditions of the other side, judged by associated columns, and
-        ``k`` the keys that it leaves, which are not needed where all are judged.
-
-        Args:
-            text: the folder, the column and the other side, as ``PlannerCalls`` writes
-                them; without a side, what any could do.
+        ``k`` the keys that it leaves, which are not needed where all are judged.  A
+        question without a side asks what any could do.
         """
         line, asked = text.split("\n", 1)
         moment, deadline = _times(*line.split(" "))
@@ -130,11 +124,7 @@ class QueryPlanner:
         return uses or None
 
     def told(self, text: str) -> None:
-        """Remember what a scan reads, or why a question had no answer.
-
-        Args:
-            text: as ``PlannerCalls`` writes it.
-        """
+        """Remember what a scan reads, or why a question had no answer."""
         told = json.loads(text)
         if "problem" in told:
             self._give_up(told.get("number", 0))
@@ -143,11 +133,8 @@ class QueryPlanner:
             self._read(told)
 
     def _read(self, told: Mapping[str, int]) -> None:
-        """Let the record of a scan say what Spark listed, and what it reads.
-
-        Scans with the same question share the first record until they tell of
-        themselves.
-        """
+        """Let the record of a scan say what Spark listed, and what it reads."""
+        # Scans with one question share the first record until they tell of themselves.
         number, listed, read = told["number"], told["listed"], told["read"]
         scan = (number, told["scan"])
         with self._lock:
@@ -277,12 +264,8 @@ def _put(remembered: OrderedDict[_K, _V], key: _K, value: _V) -> None:
 
 
 def _times(seconds: str, age: str) -> tuple[float, Deadline]:
-    """When a question was asked, by the monotonic clock, and when its plan stops.
-
-    Args:
-        seconds: for which the driver waits, from then on.
-        age: the seconds since then that it waited to ask.
-    """
+    """When a question was asked, by the monotonic clock, and when its plan stops."""
+    # The driver waits ``seconds`` in all; ``age`` of them are over.
     waited = float(age)
     return time.monotonic() - waited, Deadline(float(seconds) - waited + _GRACE)
 

@@ -27,7 +27,7 @@ _CLASSES: Final = (
     *("joins/Dimension", "joins/KeyList", "joins/JoinKeys", "joins/Joins"),
     *("TopRows", "Answers", "SkippingFileIndex", "SkipRule", "Sessions"),
 )
-"""Of ``rule``: the folder and the class."""
+"""Classes of ``rule``, each with its folder."""
 _SESSION: Final = (
     "org.apache.spark.sql.SparkSession",
     "org.apache.spark.sql.classic.SparkSession",
@@ -35,7 +35,7 @@ _SESSION: Final = (
 """The class of a session with a driver in Spark 3, and since 4.0."""
 
 _pruned: Final[dict[str, Pruning]] = {}
-"""By the id of the Spark application."""
+"""What was enabled, by the id of the Spark application."""
 
 
 class Pruning:
@@ -135,15 +135,8 @@ def _gateway(spark: SparkSession) -> Any:
 
 @lru_cache(maxsize=1)
 def _sessions(gateway: Any, version: str) -> Any:
-    """The Java object that gives sessions their rules.
-
-    There is one for every JVM, as Spark forgets no extension, and as Py4J takes classes
-    of one name for one class.
-
-    Args:
-        gateway: the way to the driver.
-        version: of Spark.
-    """
+    """The Java object that gives sessions their rules; one for every JVM."""
+    # Spark forgets no extension, and Py4J takes classes of one name for one class.
     words = {
         " SCAN_STREAM": ", scan.stream()" if version >= "4" else "",
         "(SESSION": f"({_SESSION[version >= '4']}",

@@ -28,9 +28,11 @@ from skipindex.storage.log import latest_version
 from skipindex.table import TableState, declared_schema, open_state
 
 MAX_TABLES: Final = 64
-"""So many tables are remembered; the one that was asked for least recently goes."""
+"""Most tables remembered; the one that was asked for least recently goes."""
 _MAX_SCHEMAS: Final = 16
+"""Schemas under which one table is remembered."""
 _MAX_RECENT: Final = 8
+"""Listings whose files the driver may still ask for."""
 _SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
 """Hadoop's names of a scheme that Arrow knows under another."""
 _NUMBERS = count(1)
@@ -48,11 +50,7 @@ class ScannedTable:
         self._typed: dict[str, TableState] = {}
 
     def typed(self, schema: str) -> TableState:
-        """The table, with the types that a scan gives the columns of its files.
-
-        Args:
-            schema: of the scan's files, in Spark's JSON.
-        """
+        """The table, with the types that a scan gives its columns in Spark's JSON."""
         typed = self._typed.get(schema)
         if typed is None:
             found = declared_schema(schema)
@@ -160,11 +158,7 @@ class _Looks:
         return found
 
     def _is_known(self, moment: float, own: Deadline) -> bool:
-        """Wait for a look that began after a moment; False if this thread is to look.
-
-        Raises:
-            PlanCancelledError: neither is so before the deadline of this thread.
-        """
+        """Wait for a look begun after ``moment``; False if this thread is to look."""
         while self._start <= moment:  # one tick of the clock may be both
             own.check()
             self._running = [one for one in self._running if not one.deadline.is_over]
@@ -202,17 +196,14 @@ class Tables:
             self._known.pop(state.location, None)
 
     def since(self, location: Location, moment: float) -> ScannedTable:
-        """The table as it was found by a look that began after a moment.
+        """The table as found by a look that began after a moment.
 
-        Threads that ask at once share a look, and its failure.  One that began before
-        they asked is of no use to them, as a file may have changed after it was listed.
-        So it begins one of its own, up to three at a time, and then waits for the first
-        of them to end.  A look that outlives the deadline of its thread, as one at a
-        store that hangs, keeps no other thread from its own.
-
-        Args:
-            location: of the table.
-            moment: of the monotonic clock.
+        Moments are of the monotonic clock.  Threads that ask at once share a look,
+        and its failure.  One that began before they asked is of no use to them, as a
+        file may have changed after it was listed.  So a thread begins one of its own,
+        up to three at a time, and then waits for the first of them to end.  A look that
+        outlives the deadline of its thread, as one at a store that hangs, keeps no
+        other thread from its own.
 
         Raises:
             PlanCancelledError: no look ends before the deadline of this thread.
@@ -225,9 +216,9 @@ class Tables:
         return looks.since(moment, lambda: self.current(location))
 
     def remembered(self, location: Location, moment: float) -> ScannedTable:
-        """As ``since``; of a store as it was when it was last looked at.
+        """The table as ``since`` has it; of a store, as it was when last looked at.
 
-        So a store is not listed again for what decides about no file.
+        A store is not listed again for what decides about no file.
 
         Raises:
             TableError: as for ``since``.
@@ -280,12 +271,9 @@ def _is_current(known: ScannedTable) -> bool:
 
 
 def scanned_location(scheme: str | None, authority: str | None, path: str) -> Location:
-    """The folder that Spark scans.
+    """The folder that Spark scans, from parts of its URI; the path has no escapes.
 
-    Args:
-        scheme: of its URI; None is the local file system, as is ``file``.
-        authority: of its URI, if any.
-        path: of its URI, without escapes.
+    Without a scheme it is of the local file system, as with ``file``.
     """
     if scheme in {None, "file"}:
         return location_of(path)

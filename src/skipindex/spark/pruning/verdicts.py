@@ -81,13 +81,11 @@ def verdict(
 def _judged_columns(
     table: ScannedTable, question: Mapping[str, Any]
 ) -> Mapping[str, str]:
-    """The columns whose values are those that the table's indexes tell of.
-
-    A partition column counts if Spark takes its values from the folders' names, as
-    the table does: a catalog may say otherwise.
-    """
+    """The columns whose values are those that the table's indexes tell of."""
     data, partitions = question["data_types"], question["partitions_types"]
     is_exact = _is_case_sensitive(question)
+    # A partition column counts if Spark takes its values from the folders' names, as
+    # the table does: a catalog may say otherwise.
     taken = {*partitions, *(n for p in table.state.partitions for n in p.names)}
     if not is_exact:
         taken = {name.lower() for name in taken}
@@ -120,7 +118,7 @@ def _key_set(values: Sequence[Any], kind: str) -> IntegerSet | tuple[str, ...] |
 
 
 def _keys(question: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
-    """By column, the keys that a join leaves."""
+    """The keys that a join leaves, with their columns."""
     return [(name, side) for name, side in question["keys"] if isinstance(side, list)]
 
 
@@ -142,7 +140,7 @@ def _all_joined(
 def joined_by(
     state: TableState, column: str, side: Any, zone: str | None
 ) -> JoinedConditions | None:
-    """As ``joined_conditions``; None too if the dimension cannot be looked at."""
+    """Like ``joined_conditions``, but None too if the dimension cannot be looked at."""
     if side is None:
         return None
     try:

@@ -34,7 +34,7 @@ LOG: Final = logging.getLogger("skipindex")
 _CLASS: Final = "skipindex.PlannedRelation"
 _DISCOVERY: Final = "spark.sql.sources.parallelPartitionDiscovery"
 _UNTOLD_CORES: Final = 8
-"""Of a cluster whose driver is not in reach."""
+"""Cores of a cluster whose driver is not in reach."""
 _PLACED: Final = frozenset({"hdfs", "viewfs", "webhdfs"})
 """Schemes whose listing tells on which hosts a file lies, so that Spark lists it."""
 
@@ -44,11 +44,7 @@ def read_files(
 ) -> DataFrame:
     """All rows of some of the table's files, with the table's schema.
 
-    Args:
-        spark: the session.
-        table: whose files they are.
-        paths: of the files, relative to the table.
-        schema: with the partition columns.
+    ``paths`` are relative to the table; ``schema`` has the partition columns too.
     """
     rows = _given(spark, table, paths, schema)
     if rows is None:
@@ -107,10 +103,7 @@ def _marks(table: TableState, paths: Sequence[str]) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _relation(gateway: Any) -> Any:
-    """The Java object that makes relations; None if the driver cannot compile it.
-
-    It is compiled once for every JVM.
-    """
+    """The Java object that makes relations; None if the driver cannot compile it."""
     try:
         return new_object(gateway, {_CLASS: source_of(__package__, "PlannedRelation")})
     except Py4JError as error:
@@ -141,14 +134,9 @@ def read_paths(
     spelled: Sequence[str],
     paths: Sequence[str],
 ) -> DataFrame:
-    """What is read at some paths of a table.
+    """What is read at some paths of a table, as ``spelled`` for the reader.
 
-    Args:
-        spark: the session.
-        reader: with schema and options.
-        table: whose paths they are.
-        spelled: the paths as the reader takes them.
-        paths: the files among them, relative to the table.
+    ``paths`` are the files among them, relative to the table.
     """
     try:
         with _quick_listing(spark, local=table.location.is_local):
@@ -170,10 +158,8 @@ def _gone(table: TableState, paths: Sequence[str]) -> PlanError:
 
 @contextmanager
 def _quick_listing(spark: SparkSession, *, local: bool) -> Iterator[None]:
-    """List explicit paths on the driver, or in a few tasks on an object store.
-
-    By default Spark starts a job with one task a path above 32 paths.
-    """
+    """List explicit paths on the driver, or in a few tasks on an object store."""
+    # By default Spark starts a job with one task a path above 32 paths.
     if local:
         wanted = {f"{_DISCOVERY}.threshold": str(2**31 - 1)}
     else:

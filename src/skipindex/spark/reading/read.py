@@ -122,10 +122,7 @@ def _condition(spark: SparkSession, plan: Plan) -> str | Column:
 
 
 def _check_moment(spark: SparkSession, moment: Moment) -> None:
-    """Raise ``PlanError`` where Spark computes a constant of the moment otherwise.
-
-    The rows would be those of the plan, but not those that the condition asks for.
-    """
+    """Raise ``PlanError`` where Spark computes a constant of the moment otherwise."""
     known = [constant for constant in moment.constants if constant.value is not None]
     tests = ", ".join(f"({one.engine_text}) <=> {one.value}" for one in known)
     answers = spark.sql(f"SELECT {tests}").head() if known else ()
@@ -139,11 +136,9 @@ def _check_moment(spark: SparkSession, moment: Moment) -> None:
 
 
 def _schema_of(spark: SparkSession, plan: Plan) -> StructType:
-    """The schema of the plan's table; ``PlanError`` if it is another in this session.
-
-    Settings such as ``spark.sql.parquet.mergeSchema`` give columns other types.
-    """
+    """The schema of the plan's table; ``PlanError`` if this session has another."""
     _check_session(spark, plan)
+    # Settings such as ``spark.sql.parquet.mergeSchema`` give columns other types.
     schema = table_schema(spark, plan.table)
     here = {
         leaf.name: leaf.domain

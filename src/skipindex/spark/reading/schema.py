@@ -25,6 +25,7 @@ _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _TIMESTAMPS: Final = "spark.sql.timestampType"
 _MERGE: Final = "spark.sql.parquet.mergeSchema"
 _MAX_FOOTERS: Final = 64
+"""Schemas that are remembered for one session."""
 
 _footers: Final = WeakKeyDictionary[
     SparkSession, OrderedDict[tuple[object, ...], StructType]

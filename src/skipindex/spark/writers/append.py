@@ -68,11 +68,7 @@ def append(
 
 
 def _schema(spark: SparkSession, table: TableState) -> StructType:
-    """The columns of the table; the partitions as text, for their types do not count.
-
-    They are those of the file that Spark takes the schema from, so that the table
-    is not listed once more.
-    """
+    """The columns of the table; the partitions as text, as their types do not count."""
     found = (
         spark.read.option("__globPaths__", "false")
         .option("mergeSchema", "false")

@@ -19,13 +19,8 @@ def with_attributes(
     """The same rows, with the attributes after their columns; NULL without a match.
 
     Of a key that is there twice, the least value is taken, so that a task that Spark
-    repeats sends a row to the same file.
-
-    Args:
-        df: the rows.
-        attributes: by the names that they get.
-        partition_by: columns that folders hold as text.  Such a text meets an integer
-            key by the number that it says.
+    repeats sends a row to the same file.  The text that a folder holds of a column of
+    ``partition_by`` meets an integer key by the number that it says.
     """
     for name, one in attributes.items():
         path = one.location.spark_path()
@@ -67,10 +62,8 @@ def _folder_key(df: DataFrame, name: str, table_keys: DataFrame) -> Column:
 
 
 def _check_kinds(rows: DataFrame, table: DataFrame) -> None:
-    """Raise ``LayoutError`` if a row could meet two keys: those are distinct as text.
-
-    ``1`` equals both ``'1'`` and ``'01'``, so the row would be there twice.
-    """
+    """Raise ``LayoutError`` if a row could meet two keys, distinct as text."""
+    # ``1`` equals both ``'1'`` and ``'01'``, so the row would be there twice.
     (one,), (other,) = rows.schema, table.schema
     kinds = (one.dataType, other.dataType)
     are_integers = all(isinstance(kind, types.IntegralType) for kind in kinds)

@@ -70,12 +70,7 @@ class LayoutRequest:
             )
 
     def lay_out(self, df: DataFrame, location: Location) -> LaidOut:
-        """The rows in the layout; a clustering counts and samples them first.
-
-        Args:
-            df: the rows.
-            location: of the table.
-        """
+        """The rows in the layout; a clustering counts and samples them first."""
         layout: dict[str, Any] = {
             "partition_by": list(self.partition_by),
             "sort_within": list(self.sort_within),

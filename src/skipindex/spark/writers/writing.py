@@ -83,14 +83,8 @@ def lay_out(
 ) -> LaidOut:
     """The rows in a layout that a table has recorded, or will record.
 
-    Args:
-        df: the rows.
-        layout: the property of the table.
-        location: of the table.
-        rows_per_file: the target; None if ``n_files`` says how many files to make.
-        n_rows: the number of rows of ``df``; None counts them, if a curve needs it.
-        n_files: how many files a curve makes; None is as many as the target gives.
-        balance: see ``Sampling``.
+    ``rows_per_file`` is the target; None if ``n_files`` says how many files a curve
+    makes.  ``n_rows`` of None counts ``df``, if a curve needs it.
     """
     parts: Sequence[str] = layout.get("partition_by", ())
     within: Sequence[str] = layout.get("sort_within") or ()
