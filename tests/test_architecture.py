@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,22 @@ PLANNER = (
 """The same for the entries of ``planner/``."""
 MOST_ENTRIES = 13
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
+BUDGETS = {
+    "": 504,
+    "advice": 1835,
+    "api": 1580,
+    "build": 2865,
+    "expressions": 1858,
+    "indexes": 7199,
+    "layout": 2554,
+    "planner": 12427,
+    "rewrite": 3111,
+    "spark": 5089,
+    "storage": 7961,
+    "table": 3965,
+}
+"""Lines of Python of each package; those of "" lie beside the packages.  A change that
+makes a package larger raises its number, and says why."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""
 
@@ -54,6 +71,11 @@ for types alone.  Names are relative to the package."""
 def name_of(path: Path, root: Path) -> str:
     parts = path.relative_to(root).with_suffix("").parts
     return ".".join(part for part in parts if part != "__init__")
+
+
+@cache
+def imports_of(text: str) -> tuple[tuple[str, str], ...]:
+    return tuple(imported(ast.parse(text)))
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
@@ -72,7 +94,7 @@ def graph_of(root: Path) -> Graph:
     found: dict[str, set[str]] = {}
     for name, path in paths.items():
         found[name] = set()
-        for module, item in imported(ast.parse(path.read_text())):
+        for module, item in imports_of(path.read_text()):
             if module.partition(".")[0] != "skipindex":
                 continue
             whole = f"{module}.{item}".removeprefix("skipindex").strip(".")
@@ -133,7 +155,9 @@ def crowded(root: Path) -> list[str]:
             entry.name
             for entry in folder.iterdir()
             if not entry.name.startswith("__")
-            and (entry.suffix in {"", ".py", ".java"})
+            and any(
+                one.suffix in {".py", ".java"} for one in (entry, *entry.rglob("*"))
+            )
         ]
         if len(entries) > MOST_ENTRIES:
             wrong.append(f"{folder.relative_to(root)}: {len(entries)} entries")
@@ -224,7 +248,7 @@ def test_pyspark_is_imported_in_spark_alone() -> None:
 
 def test_the_package_imports_no_tests_or_benchmarks() -> None:
     for path in SOURCE.rglob("*.py"):
-        tops = {m.partition(".")[0] for m, _ in imported(ast.parse(path.read_text()))}
+        tops = {m.partition(".")[0] for m, _ in imports_of(path.read_text())}
         assert not tops & {"tests", "ssb", "benchmarks", "pytest", "hypothesis"}, path
 
 
@@ -264,3 +288,35 @@ def test_the_drawing_names_every_part() -> None:
         if path.suffix == ".py" or (path / "__init__.py").exists():
             word = path.name if path.suffix else f"{path.name}/"
             assert re.search(rf"^\s*{re.escape(word)}\s", drawing, re.MULTILINE), word
+
+
+def lines_of(part: str) -> int:
+    """The lines of Python of a package, or of the modules beside the packages."""
+    folder = SOURCE / part
+    paths = folder.rglob("*.py") if part else folder.glob("*.py")
+    return sum(len(path.read_text().splitlines()) for path in paths)
+
+
+def over_budget(budgets: Mapping[str, int]) -> list[str]:
+    """What is wrong with each package that has more lines than its number."""
+    wrong = []
+    for part, most in budgets.items():
+        n_lines = lines_of(part)
+        if n_lines > most:
+            name = part or "the top"
+            wrong.append(f"{name}: {n_lines} lines, {n_lines - most} above its number")
+    return wrong
+
+
+def test_each_package_keeps_to_its_number_of_lines() -> None:
+    assert over_budget(BUDGETS) == []
+    assert set(BUDGETS) - {""} == {
+        path.parent.name for path in SOURCE.glob("*/__init__.py")
+    }
+
+
+def test_a_package_above_its_number_is_told_by_how_much() -> None:
+    most = {part: lines_of(part) - (part == "build") for part in BUDGETS}
+    assert over_budget(most) == [
+        f"build: {lines_of('build')} lines, 1 above its number"
+    ]

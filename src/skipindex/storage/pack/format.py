@@ -38,6 +38,7 @@ HEADER: Final = struct.Struct("<4sHHQ")
 COUNTS: Final = struct.Struct("<IIII")
 TAIL: Final = struct.Struct("<QII")
 MAX_U32: Final = (1 << 32) - 1
+"""The greatest unsigned number of 32 bits."""
 
 
 @dataclass(frozen=True, slots=True)
