@@ -13,6 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,8 @@ from hypothesis import strategies as st
 import skipindex as sx
 from skipindex.expressions import In, Reference
 from skipindex.expressions.atoms import IntegerSet, OneOf, Value
-from skipindex.expressions.domain import Domain
+from skipindex.expressions.domain import Domain, domain_of
+from skipindex.indexes import EncodedColumn
 from skipindex.indexes.encoding import dictionary
 from skipindex.indexes.file_map import FileMap
 from skipindex.indexes.positional import PositionalIndex
@@ -31,9 +33,11 @@ from skipindex.planner.stages.computed import (
     SECONDS_PER_TEST,
     SECONDS_PER_VALUE,
     Purse,
+    probe_index,
     probe_stats,
 )
 from skipindex.table import FileStats
+from tests.indexes.memory_parts import opened
 from tests.tables import build, put_all
 
 N_FILES, N_ROWS, N_CITIES = 24, 3000, 400
@@ -118,6 +122,21 @@ def test_a_function_is_not_asked_once_its_price_is_known() -> None:
     assert purse.buys(leaf, [*range(1000)], 1e-3), "they were tested before"
     assert purse.most(leaf, reading=1e-3) == int(1e-3 / alone)
     assert test.n_tests == 1000 * computed._LOOKS
+
+
+def test_values_that_are_too_dear_to_test_say_nothing() -> None:
+    """Each value costs to list and to test, and here is enough to list them."""
+    names = pa.array([f"name {i % 1000}" for i in range(3000)])
+    column = EncodedColumn("c", names, domain_of(names.type))
+    index, _ = opened(sx.Bitmap(), column)
+    leaf = Computed("c", "f(c)", OneOf("", (1,)), "f(c) = 1", Remembered(bool))
+    purse = Purse(1500 * SECONDS_PER_VALUE)
+    assert purse.most(leaf, reading=1.0) >= 1000
+    assert probe_index(index, leaf, purse, reading=1.0) is None
+    assert purse.refused == {leaf: 1}
+    every = probe_index(index, leaf, Purse(1.0), reading=1.0)
+    assert every is not None
+    assert len(every.lower) == len(every.upper) == 3000
 
 
 @contextmanager
