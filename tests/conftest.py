@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.quick_run import QuickRun
+from tests.quick_run import NO_CODEGEN, QuickRun, is_quick
 
 if TYPE_CHECKING:  # nothing but the tests that are marked so needs Spark
     from pyspark.sql import SparkSession
@@ -43,24 +43,11 @@ REBASE = {
 """Spark 3 refuses days before 1582, where Spark 4 takes them as they are."""
 
 
-INTERPRETED: Final = {
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-"""Queries of a few rows take a sixth less if no Java is made and compiled for each of
-them.  Long runs and sweeps have Spark's default, as users do."""
-
-
 NEED_PYSPARK = {
     *("spark", "ssb", "benchmarks", "sweeps/queries", "sweeps/test_sweeps.py"),
     *("soundness/test_by_spark.py", "soundness/test_foreign.py"),
 }
 """What is left out where PySpark is not installed: it imports it."""
-
-
-def is_quick(config: pytest.Config) -> bool:
-    """Whether slow tests are left out, as ``make test`` does."""
-    return bool(config.getoption("markexpr") == "not slow")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -127,7 +114,7 @@ def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
             ),
             "spark.sql.shuffle.partitions": "4",
             **REBASE,
-            **(INTERPRETED if is_quick(pytestconfig) else {}),
+            **(NO_CODEGEN if is_quick(pytestconfig) else {}),
         },
     )
     yield session

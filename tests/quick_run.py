@@ -13,6 +13,17 @@ import pytest
 MOST_SECONDS: Final = 30.0
 """The slowest take 15 s on a quiet machine of two cores, and some machines are slow."""
 _KEY: Final = "skipindex/slow"
+NO_CODEGEN: Final = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+"""Queries of a few rows take a sixth less if no Java is made and compiled for each of
+them.  Long runs and sweeps have Spark's default, as users do."""
+
+
+def is_quick(config: pytest.Config) -> bool:
+    """Whether slow tests are left out, as ``make test`` does."""
+    return bool(config.getoption("markexpr") == "not slow")
 
 
 class QuickRun:

@@ -32,8 +32,9 @@ MemoryLike: TypeAlias = int | str
 """Bytes, or a text such as ``"1GB"``."""
 
 MOST_MEMORY: Final = 4 * 10**9
+"""Bytes that a worker has at most if its caller names no limit."""
 LEAST_MEMORY: Final = 300 * 10**6
-"""Bytes that a worker has at most if nothing is said, and that it needs."""
+"""Bytes that a worker needs."""
 
 _UNITS: Final = {
     "": 1,
@@ -69,7 +70,8 @@ _CONTAINER: Final = (
     "/sys/fs/cgroup/memory.max",
     "/sys/fs/cgroup/memory/memory.limit_in_bytes",
 )
-"""Where Linux tells the limit of a container, in its two ways; "max" is none."""
+"""Where Linux has the memory limit of a container, by cgroup v2 and by v1.  A file with
+"max" sets none."""
 
 
 @overload
@@ -102,17 +104,12 @@ def memory_bytes(memory: MemoryLike | None) -> int | None:
     return int(found)
 
 
-def default_memory(n_workers: int | None = None) -> int:
-    """What each of so many workers of this machine has if nothing is said.
+def default_memory(n_workers: int) -> int:
+    """The bytes of each of so many workers if their caller names no limit.
 
-    Together they have half of the machine, but each has what it needs.  The other half
-    is for what runs beside them, such as the JVM of an executor.  Without a number
-    there is one for every core.
+    The workers have half of the machine together, and each has what it needs.  The
+    other half is for what runs beside them, such as the JVM of an executor.
     """
-    if n_workers is None:
-        from loky import cpu_count  # noqa: PLC0415 (plans are made without it)
-
-        n_workers = int(cpu_count())
     share = _machine_bytes() // 2 // n_workers
     return max(LEAST_MEMORY, min(MOST_MEMORY, share))
 

@@ -26,6 +26,13 @@ Progress = Callable[[int, int], None]
 """Called with the number of tasks done and of all tasks."""
 
 
+def n_cores() -> int:
+    """The cores that this process may use."""
+    from loky import cpu_count  # noqa: PLC0415 (plans are made without it)
+
+    return int(cpu_count())
+
+
 class Task(Protocol):
     """Work for one worker, which gets it pickled.
 
@@ -66,9 +73,7 @@ class LocalRunner:
     @classmethod
     def default(cls) -> LocalRunner:
         """One for every core that this process may use, where that pays."""
-        from loky import cpu_count  # noqa: PLC0415 (plans are made without it)
-
-        return cls(cpu_count(), ALONE_BYTES)
+        return cls(n_cores(), ALONE_BYTES)
 
     def sized(self, sizes: Iterable[int]) -> LocalRunner:
         """The runner for data files of so many bytes each: this process for few."""

@@ -14,6 +14,7 @@ from typing import Any, Final
 from skipindex.build.associated.dimension import Dimensions
 from skipindex.build.memory import Memory, default_memory, size_of
 from skipindex.build.pending_pack import ColumnRequest, IndexedFile, PendingPack
+from skipindex.build.runners import n_cores
 from skipindex.errors import (
     StorageError,
     TableError,
@@ -75,7 +76,7 @@ def run_task(task: BuildTask) -> bytes:
     packs: list[PackInfo] = []
     dimensions = Dimensions()
     clock = Clock(task.location.now)
-    memory = Memory(task.memory or default_memory())
+    memory = Memory(task.memory or default_memory(n_cores()))
     full = min(PACK_BYTES, 2 * memory.pack_bytes)
 
     def close_pack() -> None:

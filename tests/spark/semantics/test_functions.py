@@ -24,6 +24,7 @@ from pyspark.sql import functions as sf
 import skipindex as sx
 from skipindex.planner.bound_predicate import Computed, leaves, unknowns
 from skipindex.planner.plan import Plan, Verdict
+from tests.quick_run import NO_CODEGEN
 from tests.spark.reading.whole import NO_PUSHDOWN, settings
 from tests.tables import build, put
 from tests.thinning import thinned
@@ -45,11 +46,7 @@ TYPES = {
     "ts": pa.timestamp("us", "UTC"),
     "ntz": pa.timestamp("us"),
 }
-INTERPRETED = {
-    **NO_PUSHDOWN,
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
+INTERPRETED = {**NO_PUSHDOWN, **NO_CODEGEN}
 """To compile hundreds of conditions takes longer than to run them."""
 N = None
 MOMENTS = (

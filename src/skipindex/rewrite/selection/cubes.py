@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from json import dumps
 from typing import Any
 
 from skipindex.rewrite.selection.target import EligibleFile, Target
@@ -94,18 +95,13 @@ def with_runs(
 ) -> TableProperties:
     """The properties with those of the runs that have written one of these files."""
     wrote = {found[0] for found in map(round_of, paths) if found is not None}
-    alike: list[dict[str, Any]] = []
+    alike: dict[str, dict[str, Any]] = {}
     for run, how in runs.items():
-        if run not in wrote:
-            continue
-        target = {"shape": dict(how.shape), "size": dict(how.size)}
-        for one in alike:
-            if one["shape"] == target["shape"] and one["size"] == target["size"]:
-                one["runs"][run] = how.sealed
-                break
-        else:
-            alike.append({**target, "runs": {run: how.sealed}})
-    return replace(properties, runs={"targets": alike} if alike else None)
+        if run in wrote:
+            target = {"shape": dict(how.shape), "size": dict(how.size)}
+            key = dumps(target, sort_keys=True)
+            alike.setdefault(key, {**target, "runs": {}})["runs"][run] = how.sealed
+    return replace(properties, runs={"targets": [*alike.values()]} if alike else None)
 
 
 def runs_of_write(paths: Sequence[str], target: Target) -> TableProperties:
