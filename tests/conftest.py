@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.quick_run import NO_CODEGEN, QuickRun, is_quick
+from tests.quick_run import EXAMPLES, NO_CODEGEN, QuickRun, is_quick, mark_slow
 
 if TYPE_CHECKING:  # nothing but the tests that are marked so needs Spark
     from pyspark.sql import SparkSession
@@ -32,6 +32,7 @@ settings.register_profile(
     phases=[Phase.explicit, Phase.generate],
     print_blob=False,
 )
+settings.register_profile("quick", settings.get_profile("fixed"), max_examples=EXAMPLES)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
 
@@ -51,6 +52,8 @@ NEED_PYSPARK = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if is_quick(config) and "HYPOTHESIS_PROFILE" not in os.environ:
+        settings.load_profile("quick")
     if is_quick(config) and not hasattr(config, "workerinput"):
         config.pluginmanager.register(QuickRun(config))
 
@@ -60,8 +63,10 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     return True if name in NEED_PYSPARK and find_spec("pyspark") is None else None
 
 
+@pytest.hookimpl(tryfirst=True)  # before the slow ones are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse names that no other process has, and a session without the mark."""
+    mark_slow(items)
     for item in items:
         if _is_random(item):
             raise pytest.UsageError(

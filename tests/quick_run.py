@@ -6,12 +6,18 @@ clone does not fail.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import pytest
+from hypothesis import settings
 
-MOST_SECONDS: Final = 30.0
-"""The slowest take 15 s on a quiet machine of two cores, and some machines are slow."""
+MOST_SECONDS: Final = 15.0
+"""The slowest take 5 s on a quiet machine of two cores, and some machines are slow."""
+EXAMPLES: Final = 40
+"""Examples that Hypothesis draws for a test of 100."""
+_GOLDEN: Final = 0.6180339887498949
+"""Its multiples are spread evenly between 0 and 1, however many are taken."""
 _KEY: Final = "skipindex/slow"
 NO_CODEGEN: Final = {
     "spark.sql.codegen.wholeStage": "false",
@@ -24,6 +30,40 @@ them.  Long runs and sweeps have Spark's default, as users do."""
 def is_quick(config: pytest.Config) -> bool:
     """Whether slow tests are left out, as ``make test`` does."""
     return bool(config.getoption("markexpr") == "not slow")
+
+
+def examples(n: int) -> settings:
+    """``n`` examples for a test of Hypothesis; a quick run draws fewer of them."""
+    return settings(max_examples=max(1, n * settings.default.max_examples // 100))
+
+
+def spread(n: int, few: int) -> list[int]:
+    """``few`` of the numbers below ``n``, 0 among them, with no common step.
+
+    Cases of several parameters, which follow one another, so differ in each of them.
+
+    >>> spread(9, 3)
+    [0, 2, 5]
+    """
+    return sorted(sorted(range(n), key=lambda i: i * _GOLDEN % 1)[:few])
+
+
+def mark_slow(items: Sequence[pytest.Item]) -> None:
+    """Mark cases slow of tests that want ``few`` of their cases in a quick run.
+
+    Those that are slow anyway do not count.
+    """
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("few") and not item.get_closest_marker("slow"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for same in cases.values():
+        mark = same[0].get_closest_marker("few")
+        assert mark is not None
+        quick = {same[i] for i in spread(len(same), mark.args[0])}
+        for item in same:
+            if item not in quick:
+                item.add_marker(pytest.mark.slow)
 
 
 class QuickRun:

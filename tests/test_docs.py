@@ -93,6 +93,7 @@ def test_the_code_runs(page: str, tmp_path: Path) -> None:
     run(page, tmp_path, spark=False)
 
 
+@pytest.mark.few(3)
 @pytest.mark.spark
 @pytest.mark.parametrize("page", [p for p in PAGES if needs_spark(p)])
 def test_the_code_runs_with_spark(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.quick_run import MOST_SECONDS, QuickRun
+from tests.quick_run import MOST_SECONDS, QuickRun, is_quick, spread
 
 
 class Cache(dict[str, Any]):
@@ -39,7 +39,7 @@ def test_once_may_be_the_machine_and_twice_fails() -> None:
     assert run(cache, slow) == (pytest.ExitCode.OK, "")
     status, told = run(cache, slow)
     assert status == pytest.ExitCode.TESTS_FAILED
-    assert told.startswith("SLOW a: 31.0 s, and more than 30 s in the run before")
+    assert told.startswith("SLOW a: 16.0 s, and more than 15 s in the run before")
     assert run(cache, {"b": MOST_SECONDS + 1}) == (pytest.ExitCode.OK, "")
     assert run(cache, slow) == (pytest.ExitCode.OK, "")
 
@@ -49,3 +49,24 @@ def test_a_run_that_fails_otherwise_keeps_its_status() -> None:
     run(cache, {"a": MOST_SECONDS + 1})
     status, _ = run(cache, {"a": MOST_SECONDS + 1}, status=pytest.ExitCode.INTERRUPTED)
     assert status == pytest.ExitCode.INTERRUPTED
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("x", [pytest.param(9, marks=pytest.mark.slow), 0, 1, 2, 3])
+@pytest.mark.parametrize("y", [0, 1])
+def test_few_cases_are_quick(request: pytest.FixtureRequest, x: int, y: int) -> None:
+    """Of these cases themselves: in a quick run nobody sees the others."""
+    if is_quick(request.config):
+        assert (y, x) in {(0, 0), (0, 2), (1, 1)}, "3 of 8 that are not slow anyway"
+    is_slow = request.node.get_closest_marker("slow") is not None
+    assert is_slow == ((y, x) not in {(0, 0), (0, 2), (1, 1)})
+
+
+@pytest.mark.parametrize("n", range(1, 40))
+def test_few_are_spread_over_all(n: int) -> None:
+    for few in range(1, n + 3):
+        chosen = spread(n, few)
+        assert len(set(chosen)) == min(few, n)
+        assert chosen[0] == 0
+        gaps = [b - a for a, b in zip(chosen, [*chosen[1:], n], strict=True)]
+        assert max(gaps) <= 3 * n / few + 1

@@ -22,6 +22,7 @@ sx.vacuum("t")
 """Four lines, from the third on, that a type checker must refuse."""
 
 
+@pytest.mark.slow
 def test_user_code_is_well_typed_and_wrong_code_is_told(tmp_path: Path) -> None:
     """Strict mypy, where no settings of ours are; it needs the types of PySpark.
 

@@ -73,6 +73,7 @@ def chosen(advice: Advice) -> dict[str, tuple[str, ...]]:
     return {c.name: tuple(s.kind for s in c.specs) for c in advice.columns}
 
 
+@pytest.mark.slow
 def test_a_choice_stays_under_the_cap_when_it_is_built(folder: Path) -> None:
     for ratio in (0.3, 0.5):
         sx.open_table(folder).drop_indexes()

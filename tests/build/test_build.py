@@ -480,6 +480,7 @@ def test_builders_of_the_same_index_at_once_lose_nothing(folder: Path) -> None:
     assert (plan.count_bounds, plan.notes) == ((1, 1), [])
 
 
+@pytest.mark.slow
 def test_builders_in_processes_of_their_own_lose_nothing(folder: Path) -> None:
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)

@@ -250,6 +250,7 @@ def test_the_memory_of_a_worker_is_within_the_limit(
     assert int(done.stdout) < megabytes * 10**6
 
 
+@pytest.mark.slow
 def test_the_memory_of_a_worker_is_within_the_limit_where_values_are_long(
     tmp_path: Path,
 ) -> None:

@@ -185,6 +185,7 @@ def answers(folder: Path) -> list[Any]:
     return [(p.paths, p.count_bounds, p.notes) for p in plans]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("how", "repair"),
     [
@@ -260,6 +261,7 @@ def test_a_read_that_fails_is_no_damage(
     assert refresh(folder).files == 0
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("spec", SPECS, ids=spec_id)
 def test_a_refresh_after_nothing_changed_indexes_no_file(
     tmp_path: Path, spec: IndexSpec

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex import expressions as ex
 from skipindex.errors import PredicateError
 from skipindex.expressions import col
 from tests.oracle import Row, evaluate
+from tests.quick_run import examples
 from tests.strategies import integers_of, predicates, tables, values_of
 
 A, B, C = col("a") == 1, col("b") == 2, col("c") == 3
@@ -45,7 +46,7 @@ def judge(text: str, row: Row) -> bool | None:
 # -- push_not -------------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.data())
 def test_push_not_keeps_every_truth_value_and_leaves_no_not(
     data: st.DataObject,

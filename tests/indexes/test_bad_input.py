@@ -133,6 +133,7 @@ def test_the_rest_is_built_here(folder: Path, damage: Callable[[Path], str]) -> 
     assert len(report.notes) == 1
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_rest_is_built_on_spark(spark: SparkSession, tmp_path: Path) -> None:
     for damage in DAMAGES:

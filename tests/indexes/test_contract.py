@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from crc32c import crc32c
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
@@ -42,6 +42,7 @@ from tests.indexes.columns import (
     values_of,
 )
 from tests.indexes.memory_parts import CheckedParts, opened
+from tests.quick_run import examples
 
 WITH_ALL_VALUES = [
     s
@@ -55,7 +56,6 @@ WITH_ALL_VALUES = [
 """A kind whose digits were dropped knows of a value only which bin it would be in."""
 
 each_spec = pytest.mark.parametrize("spec", SPECS, ids=spec_id)
-quick = settings(deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def test_every_kind_is_under_the_contract() -> None:
@@ -63,7 +63,7 @@ def test_every_kind_is_under_the_contract() -> None:
 
 
 @each_spec
-@settings(quick, max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_answers_enclose_the_true_rows(spec: IndexSpec, data: st.DataObject) -> None:
     array = data.draw(arrays(spec))
@@ -82,7 +82,7 @@ def test_answers_enclose_the_true_rows(spec: IndexSpec, data: st.DataObject) -> 
 
 
 @pytest.mark.parametrize("spec", WITH_ALL_VALUES, ids=spec_id)
-@settings(quick, max_examples=30)
+@examples(30)
 @given(data=st.data())
 def test_a_value_that_is_not_in_the_file_is_known_not_to_be(
     spec: IndexSpec, data: st.DataObject
@@ -97,7 +97,7 @@ def test_a_value_that_is_not_in_the_file_is_known_not_to_be(
 
 
 @each_spec
-@settings(quick, max_examples=15)
+@examples(15)
 @given(data=st.data())
 def test_bytes_are_the_same_on_every_run(spec: IndexSpec, data: st.DataObject) -> None:
     array = data.draw(arrays(spec))
@@ -122,6 +122,7 @@ def big_columns() -> Iterator[tuple[str, pa.Array]]:
     yield "strings", pa.array([f"Customer#{i:09d}" for i in rng.integers(0, 30_000, n)])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("name", "array"), [pytest.param(n, a, id=n) for n, a in big_columns()]
 )
@@ -185,6 +186,7 @@ def _questions(spec: IndexSpec) -> list[Atom]:
     ]
 
 
+@pytest.mark.few(10)
 @each_spec
 def test_every_flipped_bit_is_refused_by_the_checksum(spec: IndexSpec) -> None:
     column = column_of(_sample(spec))
@@ -218,6 +220,7 @@ def _flipped(parts: list[bytes], chooser: random.Random) -> list[bytes]:
     return [*parts[:i], bytes(part), *parts[i + 1 :]]
 
 
+@pytest.mark.few(8)
 @each_spec
 def test_without_a_checksum_damage_is_no_other_error(spec: IndexSpec) -> None:
     check_damage(spec, 40)

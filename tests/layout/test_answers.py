@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
@@ -19,6 +19,7 @@ from skipindex.layout import AnswerLayout, Answers, CurveLayout, Workload, choos
 from skipindex.layout.workload.answers import MAX_CONDITIONS, MAX_TOLD, choose_answers
 from skipindex.layout.workload.workload import BoundWorkload
 from tests.layout.facts import N_ROWS, facts, files_of
+from tests.quick_run import examples
 
 N_FILES = 40
 QUERIES = [
@@ -147,7 +148,7 @@ CONDITIONS = [
 ]
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(
     st.lists(st.tuples(*(st.sampled_from(v) for v in VALUES.values())), max_size=60),
     st.lists(st.sampled_from(CONDITIONS), min_size=1, max_size=4, unique=True),

@@ -12,12 +12,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
 from skipindex.layout import Boundaries
 from skipindex.layout.weights import split_by_weight
+from tests.quick_run import examples
 
 UTC = dt.UTC
 NAN, INF = math.nan, math.inf
@@ -88,7 +89,7 @@ def test_anchor_delta_range_partition_id() -> None:
 def test_ranks_keep_the_order_of_spark(name: str) -> None:
     dtype, values = TYPES[name]
 
-    @settings(max_examples=40, deadline=None)
+    @examples(40)
     @given(
         st.lists(values | st.none(), max_size=12),
         st.lists(values | st.none(), max_size=12),
@@ -111,7 +112,7 @@ def test_ranks_keep_the_order_of_spark(name: str) -> None:
 def test_check_26_ranks_begin_at_0_without_gaps(name: str) -> None:
     dtype, values = TYPES[name]
 
-    @settings(max_examples=40, deadline=None)
+    @examples(40)
     @given(st.lists(values, max_size=12), st.booleans(), st.integers(1, 12))
     def check(sample: list[Any], has_null: bool, max_ranges: int) -> None:
         rows = [*sample, None] if has_null else sample

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
@@ -19,6 +19,7 @@ from skipindex.layout import CURVES, Boundaries, CurveLayout, n_files_for
 from skipindex.layout.curve_layout import cells_by_weight
 from skipindex.layout.curves import interleave
 from tests.layout.skipping import files_of, grid, kept, table
+from tests.quick_run import examples
 
 
 def ranks(values: npt.ArrayLike | list[str]) -> npt.NDArray[np.uint16]:
@@ -216,7 +217,7 @@ def test_cells_keep_the_order_of_ranges_and_tell_them_apart(
     assert narrow[-1] < 1 << bits // 2
 
 
-@settings(deadline=None, max_examples=50)
+@examples(50)
 @given(
     st.lists(
         st.tuples(

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -20,6 +20,7 @@ from skipindex.layout.quality import _column
 from skipindex.table import ColumnInfo
 from skipindex.table.statistics import FileStats
 from skipindex.table.summaries import Summary, summaries_to_arrow
+from tests.quick_run import examples
 
 
 def table_of(folder: Path, files: Sequence[Sequence[Any]]) -> sx.Table:
@@ -87,7 +88,7 @@ class _Files:
         return self._stats
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(
     st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=25)
 )

@@ -226,6 +226,7 @@ def test_a_row_stays_until_the_cell_runs_again(
     assert page([newest], page([former])) == page([expected])
 
 
+@pytest.mark.slow
 def test_no_test_needs_pyspark_but_those_that_are_left_out_without_it() -> None:
     """One module that imports it ends the run of a cell before its first test."""
     script = """

@@ -41,6 +41,7 @@ def test_each_rule_is_needed(rule: str) -> None:
     assert search(CASTS[NEEDED[rule]], NEW_RULES.without(rule)).problem
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", CASTS)
 def test_with_all_rules_nothing_goes_wrong(name: str) -> None:
     """All that three parties can do, whatever order they do it in."""

@@ -14,13 +14,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
 from skipindex.expressions import Predicate
 from skipindex.planner.bound_predicate import unknowns
 from tests import oracle
+from tests.quick_run import examples
 from tests.strategies import ColumnData, integers_of, predicates, tables, to_arrow
 from tests.tables import kept, put, put_all
 
@@ -104,7 +105,7 @@ def check_joined(data: st.DataObject) -> None:
                 assert counts.lower[i] == counts.upper[i] == found
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_plans_over_associated_columns_agree_with_the_oracle(
     data: st.DataObject,

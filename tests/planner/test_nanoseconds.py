@@ -19,7 +19,6 @@ import pytest
 import skipindex as sx
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN, Domain, domain_of
 from tests.tables import build, kept, put_all
-from tests.thinning import thinned
 
 WALL, INSTANT = pa.timestamp("ns"), pa.timestamp("ns", "UTC")
 EPOCH: Final = datetime(1970, 1, 1)
@@ -372,7 +371,8 @@ class Readers:
             yield "pyarrow", {one["values"]: one["counts"] for one in found}
 
 
-@pytest.mark.parametrize("seed", thinned(range(4), 1))
+@pytest.mark.few(1)
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("dtype", [WALL, INSTANT], ids=str)
 def test_no_reader_misses_a_row(tmp_path: Path, dtype: pa.DataType, seed: int) -> None:
     assert sweep(tmp_path, dtype, seed, 100) > 60

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -28,6 +28,7 @@ from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages import planning_stages
 from skipindex.storage.file_system.location import location_of
 from tests import oracle
+from tests.quick_run import examples
 from tests.strategies import integers_of, predicates, tables, to_arrow, values_of
 from tests.tables import build, forget_open_packs, put, put_all
 
@@ -367,7 +368,7 @@ def check_residuals(data: st.DataObject) -> None:
                     assert found == expected, task.residual
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_the_residual_keeps_the_same_rows_of_its_file(data: st.DataObject) -> None:
     check_residuals(data)

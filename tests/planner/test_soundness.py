@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -26,6 +26,7 @@ from skipindex.indexes import index_type
 from skipindex.planner.bound_predicate import unknowns
 from skipindex.planner.plan import Plan, Verdict
 from tests import oracle
+from tests.quick_run import examples
 from tests.strategies import (
     ColumnData,
     integers_of,
@@ -150,7 +151,7 @@ def check_any_kinds(data: st.DataObject) -> None:
         check_sound(folder, plan, matches_per_file(folder, tree, columns, opaque))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_no_file_with_a_true_row_is_skipped(data: st.DataObject) -> None:
     check_any_kinds(data)
@@ -180,7 +181,7 @@ def check_exact_kind(spec: Any, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("spec", EXACT, ids=str)
-@settings(max_examples=25)
+@examples(25)
 @given(st.data())
 def test_exact_kinds_answer_exactly(spec: Any, data: st.DataObject) -> None:
     check_exact_kind(spec, data)
@@ -205,7 +206,7 @@ def check_statistics_alone(data: st.DataObject) -> None:
         check_sound(folder, plan, matches_per_file(folder, tree, columns, opaque=True))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_the_statistics_alone_are_sound(data: st.DataObject) -> None:
     check_statistics_alone(data)

@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.api.types import Violation
 from skipindex.errors import PlanError
+from tests.quick_run import examples
 from tests.strategies import predicates, tables, to_arrow
 from tests.tables import build, put, put_all, set_mtime
 
@@ -50,7 +51,7 @@ def check_true_plan(data: st.DataObject) -> None:
         assert report.checked == len(table)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.data())
 def test_true_plans_are_found_true(data: st.DataObject) -> None:
     check_true_plan(data)

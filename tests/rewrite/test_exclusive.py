@@ -439,6 +439,7 @@ WORK: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.few(1)
 @EACH_STEP
 @pytest.mark.parametrize("name", WORK)
 def test_a_writer_that_dies_leaves_what_both_see_alike(

@@ -19,6 +19,7 @@ from tests.rewrite.test_killed import fill
 from tests.tables import build
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["append", "overwrite files", "vacuum", "build again"])
 def test_a_writer_that_fails_anywhere_has_done_all_or_none(
     tmp_path: Path, name: str

@@ -9,6 +9,7 @@ import pytest
 from tests.rewrite.kill_and_damage import WRITERS, sweep
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["vacuum of two", "optimize"])
 def test_every_row_counts_once_whatever_is_lost(tmp_path: Path, name: str) -> None:
     told = dict(sweep(name, tmp_path, stride=127))

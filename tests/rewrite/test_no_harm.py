@@ -246,6 +246,7 @@ def lost_and_vacuumed(folder: Path) -> None:
     vacuumed(folder)
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("between", [vacuumed, lost_and_vacuumed])
 @pytest.mark.parametrize("step", ["_end", "_show", "_show_file", "_remove_old"])
 @pytest.mark.parametrize("after", [False, True])

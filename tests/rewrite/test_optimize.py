@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -31,6 +31,7 @@ from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.selection.eligible_files import _holds_alike, eligible_files
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.names import round_of, visible_name
+from tests.quick_run import examples
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
     arrow_writer,
@@ -537,7 +538,7 @@ SCHEMA = pa.schema(
 )
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(
     batches=st.lists(
         st.lists(columns, min_size=1, max_size=12), min_size=1, max_size=5

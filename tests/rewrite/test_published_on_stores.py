@@ -52,6 +52,7 @@ def visible(place: Location) -> list[str]:
     return [file.path for file in place.list() if file.path.startswith("part-")]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("anew", [False, True], ids=["same tags", "other tags"])
 def test_no_published_byte_is_read_back(server: _Store, anew: bool) -> None:
     """Footers are, to count the rows."""

@@ -260,6 +260,7 @@ def test_without_purging_the_next_commit_and_merge_forget(folder: Path) -> None:
     assert SECRET not in str(table.state.snapshot.manifest.paths)
 
 
+@pytest.mark.slow
 def test_space_does_not_grow_with_history(tmp_path: Path) -> None:
     """A table whose files are replaced again and again."""
     sizes = []

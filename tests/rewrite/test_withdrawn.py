@@ -65,6 +65,7 @@ def damage(folder: Path) -> None:
     newest.write_bytes(newest.read_bytes()[:-9])
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("error", [EIO, KeyboardInterrupt()], ids=["EIO", "Ctrl-C"])
 @pytest.mark.parametrize(
     "meanwhile", [a_vacuum, an_optimize, both, a_newer_library, damage]

@@ -9,16 +9,16 @@ from tests.soundness.by_spark import SparkResult, sweep_with_spark
 from tests.soundness.matrix import sweep
 from tests.soundness.pools import pools
 from tests.soundness.report import Sweep, matrix, page
-from tests.thinning import thinned
 
 POOLS = {pool.name: pool for pool in pools()}
 
 
-NAMES = ["int32", "timestamp in America/New_York"]
+NAMES = ["timestamp in America/New_York", "int32"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.spark
-@pytest.mark.parametrize("name", thinned(reversed(NAMES), 1))
+@pytest.mark.parametrize("name", NAMES)
 def test_no_breach_by_spark_in_some_conditions(spark: SparkSession, name: str) -> None:
     check(spark, name, every=4)
 

@@ -46,6 +46,7 @@ def test_no_breach_in_the_matrix(pool: Pool) -> None:
         assert tally.skipped > share * tally.skippable, f"{kind} has stopped helping"
 
 
+@pytest.mark.slow
 def test_edges_of_texts_are_swept_without_their_trees() -> None:
     """The largest pool, in a few seconds."""
     pool = Pool("string", POOLS["string"].dtype, POOLS["string"].values[::4])
@@ -55,7 +56,8 @@ def test_edges_of_texts_are_swept_without_their_trees() -> None:
     assert set(result.along(1)) == set(FORMS)
 
 
-@pytest.mark.parametrize("n_files", [3, pytest.param(8, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("n_files", [3, 8])
 def test_no_breach_in_files_of_many_rows(n_files: int) -> None:
     result = Result()
     labels = ("bit_sliced", "filters", "mixed 1", "mixed 4", "mixed 7")

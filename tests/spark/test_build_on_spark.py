@@ -81,6 +81,7 @@ def test_progress_ends_with_all_tasks(spark: SparkSession, folder: Path) -> None
     assert report.files == 12
 
 
+@pytest.mark.slow
 def test_a_progress_that_raises_ends_the_build(
     spark: SparkSession, folder: Path
 ) -> None:

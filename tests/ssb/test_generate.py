@@ -135,10 +135,9 @@ def test_files_are_even_and_in_the_order_of_generation(ssb_dataset: Dataset) -> 
         assert np.all(np.diff(order) > 0)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    ("orders", "n_slices"), [(8_000, 2), pytest.param(4_000, 4, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("orders", "n_slices"), [(8_000, 2), (4_000, 4)])
 def test_slices_give_the_same_files_as_the_whole(
     ssb_dataset: Dataset,
     spark: SparkSession,
@@ -252,6 +251,7 @@ def check_money(facts: dict[str, np.ndarray]) -> None:
     np.testing.assert_array_equal(facts["lo_ordtotalprice"], totals[order])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_above_scale_1_orders_name_fewer_parts_than_tpch(
     ssb_dataset: Dataset,

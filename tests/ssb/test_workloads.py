@@ -58,6 +58,7 @@ def test_every_form_is_drawn_in_turn(ssb_dataset: Dataset) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_absent_values_are_absent_and_points_mostly_present(
     spark: SparkSession, ssb_dataset: Dataset
 ) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap, FrozenBitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.storage.parts import bitmap_of, memory_of
+from tests.quick_run import examples
 
 
 def stored(n_runs: int, longest: int, first: int, seed: int) -> bytes:
@@ -22,7 +23,7 @@ def stored(n_runs: int, longest: int, first: int, seed: int) -> bytes:
     return bytes(rows.serialize())
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.integers(0, 9_000),
     st.integers(1, 90),

@@ -210,6 +210,7 @@ def _append(place: Location, values: list[int]) -> None:
     )
 
 
+@pytest.mark.slow
 def test_rows_of_writers_at_once_all_arrive(place: Location) -> None:
     place.write("f.parquet", parquet([-1]))
     with ThreadPoolExecutor(4) as pool:

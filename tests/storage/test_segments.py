@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError, StorageError
@@ -37,6 +37,7 @@ from skipindex.storage.log.unchanged import unchanged_rows
 from skipindex.storage.manifest import Manifest, with_column
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.replacements import with_moved, without_files
+from tests.quick_run import examples
 from tests.rewrite.killing import Killed, killed_at
 from tests.storage.pieces import PIECES, SPECS, TYPE, facts, piece
 from tests.tables import flip, newest_commit, rewrite_commit
@@ -82,7 +83,7 @@ def domains(manifest: Manifest) -> dict[str, str]:
     return {name: column.domain for name, column in manifest.stats.items()}
 
 
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(st.lists(STEPS, max_size=8), st.booleans())
 def test_what_is_read_is_what_was_committed(
     steps: Sequence[Step], forget: bool

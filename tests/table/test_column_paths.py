@@ -85,6 +85,7 @@ def test_a_request_names_either_column(tmp_path: Path) -> None:
     assert {one.column for one in build(flat, {"a.b": "bitmap"}).indexes} == {"`a.b`"}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kinds", ["minmax", "bitmap", "bloom"])
 @pytest.mark.parametrize("seed", range(4))
 def test_indexes_of_a_path_are_not_those_of_another(

@@ -58,6 +58,7 @@ def columns() -> dict[str, pa.Array]:
     }
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("version", ["1.0", "2.6"])
 @pytest.mark.parametrize("row_group_size", [900, 100])
 @pytest.mark.parametrize("kind", KINDS)

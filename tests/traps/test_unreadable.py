@@ -107,6 +107,7 @@ def as_another(folder: Path) -> Iterator[None]:
         os.seteuid(0)
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize("where", PLACES)
 @pytest.mark.parametrize("other", OTHERS)
 def test_whatever_is_in_the_place_of_an_index(

@@ -150,6 +150,7 @@ def test_trap_c48_what_is_known_of_new_files_is_not_known_of_old_ones(
 STATISTICS = ("null_count", "nan_count", "low", "high", "low_exact", "high_exact")
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("upgrade", ["nothing is done", "a kind of today"])
 @pytest.mark.parametrize("name", STATISTICS)
 def test_trap_c48_a_statistic_that_was_not_kept_is_not_zero(

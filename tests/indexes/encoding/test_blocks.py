@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.expressions.domain import domain_of
 from skipindex.indexes.encoding import chunks, entry_packing
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.kinds.bitmap import Bitmap
+from tests.quick_run import examples
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     values=st.lists(st.none() | st.integers(0, 400), min_size=70, max_size=900),
     block=st.integers(1, 200),
@@ -32,7 +33,7 @@ def test_entries_are_the_same_in_blocks_of_any_size(
     assert b"".join(cut_small) != b"".join(whole)
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(lengths=st.lists(st.integers(0, 90), max_size=400), block=st.integers(60, 300))
 def test_dictionaries_are_cut_alike_in_blocks_of_any_size(
     lengths: list[int], block: int

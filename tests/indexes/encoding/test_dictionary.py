@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.expressions.atoms import Value, values_of
@@ -20,6 +20,7 @@ from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
 from skipindex.indexes.encoding.header import Cursor, read_head
 from skipindex.storage.parts import MemoryParts
+from tests.quick_run import examples
 
 chooser = random.Random(0)
 
@@ -130,7 +131,7 @@ def test_an_empty_dictionary(dtype: pa.DataType) -> None:
     assert book.values(0, 0) == []
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1), st.integers())
 def test_any_ints(values: list[int], literal: int) -> None:
     column = _column(pa.array(values, pa.int64()))

@@ -7,10 +7,11 @@ import random
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skipindex.indexes.encoding.ranks import distinct_ints, rank_bytes, rank_ints
+from tests.quick_run import examples
 
 I64_MIN, I64_MAX = -(2**63), 2**63 - 1
 rng = np.random.default_rng(0)
@@ -62,7 +63,7 @@ def test_trap_c22_the_span_of_int64_does_not_overflow() -> None:
     check_ints(np.array([I64_MIN, I64_MAX] * 5000 + [0]))
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(
     st.lists(
         st.integers(-3, 3)
@@ -74,7 +75,7 @@ def test_any_ints(values: list[int]) -> None:
     check_ints(np.array(values, np.int64))
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(st.binary(max_size=20) | st.text("ab\0", max_size=20).map(str.encode)))
 @example([b"x", b"x\0", b"x\0\0", b"x\0\1", b"", b"\0"])
 @example([b"\xff" * 8, b"\xff" * 8 + b"\0", b"\xff" * 9])

@@ -83,6 +83,7 @@ def patterns_of(text: str) -> list[Atom]:
     ]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("spec", SPECS, ids=repr)
 @pytest.mark.parametrize("n_files", [24, 61, 130])
 def test_they_answer_as_each_filter_does(spec: IndexSpec, n_files: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
 
@@ -19,6 +19,7 @@ from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
 from tests.indexes.memory_parts import opened
+from tests.quick_run import examples
 
 SHAPES = [(base, ranged) for base in (2, 3, 7, 10, 16) for ranged in (True, False)]
 
@@ -85,7 +86,7 @@ def test_slices_hold_the_digits(base: int, *, ranged: bool) -> None:
         assert list(slices[-1]) == [r for r, c in enumerate(codes) if c != NULL_CODE]
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(data=st.data())
 def test_evaluation_over_any_shape(data: st.DataObject) -> None:
     base, ranged = data.draw(st.sampled_from(SHAPES))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError, UnknownIndexError
@@ -33,6 +33,7 @@ from tests.indexes.columns import (
     values_of,
 )
 from tests.indexes.memory_parts import opened
+from tests.quick_run import examples
 
 N_ROWS = 60_000
 
@@ -146,7 +147,7 @@ PARAMETERS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@examples(300)
 @given(spec=PARAMETERS, array=arrays(), data=st.data())
 def test_answers_enclose_the_true_rows_for_any_parameters(
     spec: Cells, array: pa.Array, data: st.DataObject
@@ -159,7 +160,7 @@ def test_answers_enclose_the_true_rows_for_any_parameters(
         assert bounds.lower <= true_rows(atom, values_of(array)) <= bounds.upper
 
 
-@settings(deadline=None, max_examples=200)
+@examples(200)
 @given(
     values=st.lists(st.none() | st.integers(-600, 600), min_size=2, max_size=80),
     per_value=st.sampled_from([0.02, 0.1, 0.5, 2]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
@@ -16,6 +16,7 @@ from skipindex.indexes.kinds.run_length import RunLength
 from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import atoms, column_of, encoded, true_rows, values_of
 from tests.indexes.memory_parts import opened
+from tests.quick_run import examples
 
 N_ROWS = 60_000
 
@@ -77,7 +78,7 @@ def test_long_runs_are_kept_as_numbers() -> None:
 
 
 @pytest.mark.parametrize("longest", [1, 4, 90, 400])
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(data=st.data())
 def test_runs_of_any_length_are_exact_in_every_form(
     longest: int, data: st.DataObject

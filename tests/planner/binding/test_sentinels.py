@@ -96,6 +96,7 @@ def test_fixed_offsets_are_exact(table: sx.Table, zone: str) -> None:
             assert found == files_with(operator, micros(clock, hours_ahead)), moment
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("zone", ZONES)
 def test_regions_lose_no_file(table: sx.Table, zone: str | None) -> None:
     """What is TRUE whatever the offset is."""
@@ -159,6 +160,7 @@ def test_nothing_about_the_sentinels_is_an_error(
     assert plan.explain()
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("zone", ["UTC", "+18:00", "America/New_York", None])
 @pytest.mark.parametrize("declared", ["UTC", "-18:00", "Asia/Tokyo", None])
 def test_folders_of_the_sentinels(

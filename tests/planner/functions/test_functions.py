@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -32,6 +32,7 @@ from skipindex.planner.functions.registry import UnsureError, from_plain
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
 from skipindex.table import ColumnInfo
+from tests.quick_run import examples
 from tests.strategies import elements
 from tests.tables import build, kept, put, put_all
 
@@ -129,7 +130,7 @@ def check_inverse(dtype: pa.DataType, text: str, data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(("dtype", "text"), PAIRS, ids=str)
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_an_inverse_holds_where_the_function_says_so(
     dtype: pa.DataType, text: str, data: st.DataObject

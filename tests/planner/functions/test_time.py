@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -20,6 +20,7 @@ from skipindex import col
 from skipindex.expressions import Predicate, shallow, to_sql
 from skipindex.planner.bound_predicate import leaves
 from skipindex.planner.sql.parser import parse
+from tests.quick_run import examples
 from tests.tables import build, put_all
 
 
@@ -136,6 +137,7 @@ def condition(name: str, n: int) -> str:
     return text + (" = 2" if plain else _COMPARED.get(name, ""))
 
 
+@pytest.mark.few(14)
 @pytest.mark.parametrize(
     "sizes",
     [(4, 16, 64), pytest.param((8, 32, 128), marks=pytest.mark.slow)],
@@ -153,7 +155,7 @@ def test_steps_grow_with_the_predicate(
         assert taken < 20_000 + 4_000 * len(text), (name, n)
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.data())
 def test_drawn_functions_of_functions_take_bounded_steps(
     table: sx.Table, data: st.DataObject

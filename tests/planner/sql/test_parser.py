@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex import expressions as ex
@@ -16,6 +16,7 @@ from skipindex.expressions import col
 from skipindex.planner.sql import parser as module
 from skipindex.planner.sql.parser import parse
 from tests.oracle import Row, evaluate
+from tests.quick_run import examples
 from tests.strategies import integers_of, predicates, tables, values_of
 
 
@@ -235,7 +236,7 @@ def test_valid_conditions_that_other_grammars_stumble_over(text: str) -> None:
 # -- round trip -----------------------------------------------------------------
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.data())
 def test_a_tree_written_and_read_again_means_the_same(data: st.DataObject) -> None:
     table = data.draw(tables(max_rows=6))
@@ -271,7 +272,7 @@ def test_any_text_and_any_name_survive(text: str, name: str, negated: bool) -> N
         assert parse(ex.to_sql(tree)) == tree
 
 
-@settings(max_examples=300)
+@examples(300)
 @given(st.text("ab1.'\"`\\()-/*,=<>!; \n$", max_size=12))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:

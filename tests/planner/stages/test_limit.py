@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
@@ -20,6 +20,7 @@ from skipindex.errors import PlanError, PredicateError
 from skipindex.expressions import Reference
 from skipindex.planner.stages.limit import SortKey, parse_order
 from tests import oracle
+from tests.quick_run import examples
 from tests.strategies import integers_of, predicates, tables, to_arrow
 from tests.tables import build, put, put_all
 
@@ -184,7 +185,7 @@ def check_first_rows(data: st.DataObject) -> None:
         assert len(matching(unordered.paths)) >= min(limit, len(wanted))
 
 
-@settings(max_examples=30)
+@examples(30)
 @given(st.data())
 def test_a_plan_with_an_order_has_the_first_rows(data: st.DataObject) -> None:
     check_first_rows(data)

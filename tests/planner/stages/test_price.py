@@ -74,6 +74,7 @@ def affordable(table: sx.Table) -> float:
     return cost.purse_seconds(reading) / SECONDS_PER_TEST
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "condition",
     [

@@ -134,6 +134,7 @@ def test_texts_of_every_kind(
 SESSIONS = [("UTC", "true"), ("+05:30", "false")]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("zone", "ansi"), SESSIONS)
 def test_a_few_drawn_conditions(
     spark: SparkSession, tmp_path: Path, zone: str, ansi: str

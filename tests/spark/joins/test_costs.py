@@ -117,6 +117,7 @@ def test_what_is_too_much() -> None:
     assert excess(Cost(5, 2, 10, 1), cut) == "5 jobs for 3 and the keys of 1 joins"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("reuses", ["true", "false"])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_folders_that_a_dimension_chooses(

@@ -129,6 +129,7 @@ JOINS = {
 """Queries, and at most how many files of the orders they read."""
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("text", JOINS)
 def test_conditions_of_dimensions_are_judged_by_the_facts_indexes(
     star: SparkSession, text: str
@@ -181,6 +182,7 @@ def test_a_dimension_that_is_too_large_for_its_keys_is_judged(
         assert " keys)" not in sx.last_plans(pruned)[-1].condition
 
 
+@pytest.mark.slow
 def test_executors_build_the_same(
     spark: SparkSession, folder: Path, tmp_path: Path
 ) -> None:
@@ -245,6 +247,7 @@ QUICK = [another_file, swapped_in_place]
 SLOW = [everyone_in_city_3, renamed_file]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "change",
     [*QUICK, *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)],
@@ -270,6 +273,7 @@ def test_a_dimension_that_changed_is_not_judged(
     assert some == (1 if change in {another_file, swapped_in_place} else N_FILES)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("refreshed", [False, True])
 def test_a_dimension_that_changed_after_the_query_was_defined(
     pruned: SparkSession, tmp_path: Path, *, refreshed: bool
@@ -295,6 +299,7 @@ def test_a_dimension_that_changed_after_the_query_was_defined(
     assert rows == pruned.sql(f"{BY_CITY} WHERE c.city = 'city 3'").collect()
 
 
+@pytest.mark.slow
 def test_other_files_of_the_dimension_than_those_looked_up(
     pruned: SparkSession, folder: Path, tmp_path: Path
 ) -> None:

@@ -75,6 +75,7 @@ QUERIES = {
 """Queries, and at most how many files their scans read."""
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("text", QUERIES)
 def test_a_text_has_the_same_rows_from_fewer_files(
     pruned: SparkSession, folder: str, text: str

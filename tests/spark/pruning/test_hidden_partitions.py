@@ -79,6 +79,7 @@ def n_days(since: str) -> int:
     return sum(f"{day}" >= since for day in days())
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize(
     ("condition", "n_files"),
     [
@@ -108,6 +109,7 @@ def test_unchanged_texts_read_fewer_folders(
     assert n_files == N_DAYS or len(whole) <= 2 * n_files
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "condition",
     [

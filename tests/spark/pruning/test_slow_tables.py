@@ -205,6 +205,7 @@ def test_an_answer_that_comes_too_late_is_not_told(
     assert not any(plan.n_skipped for plan in told)
 
 
+@pytest.mark.slow
 def test_questions_that_are_asked_at_once_take_their_time_once(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,7 +16,6 @@ from skipindex.spark.pruning.query_planner import QueryPlanner
 from tests.spark.pruning.costs import check_costs
 from tests.spark.pruning.scans import files_read
 from tests.spark.versions import since
-from tests.thinning import thinned
 
 pytestmark = pytest.mark.spark
 
@@ -105,8 +104,9 @@ MUTUAL = [
 """Joins in which each side has a condition and an index on its key."""
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("broadcast", ["-1", "10MB"])
-@pytest.mark.parametrize("query", thinned(MUTUAL, 2))
+@pytest.mark.parametrize("query", MUTUAL)
 def test_sides_of_a_join_do_not_wait_for_each_other(
     both: SparkSession, query: str, broadcast: str
 ) -> None:
@@ -163,6 +163,7 @@ def star(pruned: SparkSession, tmp_path: Path) -> Callable[[], None]:
     return define
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("only_reuse", ["true", "false"])
 @pytest.mark.parametrize("of_fact", [False, True])
 def test_partitions_are_pruned_by_a_dimension_with_indexes(
@@ -259,6 +260,7 @@ JOINED = "SELECT id FROM one JOIN small ON id = k WHERE name < 'n4'"
 FIRST = "SELECT id FROM one ORDER BY id LIMIT 3"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("query", [JOINED, FIRST])
 @pytest.mark.parametrize("is_enabled", ["true", "false"])
 def test_a_part_of_an_optimized_plan_has_all_its_rows(

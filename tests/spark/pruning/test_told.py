@@ -93,6 +93,7 @@ def partitions(folder: Path, n: int) -> None:
         put(folder / f"p={i}" / "0.parquet", 10 * i)
 
 
+@pytest.mark.slow
 def test_a_table_without_indexes_is_looked_up_once(
     pruned: SparkSession, tmp_path: Path, store: str
 ) -> None:

@@ -104,6 +104,7 @@ def test_merging_is_seen_where_spark_types_the_partitions(
         plan.read(spark)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("form", ["spark", "arrow"])
 def test_a_given_schema_reads_as_it_does_in_spark(
     spark: SparkSession, folder: Path, form: str

@@ -43,6 +43,7 @@ def folder(tmp_path: Path) -> Path:
     return put_all(tmp_path, files)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("condition", "n_files"),
     [
@@ -346,6 +347,7 @@ def test_a_refreshed_plan_reads_the_table_as_it_is(
 ODD_NAMES = ["a1", "a[1]", "a*", "x{y,z}", "b?", "e f", "g%25h", "i#j"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("has_partitions", [False, True])
 def test_an_explicit_path_set_for_spark(
     spark: SparkSession,

@@ -47,6 +47,7 @@ COLUMNS: list[tuple[str, pa.DataType, Sequence[Any], str]] = [
 OPERATORS = ("=", "<", "<=", ">", ">=", "!=")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("as_integer", [False, True], ids=["fixed", "integer"])
 def test_plans_count_the_rows_that_spark_counts(
     spark: SparkSession, tmp_path: Path, as_integer: bool

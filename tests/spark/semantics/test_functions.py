@@ -27,7 +27,6 @@ from skipindex.planner.plan import Plan, Verdict
 from tests.quick_run import NO_CODEGEN
 from tests.spark.reading.whole import NO_PUSHDOWN, settings
 from tests.tables import build, put
-from tests.thinning import thinned
 
 pytestmark = pytest.mark.spark
 
@@ -517,9 +516,8 @@ def check_tame(
     assert inexact == []
 
 
-@pytest.mark.parametrize(
-    ("zone", "first"), thinned([("Europe/Berlin", 1), (None, 2)], 1)
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("zone", "first"), [("Europe/Berlin", 1), (None, 2)])
 def test_some_wild_values_are_never_lost(
     spark: SparkSession, tmp_path: Path, zone: str | None, first: int
 ) -> None:

@@ -20,7 +20,6 @@ from skipindex.planner.sql.moment import at_moment
 from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, rows, rows_of_each, settings
 from tests.spark.versions import SPARK
 from tests.tables import build, put_all
-from tests.thinning import thinned
 
 pytestmark = pytest.mark.spark
 
@@ -97,6 +96,7 @@ def expressions(random_: random.Random, number: int) -> list[str]:
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_some_constants_are_those_of_spark(spark: SparkSession, ansi: str) -> None:
     check_constants(spark, ansi, 4)
@@ -219,9 +219,8 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
     return build(put_all(folder, files), {"*": "bitmap"})
 
 
-@pytest.mark.parametrize(
-    ("zone", "first"), thinned([(None, 1), ("Europe/Berlin", 0)], 1)
-)
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("zone", "first"), [(None, 1), ("Europe/Berlin", 0)])
 def test_some_rows_are_those_of_the_moment(
     spark: SparkSession, table: sx.Table, zone: str | None, first: int
 ) -> None:
@@ -281,6 +280,7 @@ COLUMNS: dict[str, Callable[[], Column]] = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("text", COLUMNS)
 def test_columns_are_of_the_moment_too(
     spark: SparkSession, table: sx.Table, text: str

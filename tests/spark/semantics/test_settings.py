@@ -112,6 +112,7 @@ LISTED = [
 """A type, a value for each of two files, and texts in a list."""
 
 
+@pytest.mark.slow
 def test_texts_in_lists_and_rows_may_make_spark_cast_the_column(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -71,6 +71,7 @@ def regions_of_files(table: sx.Table, folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_rows_are_clustered_by_what_is_looked_up(
     spark: SparkSession, df: DataFrame, folder: Path, tmp_path: Path
 ) -> None:

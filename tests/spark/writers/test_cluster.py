@@ -23,7 +23,6 @@ from skipindex.spark.placement import partition as partition_module
 from skipindex.spark.placement import place
 from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_clustering
 from tests.spark.versions import since
-from tests.thinning import thinned
 
 pytestmark = pytest.mark.spark
 
@@ -137,7 +136,8 @@ def test_rows_and_schema_stay_as_they_were(mixed: DataFrame, curve: str) -> None
     assert contents(found) == contents(mixed)
 
 
-@pytest.mark.parametrize("name", thinned(CLUSTERABLE, 4))
+@pytest.mark.few(3)
+@pytest.mark.parametrize("name", CLUSTERABLE)
 def test_every_type_clusters_with_its_nulls(
     mixed: DataFrame, name: str, spark_api: str
 ) -> None:
@@ -155,6 +155,7 @@ def test_every_type_clusters_with_its_nulls(
     assert min(steps) >= -5
 
 
+@pytest.mark.few(1)
 def test_files_are_even_and_separated(points: DataFrame, spark_api: str) -> None:
     found = cluster(points, by=["x", "y"], n_files=16)
     files = partitions(found)
@@ -168,6 +169,7 @@ def test_files_are_even_and_separated(points: DataFrame, spark_api: str) -> None
         assert overlap(files, name) <= 0.4, "a quarter, were it perfect"
 
 
+@pytest.mark.slow
 def test_older_and_newer_spark_write_the_same_files(
     points: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -215,6 +217,7 @@ def test_python_sees_each_row_once_and_nothing_is_sampled_twice(
     assert "rangepartitioning" not in plan
 
 
+@pytest.mark.slow
 def test_rows_of_a_file_follow_the_curve_or_sort_within(points: DataFrame) -> None:
     along = partitions(cluster(points, by=["x"], curve="linear", n_files=4))
     xs = [r["x"] for f in along for r in f]
@@ -274,6 +277,7 @@ def test_written_files_are_the_partitions_in_order(
         assert high <= low + 10
 
 
+@pytest.mark.slow
 def test_hive_partitions_are_in_few_files_each(
     points: DataFrame, tmp_path: Path
 ) -> None:
@@ -345,6 +349,7 @@ def test_trap_c11_collated_strings_are_refused(spark: SparkSession) -> None:
         cluster(folded, by=["s"], n_files=2)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("n_partitions", [1, 2, 7, 200])
 def test_labels_are_sent_to_their_partition(
     spark: SparkSession, n_partitions: int, spark_api: str

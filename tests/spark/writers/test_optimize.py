@@ -209,6 +209,7 @@ def test_check_06_one_constant_key_fills_all_files(
     assert min(report.table.state.n_rows) > 50
 
 
+@pytest.mark.slow
 def test_check_07_sorting_inside_changes_no_bounds(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
@@ -229,6 +230,7 @@ def test_check_07_sorting_inside_changes_no_bounds(
     assert found[0] == found[1]
 
 
+@pytest.mark.slow
 def test_into_leaves_the_table_alone(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
@@ -300,6 +302,7 @@ def test_bins_of_small_files_become_files_of_their_own(
     assert max(report.table.state.n_rows) <= 120
 
 
+@pytest.mark.slow
 def test_a_query_tree_of_before_is_named_and_the_table_goes_on(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
@@ -349,6 +352,7 @@ def test_an_order_alone_stays_the_layout(
         assert pairs == sorted(pairs)
 
 
+@pytest.mark.slow
 def test_a_size_in_bytes_stays_the_target(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:

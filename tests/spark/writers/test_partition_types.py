@@ -194,6 +194,7 @@ def live(
     return report.table, known
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("layout", "kind"), QUICK)
 def test_a_partition_column_of_every_type(
     spark: SparkSession, tmp_path: Path, layout: str, kind: str

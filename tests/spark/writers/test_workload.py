@@ -81,6 +81,7 @@ def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
         assert table.plan(query).read(spark).count() == n
 
 
+@pytest.mark.slow
 def test_appended_rows_are_laid_out_for_the_workload(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -189,6 +190,7 @@ def test_check_28_more_than_four_columns_are_advised_against(
         sx.write_table(df, tmp_path / "t", layout=sx.Clustering(by=five))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by", [["id"], sx.Workload(["id < 900", "flag"])])
 def test_check_19_files_can_be_balanced_by_the_size_of_rows(
     spark: SparkSession, by: list[str] | sx.Workload

@@ -16,7 +16,6 @@ import skipindex as sx
 from skipindex.errors import LayoutError, TableError
 from skipindex.storage.log import read_snapshot
 from tests.spark.reading.whole import columns, rows, settings
-from tests.thinning import thinned
 
 pytestmark = pytest.mark.spark
 
@@ -95,6 +94,7 @@ def test_by_default_every_ordered_column_gets_statistics(
     assert table.plan("d > 1e6").paths == table.paths, "NaN is above"
 
 
+@pytest.mark.slow
 def test_partitions_and_clustering_together(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
@@ -115,20 +115,18 @@ def test_partitions_and_clustering_together(
         assert rows(found) == rows(df.where(condition)), condition
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "options",
-    thinned(
-        [
-            {},
-            {"by": []},
-            {"by": ["a"], "curve": "none"},
-            {"by": ["a", "price"], "curve": "zorder"},
-            {"by": ["a"], "curve": "linear"},
-            {"by": ["b", "d"], "sort_within": ["city"]},
-            {"sort_within": ["city", "a"]},
-        ],
-        3,
-    ),
+    [
+        {},
+        {"by": []},
+        {"by": ["a"], "curve": "none"},
+        {"by": ["a", "price"], "curve": "zorder"},
+        {"by": ["a"], "curve": "linear"},
+        {"by": ["b", "d"], "sort_within": ["city"]},
+        {"sort_within": ["city", "a"]},
+    ],
     ids=str,
 )
 def test_every_way_to_lay_rows_out_keeps_them(

@@ -166,6 +166,7 @@ def test_an_unknown_reader_is_refused() -> None:
         reader_of("Spark")
 
 
+@pytest.mark.slow
 def test_the_command_writes_and_prints(
     data: Path,
     tmp_path: Path,

@@ -59,6 +59,7 @@ def test_more_queries(sweep: Sweep) -> None:
     assert 3 * sweep.tally.skipped >= sweep.tally.filters
 
 
+@pytest.mark.slow
 def test_a_file_that_is_wrongly_skipped_is_noticed(sweep: Sweep) -> None:
     with MUTANTS["one_more_file"]():
         assert any(sweep.case(case, shrinks=False) for case in range(119, 150))

@@ -15,7 +15,6 @@ from tests.sweeps.queries.operators.cases import Case, Step
 from tests.sweeps.queries.operators.forms import FORMS, forms_here
 from tests.sweeps.queries.operators.sweep import Sweep
 from tests.sweeps.queries.operators.watch import at_most
-from tests.thinning import thinned
 
 pytestmark = pytest.mark.spark
 PAGE = Path(__file__).parents[4] / "docs/evaluated-again.md"
@@ -53,7 +52,8 @@ def check(sweep: Sweep, form: str, cases: range) -> None:
         assert sweep.case(case, shrinks=False) == ""
 
 
-@pytest.mark.parametrize("form", thinned(reversed(QUICK), 3))
+@pytest.mark.few(1)
+@pytest.mark.parametrize("form", QUICK)
 def test_a_form(sweep: Sweep, form: str) -> None:
     check(sweep, form, range(1))
 
