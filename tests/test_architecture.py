@@ -54,9 +54,9 @@ BUDGETS = {
     "layout": 2554,
     "planner": 12427,
     "rewrite": 3107,
-    "spark": 5089,
+    "spark": 5266,
     "storage": 7961,
-    "table": 3965,
+    "table": 4029,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

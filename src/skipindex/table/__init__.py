@@ -29,6 +29,7 @@ from skipindex.table.stored import footer_schema as footer_schema
 from skipindex.table.stored import lacks as lacks
 from skipindex.table.stored import stored_schema as stored_schema
 from skipindex.table.table import FileEntry as FileEntry
+from skipindex.table.table import Options as Options
 from skipindex.table.table import TableState as TableState
 from skipindex.table.table import open_state as open_state
 from skipindex.table.table import table_of as table_of

@@ -31,6 +31,9 @@ class QueryPlan:
         n_unindexed: files that are read because they came or changed after the indexes
             were built, or never were; ``refresh_indexes`` builds what they lack.
         number: of the question, by which the driver tells what was read.
+        of_partitions: whether the files that are counted stand for partitions of a
+            table of the catalog, which no index knows: only those that are read are
+            listed.
 
     >>> sx.enable(spark)
     >>> spark.read.parquet(path).where("price < 4").count()
@@ -51,6 +54,7 @@ class QueryPlan:
     answered: str = ""
     n_unindexed: int = 0
     number: int = 0
+    of_partitions: bool = False
 
     @property
     def n_read(self) -> int:
@@ -58,7 +62,8 @@ class QueryPlan:
         return self.n_files - self.n_skipped
 
     def __str__(self) -> str:
-        found = self.problem or f"{self.n_read} of {self.n_files} files"
+        what = "partitions" if self.of_partitions else "files"
+        found = self.problem or f"{self.n_read} of {self.n_files} {what}"
         if self.n_unindexed:
             found = f"{found} ({self.n_unindexed} have no index yet)"
         if self.answered:

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from skipindex.errors import SkipIndexError, first_line
+from skipindex.spark.pruning.partitions import needed_partitions
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.tables import Tables, scanned_location
 from skipindex.spark.pruning.verdicts import ZONE, Verdict, joined_by, verdict
@@ -202,6 +203,8 @@ class QueryPlanner:
         start = time.perf_counter()
         check_reading(question["settings"], question["reader"], question["options"])
         location = _location(question)
+        if purpose == "partitions":
+            return self._needed(location, question, conjuncts)
         listing = question.get("listing")
         table = (
             self.tables.numbered(listing)
@@ -245,6 +248,25 @@ class QueryPlanner:
         bits[files] = True
         packed = np.packbits(bits, bitorder="little").tobytes()
         return struct.pack("<q", table.number) + packed + found.results.encode()
+
+    def _needed(
+        self, location: Location, question: Mapping[str, Any], conjuncts: str
+    ) -> bytes | None:
+        """The partitions that are needed, in JSON; None is all of them."""
+        start = time.perf_counter()
+        needed = needed_partitions(location, question, conjuncts)
+        self._record(
+            QueryPlan(
+                location.full(""),
+                needed.condition,
+                len(needed.is_left),
+                int((~needed.is_left).sum()),
+                time.perf_counter() - start,
+                plan=needed.plan,
+                of_partitions=True,
+            )
+        )
+        return None if needed.choice is None else json.dumps(needed.choice).encode()
 
     def _remembered(self, key: tuple[int, str] | None) -> Verdict | None:
         with self._lock:

@@ -25,7 +25,7 @@ _CLASSES: Final = (
     *("asking/Question", "asking/Listing", "asking/Pieces", "asking/Query"),
     *("asking/Roots", "asking/Asking", "asking/PlannerCalls", "asking/Size", "Scanned"),
     *("joins/Dimension", "joins/KeyList", "joins/JoinKeys", "joins/Joins"),
-    *("TopRows", "Answers", "SkippingFileIndex", "SkipRule", "Sessions"),
+    *("TopRows", "Answers", "Partitions", "SkippingFileIndex", "SkipRule", "Sessions"),
 )
 """Classes of ``rule``, each with its folder."""
 _SESSION: Final = (

@@ -173,16 +173,46 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             if (!(filter.child() instanceof LogicalRelation)) return null;
             LogicalRelation scan = (LogicalRelation) filter.child();
             SkippingFileIndex index = skipping(scan);
-            if (index == null) return null;
+            String declared = isEnabled ? Partitions.declared(scan) : null;
+            if (index == null && declared == null) return null;
+            Expression condition = filter.condition();
             if (isEnabled) {
                 ArrayList split = new ArrayList();
-                split(filter.condition(), split);
+                split(condition, split);
                 SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(
                     TO_SEQ(withoutSubqueries(split)), scan.output());
-                index = index.withCondition(conjuncts, withSizes);
+                if (declared != null && !conjuncts.isEmpty()) {
+                    condition = with(condition, split, partitions(scan, declared, conjuncts));
+                }
+                if (index != null) index = index.withCondition(conjuncts, withSizes);
             }
             LogicalRelation changed = with(scan, index);
-            return changed == null ? null : new Filter(filter.condition(), changed);
+            if (changed == null && condition == filter.condition()) return null;
+            return new Filter(condition, changed == null ? scan : changed);
+        }
+
+        /** The condition on partitions that Spark has not listed yet; null if there is none. */
+        private Expression partitions(LogicalRelation scan, String declared, SEQ conjuncts) {
+            SkippingFileIndex former = indexOf(scan);
+            if (former == null && !canSkip(scan)) return null;
+            Scanned scanned = former != null
+                ? former.scanned.by(planner)
+                : new Scanned((HadoopFsRelation) scan.relation(), planner, placeOf(scan), true);
+            if (!scanned.isOfCatalog() || scanned.root == null) return null;
+            try {
+                return Partitions.condition(scan, scanned, declared, conjuncts, query, session);
+            } catch (Throwable problem) {
+                planner.report(problem);
+                return null;
+            }
+        }
+
+        private Expression with(Expression condition, ArrayList conjuncts, Expression more) {
+            boolean isThere = more == null;
+            for (int i = 0; i < conjuncts.size() && !isThere; i++) {
+                isThere = ((Expression) conjuncts.get(i)).semanticEquals(more);
+            }
+            return isThere ? condition : new And(condition, more);
         }
 
         /** A new index for a scan; null if it has one of this application, or can have none. */

@@ -44,7 +44,7 @@ public class PlannerCalls {
      *     it has, and for how many it waited to be asked, to the number of a listing (8 bytes)
      *     and one bit for each of its files, set if the file is ruled out; or to null, where
      *     none is; or to no byte, where it has no answer. Asked for listing 0, it gives the
-     *     number alone.
+     *     number alone; asked for partitions, what Partitions reads.
      * files: the number of a listing, as text, to its files.
      * usesOf: a folder, a column and the side that it is joined with, as JSON, after a line
      *     with the seconds that it has and those for which it waited, to letters that say what
@@ -260,6 +260,14 @@ public class PlannerCalls {
         if (bits.length == 0) throw new NoAnswer("the planner has none");
         Listing listing = listing(number(bits), query, root, number);
         return new Numbered(number, new Listing.Answer(listing, bits, root));
+    }
+
+    /** Which folders of a question a scan needs, as Partitions reads it; no byte is all. */
+    byte[] partitions(String question, Query query, Path root) {
+        if (isResting(root, query, true)) return new byte[0];
+        Asking.Text text = text("partitions", 0L, query.left() / 1e9, question);
+        byte[] found = call(plan, text, query, root, 0L);
+        return found == null ? new byte[0] : found;
     }
 
     /** An answer, null if no file is ruled out, and the number of its question. */

@@ -1,0 +1,262 @@
+"""Partitions of a catalog's table are left out before their files are listed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime, time, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+import skipindex as sx
+from skipindex.spark.pruning.partitions import Choice, Values, choice, nulls_first
+from tests.spark.pruning.scans import files_read, rows_of
+from tests.spark.reading.whole import ZONE, settings
+
+pytestmark = pytest.mark.spark
+
+FIRST = date(2021, 11, 28)
+DAYS = [FIRST + timedelta(67 * i) for i in range(12)]
+SWITCH = "skipindex.enabled"
+DECLARED = {
+    "skipindex.derived.year": "year(ctime)",
+    "skipindex.derived.month": "month(ctime)",
+    "skipindex.derived.day": "dayofmonth(ctime)",
+    "skipindex.derived.timezone": "UTC",
+}
+
+
+@pytest.fixture(scope="module")
+def session(spark: SparkSession) -> Iterator[SparkSession]:
+    with settings(spark, {ZONE: "UTC"}):
+        yield spark
+
+
+@pytest.fixture(scope="module", params=["string", "int"])
+def events(
+    session: SparkSession,
+    request: pytest.FixtureRequest,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[str]:
+    """A partition a day, and one of NULL; with no index."""
+    session.sql("DROP TABLE IF EXISTS events")
+    root = tmp_path_factory.mktemp("catalog") / "events"
+    kind = request.param
+    declared = ", ".join(f"'{key}' = '{value}'" for key, value in DECLARED.items())
+    session.sql(
+        "CREATE TABLE events (id INT, ctime TIMESTAMP, "
+        f"year {kind}, month {kind}, day {kind}) USING parquet "
+        f"PARTITIONED BY (year, month, day) LOCATION 'file:{root}' "
+        f"TBLPROPERTIES ({declared})"
+    )
+    moments = [datetime.combine(day, time(hour)) for day in DAYS for hour in (0, 12)]
+    rows = [(i, moment) for i, moment in enumerate([*moments, None])]
+    made = session.createDataFrame(rows, "id int, ctime timestamp").selectExpr(
+        "*", *(f"CAST({part}(ctime) AS {kind})" for part in ("year", "month", "day"))
+    )
+    made.repartition(1).createOrReplaceTempView("made")
+    session.sql("INSERT INTO events SELECT * FROM made")
+    sx.enable(session)
+    yield "events"
+    sx.disable(session)
+    session.sql("DROP TABLE events")
+
+
+def of(session: SparkSession, condition: str) -> tuple[int, str]:
+    """The number of files that are read, and the filters of partitions."""
+    text = f"SELECT id, ctime, year, day FROM events WHERE {condition}"
+    found = session.sql(text)
+    rows = rows_of(found)
+    n_files = files_read(session.sql(text))
+    plan = session.sql(text)._jdf.queryExecution().executedPlan().toString()
+    session.conf.set(SWITCH, "false")
+    try:
+        assert rows_of(session.sql(text)) == rows
+    finally:
+        session.conf.unset(SWITCH)
+    return n_files, plan.split("PartitionFilters: [")[1].split("]")[0]
+
+
+N = len(DAYS) + 1
+"""The last is that of NULL, which no condition on times leaves out."""
+
+
+@pytest.mark.parametrize(
+    ("condition", "n_files"),
+    [
+        (
+            "ctime > '2022-11-30 12:00:00'",
+            1 + sum(str(d) >= "2022-11-30" for d in DAYS),
+        ),
+        ("'2022-01-30' >= ctime", 2),
+        ("ctime = '2022-10-29 12:00:00'", 2),
+        ("ctime > '2030-01-01'", 1),
+        ("ctime > '2022-11-30' AND year = 2023", 6),
+        ("ctime < '2022-01-01' OR ctime >= '2023-12-01'", 3),
+        ("ctime IS NULL", N),
+        ("id = 3", N),
+    ],
+)
+def test_a_range_of_times_is_a_filter_of_partitions(
+    session: SparkSession, events: str, condition: str, n_files: int
+) -> None:
+    found, shown = of(session, condition)
+    assert found == n_files
+    assert bool(shown) == (n_files < N)
+
+
+def n_listed(session: SparkSession) -> int:
+    """The files that Spark has found in folders, since it was asked last."""
+    metrics = session._jvm.org.apache.spark.metrics.source.HiveCatalogMetrics
+    n = int(metrics.METRIC_FILES_DISCOVERED().getCount())
+    metrics.reset()
+    return n
+
+
+def test_folders_that_are_not_needed_are_not_listed(
+    session: SparkSession, events: str
+) -> None:
+    session.catalog.refreshTable(events)
+    n_listed(session)
+    session.table(events).where("ctime >= '2023-12-01'").collect()
+    assert n_listed(session) == 2
+    session.table(events).where("id = 3").collect()
+    assert n_listed(session) == N - 2, "Spark remembers the others"
+    told = [str(plan) for plan in sx.last_plans(session)]
+    assert f"2 of {N} partitions" in told[-2]
+    assert f"{N} of {N} partitions" in told[-1]
+
+
+def test_subqueries_joins_and_views(session: SparkSession, events: str) -> None:
+    session.sql(
+        "CREATE OR REPLACE TEMP VIEW late AS SELECT * FROM events "
+        "WHERE ctime >= '2023-12-01'"
+    )
+    text = (
+        "SELECT l.id, e.id AS other FROM late l JOIN events e ON l.day = e.day "
+        "WHERE e.ctime < '2022-01-01' OR e.id IN (SELECT max(id) FROM late)"
+    )
+    found = rows_of(session.sql(text))
+    session.conf.set(SWITCH, "false")
+    try:
+        assert rows_of(session.sql(text)) == found
+    finally:
+        session.conf.unset(SWITCH)
+
+
+def test_properties_count_as_they_are_and_bad_ones_leave_out_nothing(
+    session: SparkSession, events: str
+) -> None:
+    condition = "ctime >= '2023-12-01'"
+    session.sql(f"ALTER TABLE {events} UNSET TBLPROPERTIES ('skipindex.derived.year')")
+    try:
+        assert of(session, condition) == (N, "")
+        for bad in ("year(gone)", "rand()", "ctime", "year("):
+            session.sql(
+                f"ALTER TABLE {events} "
+                f"SET TBLPROPERTIES ('skipindex.derived.year' = '{bad}')"
+            )
+            assert of(session, condition)[0] == N
+            plan = sx.last_plans(session)[-1].plan
+            assert plan is not None
+            assert any("derived partition 'year' not used" in n for n in plan.notes)
+    finally:
+        session.sql(
+            f"ALTER TABLE {events} "
+            "SET TBLPROPERTIES ('skipindex.derived.year' = 'year(ctime)')"
+        )
+    assert of(session, condition)[0] == 2
+
+
+def test_the_value_of_the_catalog_counts_and_not_the_folders(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    session.sql("DROP TABLE IF EXISTS moved")
+    session.sql(
+        "CREATE TABLE moved (id INT, d DATE, year INT) USING parquet "
+        f"PARTITIONED BY (year) LOCATION 'file:{tmp_path}/t' "
+        "TBLPROPERTIES ('skipindex.time.field' = 'd')"
+    )
+    try:
+        for year, place in ((2021, "t/year=2022"), (2022, "elsewhere")):
+            folder = tmp_path / place
+            made = session.sql(f"SELECT {year} AS id, DATE '{year}-05-05' AS d")
+            made.write.parquet(str(folder))
+            session.sql(
+                f"ALTER TABLE moved ADD PARTITION (year={year}) "
+                f"LOCATION 'file:{folder}'"
+            )
+        sx.enable(session)
+        for year in (2021, 2022):
+            text = f"SELECT id, year FROM moved WHERE d = '{year}-05-05'"
+            assert [tuple(row) for row in session.sql(text).collect()] == [(year, year)]
+            assert files_read(session.sql(text)) == 1
+    finally:
+        session.sql("DROP TABLE moved")
+
+
+KINDS = st.sampled_from(["string", "int", "bigint", "date", "decimal(9,2)"])
+
+
+@given(
+    data=st.data(),
+    kinds=st.lists(KINDS, min_size=1, max_size=3),
+)
+def test_a_choice_is_of_the_very_partitions(
+    data: st.DataObject, kinds: list[str]
+) -> None:
+    texts = {
+        "string": st.sampled_from(
+            [*"abcdefghijklm", "10", "é", "\U0001f600", "\uffff"]
+        ),
+        "date": st.dates().map(str),
+    }
+    value = [
+        st.none() | texts.get(kind, st.integers(-30, 30).map(str)) for kind in kinds
+    ]
+    rows = data.draw(
+        st.dictionaries(st.tuples(*value), st.booleans(), min_size=1, max_size=60)
+    )
+    found = choice(
+        sorted(((*row, is_left) for row, is_left in rows.items()), key=nulls_first),
+        kinds,
+    )
+    for row, is_left in rows.items():
+        assert (found is None or chosen(found, row, kinds)) == is_left
+
+
+def chosen(found: Choice, row: Sequence[str | None], kinds: Sequence[str]) -> bool:
+    """Whether Spark finds a partition by a choice."""
+    return any(
+        has(values, row[0], kinds[0])
+        and (not below or chosen(below, row[1:], kinds[1:]))
+        for values, below in found
+    )
+
+
+def has(values: Values, value: str | None, kind: str) -> bool:
+    if isinstance(values, list):
+        return value in values
+    order: Callable[[str], Any] = str.encode if kind == "string" else str
+    order = int if kind in {"int", "bigint"} else order
+    return value is not None and (
+        order(values["first"]) <= order(value) <= order(values["last"])
+    )
+
+
+def test_many_days_are_a_range() -> None:
+    days = [str(FIRST + timedelta(i)) for i in range(400)]
+    rows = [(day, "2022-01-01" <= day < "2022-11-11") for day in days]
+    assert choice(rows, ["date"]) == [
+        ({"first": "2022-01-01", "last": "2022-11-10"}, [])
+    ]
+    assert choice(rows, ["timestamp"]) == [
+        ([day for day, is_left in rows if is_left], [])
+    ]
+    numbers = [(None, True), *((str(i), i > 3) for i in range(30)), ("1_0", True)]
+    ((listed, _),) = choice(numbers, ["int"]) or []
+    assert isinstance(listed, list), "a text that is no number"
