@@ -52,9 +52,9 @@ BUDGETS = {
     "expressions": 1858,
     "indexes": 7199,
     "layout": 2554,
-    "planner": 12427,
+    "planner": 12448,
     "rewrite": 3107,
-    "spark": 5266,
+    "spark": 5281,
     "storage": 7961,
     "table": 4029,
 }

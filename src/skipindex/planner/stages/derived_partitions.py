@@ -18,8 +18,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, partial, reduce
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -121,7 +122,7 @@ def _typed(text: str | None, domain: Domain) -> Value | None:
 
 
 class DerivedPartitions:
-    """The derived partitions of one table, for one plan.
+    """The derived partitions of one table; ``derived_partitions`` makes them.
 
     Attributes:
         problems: why declarations of the table cannot be used.
@@ -161,11 +162,14 @@ class DerivedPartitions:
         source = mine[0].source
         least, most = (None, None) if source.domain.is_bytes else whole(source.domain)
         known: dict[tuple[Value | None, ...], Interval] = {}
+        ways = [
+            (one, _part_of(one.term), cache(partial(_hull_of, one))) for one in mine
+        ]
         lows: list[Value | None] = []
         highs: list[Value | None] = []
         for values in zip(*(one.values for one in mine), strict=True):
             if values not in known:
-                known[values] = _interval(mine, values)
+                known[values] = _interval(ways, values)
             low, high = known[values]
             low = least if low is None else low
             high = most if high is None else high - 1 if isinstance(high, int) else high
@@ -177,16 +181,33 @@ class DerivedPartitions:
         return FileStats.between(lows, highs, source.domain)
 
 
-def _interval(mine: Sequence[Derivation], values: Sequence[Value | None]) -> Interval:
-    """The values of the source that the folder's values leave possible."""
+_known: Final[WeakKeyDictionary[TableState, DerivedPartitions]] = WeakKeyDictionary()
+
+
+def derived_partitions(table: TableState) -> DerivedPartitions:
+    """What is derived of a table, computed once for all of its plans."""
+    found = _known.get(table)
+    if found is None:
+        found = _known[table] = DerivedPartitions(table)
+    return found
+
+
+def _hull_of(one: Derivation, value: Value) -> Interval:
+    """The values of the source that one value of a folder leaves possible."""
+    return _hull(one.bound_term.preimage(OneOf("", (value,)), ""))
+
+
+def _interval(
+    ways: Sequence[tuple[Derivation, tuple[str, str], Callable[[Value], Interval]]],
+    values: Sequence[Value | None],
+) -> Interval:
+    """The values of the source that the folder's values leave possible together."""
     found: Interval = (None, None)
     parts: dict[str, dict[str, tuple[BoundTerm, int]]] = {}
-    for one, value in zip(mine, values, strict=True):
+    for (one, (name, argument), hull), value in zip(ways, values, strict=True):
         if value is None:
             continue
-        question = OneOf("", (value,))
-        found = _both(found, _hull(one.bound_term.preimage(question, "")))
-        name, argument = _part_of(one.term)
+        found = _both(found, hull(value))
         if name and isinstance(one.bound_term, BoundCall) and isinstance(value, int):
             parts.setdefault(argument, {})[name] = one.bound_term.arguments[0], value
     for given in parts.values():

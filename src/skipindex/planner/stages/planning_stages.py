@@ -33,7 +33,7 @@ from skipindex.planner.stages.cost import (
     not_worth_it,
     sample_of,
 )
-from skipindex.planner.stages.derived_partitions import DerivedPartitions
+from skipindex.planner.stages.derived_partitions import derived_partitions
 from skipindex.planner.stages.evaluation import Evaluation, PlanningStage
 from skipindex.planner.stages.records import (
     DERIVED,
@@ -62,7 +62,7 @@ class Partitions:
 
     def run(self, found: Evaluation) -> None:
         """Ask the paths."""
-        derived = DerivedPartitions(found.table)
+        derived = derived_partitions(found.table)
         found.problems += derived.problems
         is_asked = not found.leaves
         for leaf, record in checked(found.leaves.items()):

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from itertools import groupby
 from typing import Any, Final, TypeAlias
 
@@ -43,6 +43,7 @@ _KEYS: Final[Mapping[str, tuple[re.Pattern[str], Callable[[str], Any]]]] = {
     "date": (re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII), str),
 }
 """The texts in folders that surely have a value of a type, and the key of its order."""
+_MOST_TABLES: Final = 8
 _NOTHING: Final = re.compile("(?!)")
 
 
@@ -73,19 +74,16 @@ def needed_partitions(
     Raises:
         TableError: the question has no schema of Spark's.
     """
-    folders: Sequence[str] = question["folders"]
-    found = declared_schema(question["data"])
-    if found is None:
-        raise TableError(f"no schema of Spark's: {question['data'][:80]!r}")
-    derived = Derived.from_properties(
-        question["declared"], list(question["partitions_types"])
+    table = _table(
+        location,
+        question["data"],
+        tuple(question["partitions_types"]),
+        tuple(sorted(question["declared"].items())),
+        tuple(question["folders"]),
     )
-    files = [FileInfo(f"{folder}/0.parquet", 1, 0) for folder in folders]
-    state = TableState(
-        location, Observed(files, *found, schema_path=""), Options(derived=derived)
-    )
-    is_left = np.ones(len(folders), np.bool_)
-    judged = verdict(ScannedTable(state), question, conjuncts)
+    state = table.state
+    is_left = np.ones(len(state), np.bool_)
+    judged = verdict(table, question, conjuncts)
     kinds = question["partitions_types"]
     names = [partition.name.lower() for partition in state.partitions]
     if judged is None or names != [name.lower() for name in kinds]:
@@ -95,6 +93,24 @@ def needed_partitions(
     rows = sorted(zip(*columns, is_left.tolist(), strict=True), key=nulls_first)
     chosen = choice(rows, list(kinds.values()))
     return Needed(is_left, chosen, judged.condition, judged.plan)
+
+
+@lru_cache(maxsize=_MOST_TABLES)
+def _table(
+    location: Location,
+    data: str,
+    partitions: tuple[str, ...],
+    declared: tuple[tuple[str, str], ...],
+    folders: tuple[str, ...],
+) -> ScannedTable:
+    """A table of a file for each folder; what it derives is remembered with it."""
+    found = declared_schema(data)
+    if found is None:
+        raise TableError(f"no schema of Spark's: {data[:80]!r}")
+    files = [FileInfo(f"{folder}/0.parquet", 1, 0) for folder in folders]
+    derived = Derived.from_properties(dict(declared), partitions)
+    observed = Observed(files, *found, schema_path="")
+    return ScannedTable(TableState(location, observed, Options(derived=derived)))
 
 
 def nulls_first(row: Sequence[Any]) -> list[tuple[bool, Any]]:
