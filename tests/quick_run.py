@@ -12,7 +12,7 @@ from typing import Final
 import pytest
 from hypothesis import settings
 
-MOST_SECONDS: Final = 15.0
+MOST_SECONDS: Final = 10.0
 """The slowest take 5 s on a quiet machine of two cores, and some machines are slow."""
 EXAMPLES: Final = 40
 """Examples that Hypothesis draws for a test of 100."""

@@ -93,7 +93,7 @@ def test_the_code_runs(page: str, tmp_path: Path) -> None:
     run(page, tmp_path, spark=False)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("page", [p for p in PAGES if needs_spark(p)])
 def test_the_code_runs_with_spark(
@@ -117,6 +117,7 @@ def test_an_example_runs(
     run_example(name, tmp_path, monkeypatch)
 
 
+@pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.parametrize("name", [n for n, spark in EXAMPLES.items() if spark])
 def test_an_example_runs_with_spark(

@@ -239,6 +239,7 @@ def test_law_1_a_cut_choice_keeps_every_file_with_a_match(folder: Path) -> None:
         assert set(expected) <= set(kept(report.table, wanted))
 
 
+@pytest.mark.slow
 def test_the_same_sample_gives_the_same_choice(made: Path) -> None:
     first, second = sx.open_table(made).advise(), sx.open_table(made).advise()
     assert first.request == second.request

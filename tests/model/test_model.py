@@ -51,6 +51,7 @@ def test_with_all_rules_nothing_goes_wrong(name: str) -> None:
     assert found.n_states < OF_ALL
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", DEEP)
 def test_nor_where_there_are_more_parties(name: str) -> None:
     found = search(DEEP[name], depth=AT_MOST)

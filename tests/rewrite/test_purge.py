@@ -156,6 +156,7 @@ def killed(*_: Any) -> None:
     raise Killed
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("after", [False, True])
 def test_a_purge_after_a_killed_overwrite_leaves_no_path(
     tmp_path: Path, after: bool

@@ -176,6 +176,7 @@ def test_a_plan_asks_once(answering: SparkSession, folder: Path) -> None:
     assert len(sx.last_plans(answering)) == 1
 
 
+@pytest.mark.slow
 def test_methods_of_frames(answering: SparkSession, folder: Path) -> None:
     df = answering.read.parquet(str(folder))
     assert df.count() == 100

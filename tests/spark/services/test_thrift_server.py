@@ -103,6 +103,7 @@ def connected(spark: SparkSession, url: str) -> Iterator[Connection]:
         connection.close()
 
 
+@pytest.mark.slow
 def test_each_connection_has_pruned_queries(
     pruned: SparkSession, url: str, folder: Path
 ) -> None:

@@ -111,6 +111,7 @@ def optimized(
     return report.table
 
 
+@pytest.mark.slow
 def test_a_second_run_clusters_by_the_same(
     spark: SparkSession, df: DataFrame, folder: Path, tmp_path: Path
 ) -> None:

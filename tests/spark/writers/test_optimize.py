@@ -195,6 +195,7 @@ def test_small_files_are_joined(
     )
 
 
+@pytest.mark.slow
 def test_check_06_one_constant_key_fills_all_files(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
@@ -397,6 +398,7 @@ BATCH: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.slow
 def test_rewriting_odd_rows_changes_none(spark: SparkSession, tmp_path: Path) -> None:
     by = ["s", "i", "f"]
     check_rewriting(

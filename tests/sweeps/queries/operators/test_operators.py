@@ -79,6 +79,7 @@ def test_more_forms(home: SparkSession, tmp_path: Path, seed: int) -> None:
         sweep.close()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_wrongly_skipped_is_noticed(sweep: Sweep) -> None:
     sweep.forms = ["star", "subquery", "window"]
     with MUTANTS["one_more_file"]():
