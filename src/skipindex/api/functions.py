@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack, overload
 
 import pyarrow as pa
@@ -33,18 +35,44 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
+    from skipindex.spark.catalog import CatalogTable
+
 AnyTable: TypeAlias = Table | Location | str | os.PathLike[str]
 
 
-def place_of(table: AnyTable, options: StorageOptions | None) -> TableState | Location:
+class Opening(TypedDict, total=False):
+    """What ``open_state`` takes by name."""
+
+    schema: pa.Schema | None
+    partition_types: Mapping[str, pa.DataType] | None
+    derived: Derived | None
+    plain: bool
+    fresh: bool
+    trust: Trust
+
+
+def place_of(
+    table: AnyTable,
+    options: StorageOptions | None,
+    spark: SparkSession | None = None,
+    **how: Unpack[Opening],
+) -> TableState | Location:
     """A table that is open, or where it is, with the options of its file system.
+
+    One that is named as in the catalog of a session is opened, with the catalog's
+    schema.  Without ``spark`` that is the active session, if there is one.
 
     Raises:
         TableError: it is no table, an option is unknown or refused, or the table is
             open already.
     """
     if isinstance(table, Location | str | os.PathLike):
-        return location_of(table, options)
+        named = _catalog_table(table, options, spark)
+        if named is None:
+            return location_of(table, options)
+        if how.get("schema") is None:
+            how["schema"] = named.schema
+        return open_state(named.location, **how)
     if not isinstance(table, Table):
         raise TableError(f"no table: {table!r} (accepted: a Table, a path or a URI)")
     if options:
@@ -52,6 +80,36 @@ def place_of(table: AnyTable, options: StorageOptions | None) -> TableState | Lo
             f"{table!r} is open, so it has its storage_options (accepted: with a URI)"
         )
     return table.state
+
+
+def _catalog_table(
+    table: AnyTable, options: StorageOptions | None, spark: SparkSession | None
+) -> CatalogTable | None:
+    """What the catalog of a session says of a table; None for a path."""
+    is_name = isinstance(table, str) and not {"/", ":"} & set(table)
+    if not is_name or Path(str(table)).exists():
+        return None
+    if spark is None and "pyspark.sql" in sys.modules:
+        spark = sys.modules["pyspark.sql"].SparkSession.getActiveSession()
+    if spark is None:
+        return None
+    with needs_spark():
+        from skipindex.spark.catalog import catalog_table  # noqa: PLC0415
+    return catalog_table(spark, str(table), options)
+
+
+def state_of(
+    table: AnyTable,
+    options: StorageOptions | None,
+    spark: SparkSession | None = None,
+    **how: Unpack[Opening],
+) -> TableState:
+    """The table as it is, opened if it is not.
+
+    Raises:
+        TableError: as for ``open_table``.
+    """
+    return open_state(place_of(table, options, spark, **how), **how)
 
 
 def open_table(
@@ -70,7 +128,11 @@ def open_table(
     if there are folders named ``k=v``, those in such folders.
 
     Args:
-        table: a path or URI; a ``Table`` is returned as it is.
+        table: a path or URI, or the name of a Parquet table such as ``"db.events"``
+            in the catalog of the active Spark session.  The catalog then says the
+            folder and the schema; the files are those below the folder, also where the
+            catalog has other partitions.  A path that exists comes first.  A ``Table``
+            is returned as it is.
         schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
             ``StructType``.  A file that lacks one of them holds NULL.  By default they
             are those of one footer, as in Spark.
@@ -103,8 +165,8 @@ def open_table(
     >>> [column.name for column in sx.open_table(path).columns]
     ['city', 'price']
     """
-    place = place_of(table, storage_options)
     if isinstance(table, Table):
+        place_of(table, storage_options)  # refuses options
         return table
     if schema is not None and not isinstance(schema, pa.Schema):
         engine = engine_type(schema)
@@ -115,8 +177,9 @@ def open_table(
             )
         schema = engine.arrow_schema(schema)
     return Table(
-        open_state(
-            place,
+        state_of(
+            table,
+            storage_options,
             schema=schema,
             partition_types=partition_types,
             derived=derived,
@@ -154,7 +217,7 @@ def build_indexes(
     (2, 1)
     """
     return built(
-        open_state(place_of(table, storage_options), plain=plain, fresh=True),
+        state_of(table, storage_options, spark, plain=plain, fresh=True),
         indexes,
         AdviceRequest(columns, queries, max_bytes_ratio, timezone),
         spark=spark,
@@ -273,7 +336,7 @@ def plan_files(
             "a plan is for one table and one predicate (accepted: plan_files(table, "
             "predicate, …) or plan_files(predicate, table=table, …))"
         )
-    state = open_state(place_of(table, storage_options), plain=plain)
+    state = state_of(table, storage_options, plain=plain)
     return Table(state).plan(predicate, **options)
 
 
@@ -308,7 +371,7 @@ def read(
     """
     with needs_spark():
         from skipindex.spark.reading import read as on_spark  # noqa: PLC0415
-    place = place_of(table, storage_options)
+    place = place_of(table, storage_options, spark, plain=plain)
     return on_spark.read(spark, place, predicate, plain=plain)
 
 
@@ -432,7 +495,11 @@ def append(
     """
     with needs_spark():
         from skipindex.spark.writers import append as on_spark  # noqa: PLC0415
-    place = place_of(table, storage_options)
+    place: TableState | Location
+    if isinstance(table, str):  # a catalog would have to learn the new folders
+        place = location_of(table, storage_options)
+    else:
+        place = place_of(table, storage_options)
     state = on_spark.append(
         df, place, indexes=indexes, options=options, progress=progress
     )

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from skipindex.api.calls import needs_spark
-from skipindex.api.functions import AnyTable, place_of
-from skipindex.table import open_state
+from skipindex.api.functions import AnyTable, state_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -83,7 +82,7 @@ def register(spark: SparkSession, table: AnyTable) -> None:
 
     Args:
         spark: as for ``enable``.
-        table: a ``Table``, a path or a URI.
+        table: a ``Table``, a path or a URI, or the name of a table of the catalog.
 
     Raises:
         TableError: there is no such table.
@@ -92,7 +91,7 @@ def register(spark: SparkSession, table: AnyTable) -> None:
     >>> sx.register(spark, sx.open_table(path))
     >>> sx.disable(spark)
     """
-    state = open_state(place_of(table, None))
+    state = state_of(table, None, spark)
     if state.options.trust == "log":  # of a query Spark has the listing
         state = state.listed()
     with needs_spark():

@@ -24,6 +24,7 @@ from skipindex.errors import TableError, first_line
 from skipindex.storage.deadline import Deadline, seconds_left
 from skipindex.storage.file_system.file_info import mark_of
 from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import latest_version
 from skipindex.table import TableState, declared_schema, open_state
 
@@ -270,12 +271,17 @@ def _is_current(known: ScannedTable) -> bool:
     return latest_version(location) == known.state.snapshot.newest
 
 
-def scanned_location(scheme: str | None, authority: str | None, path: str) -> Location:
+def scanned_location(
+    scheme: str | None,
+    authority: str | None,
+    path: str,
+    options: StorageOptions | None = None,
+) -> Location:
     """The folder that Spark scans, from parts of its URI; the path has no escapes.
 
     Without a scheme it is of the local file system, as with ``file``.
     """
     if scheme in {None, "file"}:
-        return location_of(path)
+        return location_of(path, options)
     name = _SCHEMES.get(str(scheme), scheme)
-    return location_of(f"{name}://{authority or ''}{quote(path)}")
+    return location_of(f"{name}://{authority or ''}{quote(path)}", options)

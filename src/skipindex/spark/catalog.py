@@ -1,0 +1,109 @@
+"""Tables of the catalog of a session, by their names."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from skipindex.errors import TableError
+from skipindex.spark.columns import declared
+from skipindex.spark.pruning.tables import scanned_location
+from skipindex.spark.ship import has_driver
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.uris import StorageOptions
+
+_OWN: Final = "spark_catalog"
+_ACCEPTED: Final = (
+    "accepted: a path, a URI, or the name of a Parquet table of the session's catalog, "
+    "such as 'db.events'"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    """What a catalog says of a table of Parquet files.
+
+    Args:
+        location: its folder.
+        schema: the columns with their types, those of the folders too.
+        partitions: the names of the columns that are in the folders.
+        properties: those that the table was made with, ``TBLPROPERTIES`` in SQL.
+    """
+
+    location: Location
+    schema: pa.Schema
+    partitions: tuple[str, ...]
+    properties: Mapping[str, str]
+
+
+def catalog_table(
+    spark: SparkSession, name: str, options: StorageOptions | None = None
+) -> CatalogTable | None:
+    """The table of the catalog ``spark_catalog`` by its name; None for no name.
+
+    Raises:
+        TableError: no table has this name, or it is a view, or not of Parquet files.
+    """
+    if not has_driver(spark):
+        return None
+    state = spark._jsparkSession.sessionState()  # noqa: SLF001 - no public name
+    own = name.removeprefix(f"{_OWN}.")
+    try:
+        identifier = state.sqlParser().parseTableIdentifier(own)
+    except PySparkException:
+        return None
+    catalog = state.catalog()
+    is_own = own != name or spark.catalog.currentCatalog() == _OWN
+    if not is_own or not _exists(catalog, identifier):
+        raise TableError(
+            f"{name!r} does not exist, neither as a folder nor as a table of "
+            f"{_OWN} ({_ACCEPTED})"
+        )
+    if catalog.isTempView(identifier):
+        raise TableError(f"{name!r} is a temporary view ({_ACCEPTED})")
+    table = catalog.getTableMetadata(identifier)
+    storage, properties = table.storage(), table.properties()
+    what = _why_not(table)
+    if what or storage.locationUri().isEmpty():
+        raise TableError(f"{name!r} is {what or 'without a folder'} ({_ACCEPTED})")
+    uri = storage.locationUri().get()
+    fields = StructType.fromJson(json.loads(table.schema().json()))
+    return CatalogTable(
+        scanned_location(uri.getScheme(), uri.getAuthority(), uri.getPath(), options),
+        declared(fields),
+        tuple(_each(table.partitionColumnNames())),
+        {key: properties.apply(key) for key in _each(properties.keys())},
+    )
+
+
+def _exists(catalog: Any, identifier: Any) -> bool:
+    try:
+        return bool(catalog.isTempView(identifier) or catalog.tableExists(identifier))
+    except PySparkException:  # there is no such database
+        return False
+
+
+def _why_not(table: Any) -> str:
+    """What a table is that is not one of Parquet files; empty if it is one."""
+    if table.tableType().name() == "VIEW":
+        return "a view"
+    provider = table.provider()
+    kind = provider.get().lower() if provider.isDefined() else "unknown"
+    serde = table.storage().serde()
+    if kind == "hive" and serde.isDefined() and "parquet" in serde.get().lower():
+        return ""
+    return "" if kind == "parquet" else f"a table of the format {kind}"
+
+
+def _each(values: Any) -> Iterator[Any]:
+    """The elements of a collection of Scala."""
+    iterator = values.iterator()
+    while iterator.hasNext():
+        yield iterator.next()

@@ -1,0 +1,90 @@
+"""A table by its name in the catalog of the session is the table of its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import skipindex as sx
+from skipindex.errors import TableError
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def events(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """A table of the catalog, with a file for each year; its years are texts."""
+    folder = tmp_path / "a folder"
+    spark.sql(
+        "CREATE TABLE events (id BIGINT, late INT, year STRING) USING parquet "
+        f"PARTITIONED BY (year) LOCATION 'file:{folder}'"
+    )
+    try:
+        spark.sql(
+            "INSERT INTO events SELECT /*+ COALESCE(1) */ id, NULL, 2020 + id "
+            "FROM range(4)"
+        )
+        spark.sql("CREATE VIEW seen AS SELECT * FROM events")
+        spark.range(3).createOrReplaceTempView("passing")
+        spark.sql("CREATE TABLE lines (id BIGINT) USING csv")
+        yield folder
+    finally:
+        spark.catalog.dropTempView("passing")
+        spark.sql("DROP VIEW IF EXISTS seen")
+        spark.sql("DROP TABLE IF EXISTS lines")
+        spark.sql("DROP TABLE events")
+
+
+@pytest.mark.parametrize("name", ["events", "spark_catalog.default.events"])
+def test_a_name_stands_for_the_folder(
+    spark: SparkSession, events: Path, name: str
+) -> None:
+    table = sx.open_table(name)
+    assert (table.folder, len(table)) == (str(events), 4)
+    inferred = sx.open_table(str(events))
+    kinds = [one.state.partitions[0].dtype for one in (table, inferred)]
+    assert kinds == [pa.string(), pa.int32()]
+    assert len(sx.plan_files(name, "year > '2021'").paths) == 2
+    assert sx.read(name, "year > '2021'", spark=spark).count() == 2
+    assert sx.build_indexes(name, {"id": "minmax"}, spark=spark).files == 4
+    assert len(sx.plan_files(name, "id = 3").paths) == 1
+
+
+def test_a_registered_name_is_pruned(spark: SparkSession, events: Path) -> None:
+    sx.build_indexes(str(events), {"id": "minmax"}, workers=1)
+    sx.register(spark, "events")
+    try:
+        assert spark.sql("SELECT id FROM events WHERE id = 3").collect() == [(3,)]
+        assert sx.last_plans(spark)[-1].n_read == 1
+    finally:
+        sx.disable(spark)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("nothing", "does not exist, neither as a folder nor as a table"),
+        ("nowhere.nothing", "does not exist"),
+        ("no name", "no name' does not exist"),
+        ("seen", "'seen' is a view"),
+        ("passing", "'passing' is a temporary view"),
+        ("lines", "'lines' is a table of the format csv"),
+    ],
+)
+@pytest.mark.usefixtures("events")
+def test_other_names_are_refused(name: str, why: str) -> None:
+    with pytest.raises(TableError, match=why):
+        sx.open_table(name)
+
+
+@pytest.mark.usefixtures("events")
+def test_a_folder_comes_before_a_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spark: SparkSession
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    spark.range(2).coalesce(1).write.parquet(str(tmp_path / "events"))
+    assert [column.name for column in sx.open_table("events").columns] == ["id"]
