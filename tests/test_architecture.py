@@ -47,16 +47,16 @@ MOST_ENTRIES = 13
 BUDGETS = {
     "": 504,
     "advice": 1835,
-    "api": 1646,
+    "api": 1675,
     "build": 2868,
     "expressions": 1858,
     "indexes": 7199,
     "layout": 2554,
     "planner": 12448,
     "rewrite": 3107,
-    "spark": 5396,
+    "spark": 5427,
     "storage": 7961,
-    "table": 4029,
+    "table": 4039,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest
-from skipindex.api.calls import needs_spark
+from skipindex.api.calls import needs_spark, warn_once
 from skipindex.api.clustering import Clustering
 from skipindex.api.table import AnyPredicate, Table, built, changed
 from skipindex.build.associated.request import AssociatedRequest
@@ -72,6 +72,14 @@ def place_of(
             return location_of(table, options)
         if how.get("schema") is None:
             how["schema"] = named.schema
+        if how.get("derived") is None and named.is_in_place:
+            how["derived"] = named.derived
+        elif how.get("derived") is None:
+            warn_once(
+                named.location.full(""),
+                "its partitions are in folders of other names, so that it does not "
+                "count what its properties say of them",
+            )
         return open_state(named.location, **how)
     if not isinstance(table, Table):
         raise TableError(f"no table: {table!r} (accepted: a Table, a path or a URI)")
@@ -138,7 +146,8 @@ def open_table(
             are those of one footer, as in Spark.
         partition_types: types of hive partition columns, by name, where the
             reader does not let Spark infer them.
-        derived: what the partition columns were made of; by default what
+        derived: what the partition columns were made of; by default what the
+            properties of a table of the catalog say, or else what
             ``Table.declare_derived`` has committed.
         plain: take the folder for one of Parquet files, even if the log of Delta,
             Iceberg, Hudi or another format in it says which files count.

@@ -21,7 +21,7 @@ from skipindex.build.memory import MemoryLike, memory_bytes
 from skipindex.build.merge import merge
 from skipindex.build.runners import Progress
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES
-from skipindex.errors import LayoutError, TableError
+from skipindex.errors import LayoutError, PredicateError, TableError
 from skipindex.expressions import Predicate
 from skipindex.layout.quality import Quality, layout_quality
 from skipindex.layout.workload.workload import Workload
@@ -43,6 +43,7 @@ from skipindex.table import (
     FileEntry,
     Status,
     TableState,
+    parts_of_time,
     status_of,
     unlike_log,
 )
@@ -475,7 +476,12 @@ class Table:
         return changed("merge of packs", merged.noted(notes))
 
     def declare_derived(
-        self, columns: Mapping[str, str], *, timezone: str | None = None
+        self,
+        columns: Mapping[str, str] | None = None,
+        *,
+        timezone: str | None = None,
+        field: str | None = None,
+        format: str | None = None,  # noqa: A002 - as in Spark's own functions
     ) -> Table:
         """Declare what the partition columns were made of, in one commit.
 
@@ -488,17 +494,31 @@ class Table:
                 SQL; an empty mapping takes the declaration back.
             timezone: the time zone of the session that wrote the files; without it
                 the wall clock of a timestamp is only known to a day.
+            field: a column of times that the partition columns named year, month, day
+                and hour hold the parts of; ``columns`` tells of others.
+            format: of the texts of ``field``, such as ``"yyyy-MM-dd HH:mm:ss"``, if it
+                is a column of strings.
 
         Raises:
-            PredicateError: there is no such partition column, or the function cannot
-                be judged.
+            PredicateError: nothing is declared, there is no such partition column, or
+                the function cannot be judged.
             TableError: there is no such table any more.
 
         >>> table.declare_derived({}).status().derived
         {}
         """
-        declared = Derived(dict(columns), timezone)
-        trial = self.state.with_derived(declared)
+        state = self.state
+        if columns is None and field is None:
+            raise PredicateError(
+                "nothing to declare (accepted: columns, as a mapping, or field)"
+            )
+        parts: Mapping[str, str] = {}
+        if field is not None:
+            names = [partition.name for partition in state.partitions]
+            parts = parts_of_time(field, format, names, state.schema)
+        columns = {**parts, **(columns or {})}
+        declared = Derived(columns, timezone)
+        trial = state.with_derived(declared)
         for name, text in columns.items():
             derivation(trial, name, text)
 

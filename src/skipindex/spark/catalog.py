@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -18,8 +19,13 @@ from skipindex.spark.pruning.tables import scanned_location
 from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
+from skipindex.table import Derived, derived_by
+from skipindex.table.partitions.inference import unescape
 
 _OWN: Final = "spark_catalog"
+_PARTITION: Final = re.compile(
+    r"Partition Values: \[(.*?)\]\n\tLocation: (.*?)\n", re.DOTALL
+)
 _ACCEPTED: Final = (
     "accepted: a path, a URI, or the name of a Parquet table of the session's catalog, "
     "such as 'db.events'"
@@ -33,14 +39,14 @@ class CatalogTable:
     Args:
         location: its folder.
         schema: the columns with their types, those of the folders too.
-        partitions: the names of the columns that are in the folders.
-        properties: those that the table was made with, ``TBLPROPERTIES`` in SQL.
+        derived: what its properties say of the partition columns, if anything.
+        is_in_place: whether the names of its folders are the values of its partitions.
     """
 
     location: Location
     schema: pa.Schema
-    partitions: tuple[str, ...]
-    properties: Mapping[str, str]
+    derived: Derived | None
+    is_in_place: bool
 
 
 def catalog_table(
@@ -74,12 +80,15 @@ def catalog_table(
     if what or storage.locationUri().isEmpty():
         raise TableError(f"{name!r} is {what or 'without a folder'} ({_ACCEPTED})")
     uri = storage.locationUri().get()
-    fields = StructType.fromJson(json.loads(table.schema().json()))
+    schema = declared(StructType.fromJson(json.loads(table.schema().json())))
+    partitions = list(_each(table.partitionColumnNames()))
+    said = {key.lower(): properties.apply(key) for key in _each(properties.keys())}
+    derived = derived_by(said, partitions, schema)
     return CatalogTable(
         scanned_location(uri.getScheme(), uri.getAuthority(), uri.getPath(), options),
-        declared(fields),
-        tuple(_each(table.partitionColumnNames())),
-        {key: properties.apply(key) for key in _each(properties.keys())},
+        schema,
+        derived,
+        derived is None or _are_in_place(spark, identifier, uri),
     )
 
 
@@ -100,6 +109,31 @@ def _why_not(table: Any) -> str:
     if kind == "hive" and serde.isDefined() and "parquet" in serde.get().lower():
         return ""
     return "" if kind == "parquet" else f"a table of the format {kind}"
+
+
+def _are_in_place(spark: SparkSession, identifier: Any, root: Any) -> bool:
+    """Whether each partition that the catalog has is in the folder of its values."""
+    jvm: Any = spark._jvm  # noqa: SLF001 - no public name
+    catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
+    found = catalog.listPartitions(identifier, jvm.scala.Option.empty())
+    # One call has the text of all of them, where each would take several.
+    texts = _PARTITION.findall(found.mkString("\n"))
+    top = jvm.org.apache.hadoop.fs.Path(root).toString()
+    return len(texts) == found.size() and all(
+        folder.startswith(f"{top}/")
+        and _values(values) == _values(_named(folder.removeprefix(f"{top}/")))
+        for values, folder in texts
+    )
+
+
+def _named(path: str) -> str:
+    """The values that the names of folders have, as the catalog shows values."""
+    return ", ".join(map(unescape, path.split("/")))
+
+
+def _values(text: str) -> list[str]:
+    """The values in one order, as the catalog has none for them."""
+    return sorted(text.split(", "))
 
 
 def _each(values: Any) -> Iterator[Any]:

@@ -18,6 +18,8 @@ from skipindex.table.opening.formats import other_format as other_format
 from skipindex.table.opening.formats import require_plain as require_plain
 from skipindex.table.opening.from_log import Trust as Trust
 from skipindex.table.opening.from_log import unlike_log as unlike_log
+from skipindex.table.partitions.declared import derived_by as derived_by
+from skipindex.table.partitions.declared import parts_of_time as parts_of_time
 from skipindex.table.partitions.derived import Derived as Derived
 from skipindex.table.schema import ColumnInfo as ColumnInfo
 from skipindex.table.spark_json import declared_schema as declared_schema
@@ -29,7 +31,6 @@ from skipindex.table.stored import footer_schema as footer_schema
 from skipindex.table.stored import lacks as lacks
 from skipindex.table.stored import stored_schema as stored_schema
 from skipindex.table.table import FileEntry as FileEntry
-from skipindex.table.table import Options as Options
 from skipindex.table.table import TableState as TableState
 from skipindex.table.table import open_state as open_state
 from skipindex.table.table import table_of as table_of

@@ -296,6 +296,10 @@ class TableState:
         """The table as it is now, with this declaration; None is the committed one."""
         return _open(self.location, replace(self.options, derived=derived))
 
+    def declaring(self, derived: Derived) -> TableState:
+        """The same table, of whose partition columns something else is declared."""
+        return self._copy(derived=derived)
+
     def check_names(self, *, case_sensitive: bool) -> None:
         """Refuse folders that spell a partition column in two ways, as Spark does."""
         for partition in self.partitions:

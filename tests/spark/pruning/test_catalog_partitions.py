@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -146,57 +145,6 @@ def test_subqueries_joins_and_views(session: SparkSession, events: str) -> None:
         assert rows_of(session.sql(text)) == found
     finally:
         session.conf.unset(SWITCH)
-
-
-def test_properties_count_as_they_are_and_bad_ones_leave_out_nothing(
-    session: SparkSession, events: str
-) -> None:
-    condition = "ctime >= '2023-12-01'"
-    session.sql(f"ALTER TABLE {events} UNSET TBLPROPERTIES ('skipindex.derived.year')")
-    try:
-        assert of(session, condition) == (N, "")
-        for bad in ("year(gone)", "rand()", "ctime", "year("):
-            session.sql(
-                f"ALTER TABLE {events} "
-                f"SET TBLPROPERTIES ('skipindex.derived.year' = '{bad}')"
-            )
-            assert of(session, condition)[0] == N
-            plan = sx.last_plans(session)[-1].plan
-            assert plan is not None
-            assert any("derived partition 'year' not used" in n for n in plan.notes)
-    finally:
-        session.sql(
-            f"ALTER TABLE {events} "
-            "SET TBLPROPERTIES ('skipindex.derived.year' = 'year(ctime)')"
-        )
-    assert of(session, condition)[0] == 2
-
-
-def test_the_value_of_the_catalog_counts_and_not_the_folders(
-    session: SparkSession, tmp_path: Path
-) -> None:
-    session.sql("DROP TABLE IF EXISTS moved")
-    session.sql(
-        "CREATE TABLE moved (id INT, d DATE, year INT) USING parquet "
-        f"PARTITIONED BY (year) LOCATION 'file:{tmp_path}/t' "
-        "TBLPROPERTIES ('skipindex.time.field' = 'd')"
-    )
-    try:
-        for year, place in ((2021, "t/year=2022"), (2022, "elsewhere")):
-            folder = tmp_path / place
-            made = session.sql(f"SELECT {year} AS id, DATE '{year}-05-05' AS d")
-            made.write.parquet(str(folder))
-            session.sql(
-                f"ALTER TABLE moved ADD PARTITION (year={year}) "
-                f"LOCATION 'file:{folder}'"
-            )
-        sx.enable(session)
-        for year in (2021, 2022):
-            text = f"SELECT id, year FROM moved WHERE d = '{year}-05-05'"
-            assert [tuple(row) for row in session.sql(text).collect()] == [(year, year)]
-            assert files_read(session.sql(text)) == 1
-    finally:
-        session.sql("DROP TABLE moved")
 
 
 KINDS = st.sampled_from(["string", "int", "bigint", "date", "decimal(9,2)"])

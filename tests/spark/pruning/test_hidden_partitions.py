@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 import skipindex as sx
+from skipindex.errors import PredicateError
 from tests.spark.pruning.scans import files_read, rows_of
 from tests.spark.reading.whole import ZONE, settings
 
@@ -145,3 +146,14 @@ def test_a_text_column_may_be_what_folders_are_made_of(
     assert [row.year for row in rows_of(whole.where(text))] == [2022, 2023, 2023]
     assert files_read(whole.where(text)) == 2
     assert files_read(whole.where("substring(text, 1, 4) = '2021'")) < 4
+
+
+def test_a_field_is_declared_for_all_parts(pruned: SparkSession, table: Path) -> None:
+    opened = sx.open_table(table)
+    former = opened.status().derived
+    again = opened.declare_derived(field="ctime", format="yyyy", timezone="UTC")
+    assert again.status().derived == former
+    with pytest.raises(PredicateError, match="nothing to declare"):
+        opened.declare_derived()
+    with pytest.raises(PredicateError, match="no column 'other'"):
+        opened.declare_derived(field="other")

@@ -83,7 +83,7 @@ public class RootsOf implements java.util.function.Function {
                     throw new UnsupportedOperationException(name);
                 }
             });
-        Object[] asked = {seq, location, new Configuration()};
+        Object[] asked = {seq, location, Boolean.FALSE, new Configuration()};
         Object table = of.invoke(roots, asked);
         return Arrays.asList(new Object[] {
             table == null ? null : table.toString(), Integer.valueOf(next)});

@@ -22,7 +22,7 @@ from skipindex.planner.plan import Plan
 from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.spark.pruning.verdicts import verdict
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.table import Derived, Observed, Options, TableState, declared_schema
+from skipindex.table import Observed, TableState, declared_schema
 
 Choice: TypeAlias = "list[tuple[Values, Choice]]"
 """Alternatives of a partition column: its values, and a choice of the next columns.
@@ -69,18 +69,12 @@ def needed_partitions(
     question: Mapping[str, Any],
     conjuncts: str,
 ) -> Needed:
-    """The needed ones among the ``folders`` of a question, by what it has ``declared``.
+    """The needed ones among the ``folders`` of a question, by what is ``derived``.
 
     Raises:
         TableError: the question has no schema of Spark's.
     """
-    table = _table(
-        location,
-        question["data"],
-        tuple(question["partitions_types"]),
-        tuple(sorted(question["declared"].items())),
-        tuple(question["folders"]),
-    )
+    table = _table(location, question["data"], tuple(question["folders"]))
     state = table.state
     is_left = np.ones(len(state), np.bool_)
     judged = verdict(table, question, conjuncts)
@@ -96,21 +90,13 @@ def needed_partitions(
 
 
 @lru_cache(maxsize=_MOST_TABLES)
-def _table(
-    location: Location,
-    data: str,
-    partitions: tuple[str, ...],
-    declared: tuple[tuple[str, str], ...],
-    folders: tuple[str, ...],
-) -> ScannedTable:
+def _table(location: Location, data: str, folders: tuple[str, ...]) -> ScannedTable:
     """A table of a file for each folder; what it derives is remembered with it."""
     found = declared_schema(data)
     if found is None:
         raise TableError(f"no schema of Spark's: {data[:80]!r}")
     files = [FileInfo(f"{folder}/0.parquet", 1, 0) for folder in folders]
-    derived = Derived.from_properties(dict(declared), partitions)
-    observed = Observed(files, *found, schema_path="")
-    return ScannedTable(TableState(location, observed, Options(derived=derived)))
+    return ScannedTable(TableState(location, Observed(files, *found, schema_path="")))
 
 
 def nulls_first(row: Sequence[Any]) -> list[tuple[bool, Any]]:

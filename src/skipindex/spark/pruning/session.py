@@ -23,7 +23,8 @@ from skipindex.table import TableState
 
 _CLASSES: Final = (
     *("asking/Question", "asking/Listing", "asking/Pieces", "asking/Query"),
-    *("asking/Roots", "asking/Asking", "asking/PlannerCalls", "asking/Size", "Scanned"),
+    *("asking/Declared", "asking/Roots", "asking/Asking", "asking/PlannerCalls"),
+    *("asking/Size", "Scanned"),
     *("joins/Dimension", "joins/KeyList", "joins/JoinKeys", "joins/Joins"),
     *("TopRows", "Answers", "Partitions", "SkippingFileIndex", "SkipRule", "Sessions"),
 )

@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -26,7 +26,7 @@ from skipindex.storage.file_system.file_info import mark_of
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import latest_version
-from skipindex.table import TableState, declared_schema, open_state
+from skipindex.table import TableState, declared_schema, derived_by, open_state
 
 MAX_TABLES: Final = 64
 """Most tables remembered; the one that was asked for least recently goes."""
@@ -48,19 +48,29 @@ class ScannedTable:
         """Of the listing: the driver asks for the files of a new number alone."""
         self.is_current = True
         """Whether no file is known to have changed since."""
-        self._typed: dict[str, TableState] = {}
+        self._typed: dict[tuple[str, tuple[tuple[str, str], ...]], TableState] = {}
 
-    def typed(self, schema: str) -> TableState:
-        """The table, with the types that a scan gives its columns in Spark's JSON."""
-        typed = self._typed.get(schema)
+    def typed(
+        self, schema: str, properties: Mapping[str, str] | None = None
+    ) -> TableState:
+        """The table, with the types that a scan gives its columns in Spark's JSON.
+
+        The ``properties`` of a scan may say what its folders are made of.
+        """
+        key = schema, tuple(sorted((properties or {}).items()))
+        typed = self._typed.get(key)
         if typed is None:
             found = declared_schema(schema)
             if found is None:
                 raise TableError(f"no schema of Spark's: {schema[:80]!r}")
             typed = self.state.typed(*found)
+            names = (partition.name for partition in typed.partitions)
+            derived = derived_by(properties or {}, names, typed.schema)
+            if derived is not None:
+                typed = typed.declaring(derived)
             if len(self._typed) >= _MAX_SCHEMAS:
                 self._typed.clear()
-            self._typed[schema] = typed
+            self._typed[key] = typed
         return typed
 
     def packed_files(self) -> bytes:

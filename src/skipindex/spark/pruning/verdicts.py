@@ -182,7 +182,7 @@ def _plan(
     others = (one.predicate for one in joined)
     return plan_files(
         conjunction([worth_judging(asked.text, table.state), *others, *keys, *more]),
-        table=table.typed(question["data"]),
+        table=table.typed(question["data"], question.get("derived")),
         timezone=next(filter(None, zones), None),
         case_sensitive=_is_case_sensitive(question),
         limit=None if first is None else first.n,

@@ -112,7 +112,7 @@ class Answers extends scala.runtime.AbstractPartialFunction {
             index.query.put(name, "none"); // whatever happens now
             PlannerCalls.Numbered found = index.scanned.ask(all, json, conjuncts, index.query);
             if (found.answer == null) return null;
-            index.scanned.planner.tell(found.number, index, found.answer.rest(all));
+            index.scanned.planner.tell(found.number, index, found.answer.rest(all, index.scanned));
             known = new Listing.Covered(found.answer);
             index.query.put(name, known);
         }

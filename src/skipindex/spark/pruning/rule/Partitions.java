@@ -24,30 +24,11 @@ import org.apache.spark.unsafe.types.UTF8String;
 /**
  * The condition on partition columns that a condition on other columns implies.
  *
- * The properties of a catalog's table say what its partition columns were made of. They speak
- * of the values that the catalog has for a partition, wherever its files are.
+ * What is declared of a catalog's table speaks of the values that the catalog has for a
+ * partition, wherever its files are.
  */
 class Partitions {
     private static final ObjectMapper JSON = new ObjectMapper();
-    private static final String PREFIX = "skipindex.";
-
-    /** What a scan's table declares, as JSON; null if it is nothing, or has no partitions. */
-    static String declared(LogicalRelation scan) {
-        if (scan.catalogTable().isEmpty()) return null;
-        CatalogTable table = (CatalogTable) scan.catalogTable().get();
-        if (table.partitionColumnNames().isEmpty()) return null;
-        StringBuilder text = new StringBuilder();
-        scala.collection.Iterator pairs = table.properties().iterator();
-        while (pairs.hasNext()) {
-            scala.Tuple2 pair = (scala.Tuple2) pairs.next();
-            if (!((String) pair._1()).startsWith(PREFIX)) continue;
-            text.append(text.length() == 0 ? '{' : ',');
-            Question.quote(text, (String) pair._1());
-            text.append(':');
-            Question.quote(text, (String) pair._2());
-        }
-        return text.length() == 0 ? null : text.append('}').toString();
-    }
 
     /**
      * The condition for a scan of such a table; null if all partitions are needed.
@@ -57,7 +38,6 @@ class Partitions {
     static Expression condition(
             LogicalRelation scan,
             Scanned scanned,
-            String declared,
             SEQ conjuncts,
             Query query,
             SessionState session) throws java.io.IOException {
@@ -65,11 +45,10 @@ class Partitions {
         ArrayList ofFiles = ofFiles(conjuncts, columns);
         if (ofFiles.isEmpty()) return null;
         String json = ExpressionJson.json(TO_SEQ(ofFiles));
-        String name = "partitions\n" + scanned.question("", declared, json);
+        String name = "partitions\n" + scanned.question("", "", json);
         byte[] found = (byte[]) query.get(name);
         if (found == null) {
-            String more = ",\"declared\":" + declared + folders(scan, session);
-            String asked = scanned.question("", more, json);
+            String asked = scanned.question("", folders(scan, session), json);
             found = scanned.planner.partitions(asked, query, scanned.root);
             query.put(name, found);
         }

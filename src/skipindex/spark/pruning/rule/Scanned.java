@@ -2,12 +2,18 @@ package skipindex;
 
 import java.util.Arrays;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.internal.SQLConf;
+import org.apache.spark.sql.types.DateType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /** The files that a scan is of, whatever a query asks of them. */
 class Scanned {
@@ -19,17 +25,25 @@ class Scanned {
     /** Of the session that defined the relation: Spark reads files as it says. */
     final SQLConf reader;
     private final boolean isCatalogTable;
+    /** What the folders are made of, if the scan or its table tells, as a member of a question. */
+    private final String declared;
     private final StructType data;
     /** The schemas, as questions have them; written once they are asked for. */
     private volatile String schemas;
 
-    Scanned(HadoopFsRelation relation, PlannerCalls planner, Path root, boolean isCatalogTable) {
+    Scanned(
+            HadoopFsRelation relation,
+            PlannerCalls planner,
+            Path root,
+            boolean isCatalogTable,
+            String declared) {
         this.base = relation.location();
         this.planner = planner;
         this.root = root;
         this.options = relation.options();
         this.reader = relation.sparkSession().sessionState().conf();
         this.isCatalogTable = isCatalogTable;
+        this.declared = declared;
         this.data = relation.dataSchema();
     }
 
@@ -40,6 +54,7 @@ class Scanned {
         this.options = other.options;
         this.reader = other.reader;
         this.isCatalogTable = other.isCatalogTable;
+        this.declared = other.declared;
         this.data = other.data;
         this.schemas = other.schemas;
     }
@@ -51,7 +66,7 @@ class Scanned {
 
     /** The index of a catalog lists folders that a partition filter has not left out. */
     boolean isOfCatalog() {
-        return base.getClass().getSimpleName().equals("CatalogFileIndex");
+        return SkipRule.isOfCatalog(base);
     }
 
     boolean hasPartitions() {
@@ -77,7 +92,52 @@ class Scanned {
     String question(String keys, String more, String conjuncts) {
         if (schemas == null) schemas = Question.schemas(data, base.partitionSchema());
         return Question.text(
-            planner.settings, root, isCatalogTable, schemas, options, reader, keys, more, conjuncts);
+            planner.settings, root, isCatalogTable, schemas, options, reader, keys, declared + more,
+            conjuncts);
+    }
+
+    /** A declaration is of the catalog's values, and the planner goes by the names of folders. */
+    boolean isDeclaredByCatalog() {
+        return isCatalogTable && !declared.isEmpty();
+    }
+
+    /** Whether the planner takes the files of a partition for those that a declaration is of. */
+    boolean isInPlace(PartitionDirectory directory) {
+        scala.collection.Iterator files = directory.files().iterator();
+        if (!isDeclaredByCatalog() || !files.hasNext()) return true;
+        Path file = ((FileStatusWithMetadata) files.next()).fileStatus().getPath();
+        StructField[] columns = base.partitionSchema().fields();
+        for (int i = 0; i < columns.length; i++) {
+            Object value = directory.values().get(i, columns[i].dataType());
+            if (columns[i].dataType() instanceof DateType && value != null) {
+                long days = ((Integer) value).longValue();
+                value = UTF8String.fromString(java.time.LocalDate.ofEpochDay(days).toString());
+            }
+            if (!isNamed(file.getParent(), columns[i].name(), value)) return false;
+        }
+        return true;
+    }
+
+    /** Whether one folder on the way to the root has this name, and the value is a text of it. */
+    private boolean isNamed(Path folder, String name, Object value) {
+        int named = 0;
+        for (Path path = folder; path != null && !path.equals(root); path = path.getParent()) {
+            String[] parts = path.getName().split("=", 2);
+            if (!ExternalCatalogUtils.unescapePathName(parts[0]).equalsIgnoreCase(name)) continue;
+            named++;
+            if (parts.length < 2) return false;
+            String text = ExternalCatalogUtils.unescapePathName(parts[1]);
+            boolean isSame = value instanceof UTF8String
+                ? value.toString().equals(text)
+                : value instanceof Integer && value.toString().equals(plain(text));
+            if (!isSame) return false;
+        }
+        return named == 1;
+    }
+
+    /** A number without the zeros that it begins with. */
+    private static String plain(String digits) {
+        return digits.replaceFirst("^0+(?=[0-9])", "");
     }
 
     /** The answer to a question about those of the planner's files that Spark lists. */

@@ -173,17 +173,15 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             if (!(filter.child() instanceof LogicalRelation)) return null;
             LogicalRelation scan = (LogicalRelation) filter.child();
             SkippingFileIndex index = skipping(scan);
-            String declared = isEnabled ? Partitions.declared(scan) : null;
-            if (index == null && declared == null) return null;
+            boolean isCut = isEnabled && !Declared.member(scan).isEmpty();
+            if (index == null && !isCut) return null;
             Expression condition = filter.condition();
             if (isEnabled) {
                 ArrayList split = new ArrayList();
                 split(condition, split);
                 SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(
                     TO_SEQ(withoutSubqueries(split)), scan.output());
-                if (declared != null && !conjuncts.isEmpty()) {
-                    condition = with(condition, split, partitions(scan, declared, conjuncts));
-                }
+                if (isCut) condition = with(condition, split, partitions(scan, conjuncts));
                 if (index != null) index = index.withCondition(conjuncts, withSizes);
             }
             LogicalRelation changed = with(scan, index);
@@ -192,19 +190,26 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
         }
 
         /** The condition on partitions that Spark has not listed yet; null if there is none. */
-        private Expression partitions(LogicalRelation scan, String declared, SEQ conjuncts) {
+        private Expression partitions(LogicalRelation scan, SEQ conjuncts) {
             SkippingFileIndex former = indexOf(scan);
             if (former == null && !canSkip(scan)) return null;
-            Scanned scanned = former != null
-                ? former.scanned.by(planner)
-                : new Scanned((HadoopFsRelation) scan.relation(), planner, placeOf(scan), true);
-            if (!scanned.isOfCatalog() || scanned.root == null) return null;
+            Path place = placeOf(scan);
+            if (!isOfCatalog(baseOf(scan)) || place == null) return null;
             try {
-                return Partitions.condition(scan, scanned, declared, conjuncts, query, session);
+                Scanned scanned = former != null
+                    ? former.scanned.by(planner)
+                    : scanned(scan, place);
+                return Partitions.condition(scan, scanned, conjuncts, query, session);
             } catch (Throwable problem) {
                 planner.report(problem);
                 return null;
             }
+        }
+
+        private Scanned scanned(LogicalRelation scan, Path root) {
+            HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
+            boolean isCatalogTable = scan.catalogTable().isDefined();
+            return new Scanned(relation, planner, root, isCatalogTable, Declared.member(scan));
         }
 
         private Expression with(Expression condition, ArrayList conjuncts, Expression more) {
@@ -224,11 +229,12 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             if (!isEnabled || !canSkip(scan)) return null;
             HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
             Configuration conf = relation.sparkSession().sparkContext().hadoopConfiguration();
-            Path root = planner.roots.of(relation.location().rootPaths(), placeOf(scan), conf);
-            if (root == null) return null;
-            boolean isCatalogTable = scan.catalogTable().isDefined();
-            return SkippingFileIndex.of(
-                new Scanned(relation, planner, root, isCatalogTable), query);
+            // Without an index, nothing more is known than which partitions are needed.
+            boolean isDeclared = !isOfCatalog(relation.location())
+                && !Declared.member(scan).isEmpty();
+            Path root = planner.roots.of(
+                relation.location().rootPaths(), placeOf(scan), isDeclared, conf);
+            return root == null ? null : SkippingFileIndex.of(scanned(scan, root), query);
         }
 
         /** The scan with this index; null if it has none that says anything else. */
@@ -362,9 +368,14 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
     private static boolean canSkip(LogicalRelation scan) {
         if (scan.isStreaming() || !(scan.relation() instanceof HadoopFsRelation)) return false;
         String kind = locationOf(scan).getClass().getSimpleName();
-        boolean isListing = kind.equals("InMemoryFileIndex") || kind.equals("CatalogFileIndex");
+        boolean isListing = kind.equals("InMemoryFileIndex") || isOfCatalog(locationOf(scan));
         HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
         return isListing && relation.fileFormat().getClass().getName().equals(PARQUET);
+    }
+
+    /** Whether folders are listed later, and only those that a filter of partitions leaves. */
+    static boolean isOfCatalog(FileIndex index) {
+        return index.getClass().getSimpleName().equals("CatalogFileIndex");
     }
 
     /** The folder that the catalog has for a table; null if there is none. */

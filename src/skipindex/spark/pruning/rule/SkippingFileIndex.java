@@ -101,12 +101,13 @@ public class SkippingFileIndex implements FileIndex {
 
     /** Whether results over some files may be put into the plan. */
     boolean canBeAnswered() {
-        return covered == null && keys.isEmpty() && !scanned.isOfCatalog();
+        return covered == null && keys.isEmpty() && !scanned.isOfCatalog()
+            && !scanned.isDeclaredByCatalog();
     }
 
     public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
         SEQ all = scanned.base.listFiles(partitionFilters, dataFilters);
-        if (covered != null) return covered.rest(all).directories; // with those without a match
+        if (covered != null) return covered.rest(all, scanned).directories; // with those without a match
         boolean asksAll = first == null || hasKeys();
         // A condition on folders leaves out nothing more, but the planner tells of the scan.
         boolean asksNothing = asksAll && partitionFilters.isEmpty() && dataFilters.isEmpty()
@@ -126,7 +127,7 @@ public class SkippingFileIndex implements FileIndex {
         // the rule, the scan may be a part of another plan now, under other conditions.
         boolean isKnown = size != null && size.answer != null && planner.isOn
             && hasCondition(asked(partitionFilters, dataFilters));
-        return isKnown ? size.answer.rest(all).directories : all;
+        return isKnown ? size.answer.rest(all, scanned).directories : all;
     }
 
     /** The conjuncts for which files are listed. */
@@ -169,7 +170,7 @@ public class SkippingFileIndex implements FileIndex {
 
     /** What is left to read, of which the planner is told. */
     private SEQ left(SEQ all, PlannerCalls.Numbered found) {
-        Listing.Rest rest = Listing.rest(found.answer, all);
+        Listing.Rest rest = Listing.rest(found.answer, all, scanned);
         scanned.planner.tell(found.number, this, rest);
         return rest.directories;
     }

@@ -97,25 +97,26 @@ public class Listing {
             return listing.find(file, root) >= 0;
         }
 
-        Rest rest(SEQ all) {
-            return Listing.rest(this, all);
+        Rest rest(SEQ all, Scanned scanned) {
+            return Listing.rest(this, all, scanned);
         }
     }
 
     /** What is left to read of what Spark lists, if an answer rules out some; null is none. */
-    static Rest rest(Answer answer, SEQ all) {
+    static Rest rest(Answer answer, SEQ all, Scanned scanned) {
         Rest rest = new Rest();
         ArrayList directories = new ArrayList();
         scala.collection.Iterator i = all.iterator();
         while (i.hasNext()) {
             PartitionDirectory directory = (PartitionDirectory) i.next();
+            boolean isInPlace = scanned.isInPlace(directory);
             ArrayList files = new ArrayList();
             int n = 0;
             scala.collection.Iterator j = directory.files().iterator();
             while (j.hasNext()) {
                 FileStatusWithMetadata file = (FileStatusWithMetadata) j.next();
                 n++;
-                if (answer != null && answer.rulesOut(file.fileStatus())) continue;
+                if (answer != null && isInPlace && answer.rulesOut(file.fileStatus())) continue;
                 files.add(file);
                 rest.bytes += file.fileStatus().getLen();
                 if (answer != null && !answer.knows(file.fileStatus())) rest.unknown++;

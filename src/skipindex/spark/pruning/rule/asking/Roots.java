@@ -48,10 +48,12 @@ class Roots {
      *
      * location: of a table of the catalog; null for others. Only it is looked at, unless no
      *     path lies in it.
+     * isDeclared: whether the scan tells what its folders are made of, so that it needs no index.
      */
-    Path of(SEQ paths, Path location, Configuration conf) throws java.io.IOException {
+    Path of(SEQ paths, Path location, boolean isDeclared, Configuration conf)
+            throws java.io.IOException {
         if (location != null && isAnyIn(paths, location)) {
-            return isTable(location, conf) ? location : null;
+            return isDeclared || isTable(location, conf) ? location : null;
         }
         LinkedHashMap tops = tops(paths);
         if (tops.size() > MAX_TOPS) return null;
@@ -59,7 +61,9 @@ class Roots {
         java.util.Iterator each = tops.keySet().iterator();
         while (each.hasNext()) {
             Path top = (Path) each.next();
-            Path table = between((Path) tops.get(top), top, conf);
+            Path bottom = (Path) tops.get(top);
+            Path table = between(bottom, top, conf);
+            if (table == null && isDeclared && location == null) table = above(bottom);
             if (table == null) continue; // the files there are unknown, so they stay
             if (found != null) return null;
             found = table;
@@ -97,6 +101,13 @@ class Roots {
             if (path.equals(top)) return null;
             path = path.getParent();
         }
+        return path;
+    }
+
+    /** The folder that a folder is a partition of; the folder itself if it is none. */
+    private static Path above(Path folder) {
+        Path path = folder;
+        while (isPartition(path) && path.getParent() != null) path = path.getParent();
         return path;
     }
 

@@ -39,7 +39,7 @@ class Size {
         Listing.Answer found = scanned.planner.ask("estimate", asked, query, scanned.root).answer;
         long whole = scanned.base.sizeInBytes();
         if (found == null) return new Size(whole, null);
-        long bytes = Math.min(found.rest(all).bytes, whole);
+        long bytes = Math.min(found.rest(all, scanned).bytes, whole);
         return new Size(Math.max(1L, bytes), new Listing.Earlier(found));
     }
 }
