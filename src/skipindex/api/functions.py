@@ -389,7 +389,7 @@ def write_table(
     path: str | os.PathLike[str],
     *,
     layout: Clustering | Workload | None = None,
-    partition_by: Sequence[str] = (),
+    partition_by: Sequence[str] | Mapping[str, str] = (),
     indexes: Request | None = None,
     overwrite: bool = False,
     options: Mapping[str, str] | None = None,
@@ -411,7 +411,10 @@ def write_table(
         path: a folder that does not exist, or is empty.
         layout: which rows share a file, as a ``Clustering``, or as the ``Workload``
             that chooses one; None writes ``df`` in the order that it has.
-        partition_by: hive partition columns.
+        partition_by: hive partition columns, as a list of columns of ``df``, or as a
+            mapping such as ``{"year": "year(dt)"}``, by which they are computed.  It is
+            then committed with the table, as by ``Table.declare_derived``, so that
+            conditions on ``dt`` leave out folders.
         indexes: as for ``build_indexes``: None lets the advisor choose, and
             ``{"*": "minmax"}`` builds statistics alone.
         overwrite: replace all data files at ``path``.
@@ -426,8 +429,10 @@ def write_table(
     Raises:
         TableError: ``path`` is a file or a table of another format, or is not empty and
             ``overwrite`` is not set, or there is no row with ``partition_by``.
-        LayoutError: the layout is impossible.
-        PredicateError: ``indexes`` names a column that does not exist.
+        LayoutError: the layout is impossible, or ``df`` has a column that
+            ``partition_by`` computes.
+        PredicateError: ``indexes`` names a column that does not exist, or conditions
+            could not be judged by a function of ``partition_by``.
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
         CommitConflictError: the rows to replace are being published by others.
@@ -480,7 +485,8 @@ def append(
 
     Args:
         df: rows with the columns of the table, in any order; narrower types are
-            cast to the table's.
+            cast to the table's.  Derived partition columns are computed where they are
+            missing, in a session of the time zone that was declared.
         table: what ``write_table`` wrote.
         indexes: as for ``build_indexes``; None is the indexes that the table has.
         options: for Spark's Parquet writer, such as ``compression``.
@@ -489,7 +495,8 @@ def append(
 
     Raises:
         TableError: there is no such table, its columns are not those of ``df`` or
-            cannot hold their values, or it is a table of another format.
+            cannot hold their values, or it is a table of another format, or a missing
+            partition column was declared for another time zone.
         LayoutError: nothing says how the table is laid out, or it is a layout that
             this version does not know.
         PredicateError: ``indexes`` names a column that does not exist.

@@ -17,6 +17,7 @@ from skipindex.errors import LayoutError
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.spark.runner import SparkRunner
+from skipindex.spark.writers.derived import completed
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import lay_out, write_counted
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -45,7 +46,9 @@ def append(
     request = wanted_of(opened) if indexes is None else indexes
     column_requests(opened, request)  # what cannot be built is refused at once
     rows = conformed(
-        df, _schema(df.sparkSession, opened), {p.name for p in opened.partitions}
+        completed(df, opened),
+        _schema(df.sparkSession, opened),
+        {p.name for p in opened.partitions},
     )
     runner = SparkRunner(df.sparkSession)
     laid_out = lay_out(

@@ -182,6 +182,7 @@ def _copy(
         cluster_by=layout,
         curve=target.curve,
         partition_by=[column.name for column in table.partitions],
+        derived=table.derived,
         sort_within=target.sort_within or None,
         rows_per_file=max(1, rows_per_file),
         indexes=request,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
@@ -19,6 +20,7 @@ from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
+from skipindex.spark.writers.derived import computed, in_session
 from skipindex.spark.writers.layout_request import LayoutRequest, target_of
 from skipindex.spark.writers.writing import write_counted
 from skipindex.storage.associated import AssociatedColumn
@@ -27,6 +29,7 @@ from skipindex.storage.log.exclusive import DECLARED
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.table import (
+    Derived,
     Observed,
     TableState,
     check_folder,
@@ -35,6 +38,9 @@ from skipindex.table import (
     table_of,
 )
 
+NOTHING: Final = Derived()
+"""Declares nothing."""
+
 
 def write_table(
     df: DataFrame,
@@ -42,7 +48,8 @@ def write_table(
     *,
     cluster_by: Sequence[str | AssociatedColumn] | Workload = (),
     curve: str | None = "hilbert",
-    partition_by: Sequence[str] = (),
+    partition_by: Sequence[str] | Mapping[str, str] = (),
+    derived: Derived = NOTHING,
     sort_within: Sequence[str] | None = None,
     rows_per_file: int = ROWS_PER_FILE,
     balance: str = "rows",
@@ -53,8 +60,15 @@ def write_table(
     plain: bool = False,
     exclusive: bool = False,
 ) -> TableState:
-    """See ``skipindex.write_table``."""
+    """See ``skipindex.write_table``.
+
+    ``derived`` says what ``partition_by`` was made of, if that is known.
+    """
     location = location_of(path)
+    if isinstance(partition_by, Mapping):
+        derived = in_session(df, partition_by)
+        partition_by = list(partition_by)
+        df = computed(df, _planned(df, location, partition_by).declaring(derived))
     request = LayoutRequest(
         cluster_by, curve, partition_by, sort_within or (), rows_per_file, balance
     )
@@ -70,7 +84,9 @@ def write_table(
         wanted = to_build(new, indexes, AdviceRequest())
         manifest = index_files(new, wanted.request, runner=runner, progress=progress)
         recorded = TableProperties(
-            layout=laid_out.layout, exclusive=DECLARED if exclusive else None
+            layout=laid_out.layout,
+            derived=derived.to_json() if derived.columns else None,
+            exclusive=DECLARED if exclusive else None,
         )
         runs = runs_of_write(new.paths, target_of(laid_out.layout))
         return manifest, wanted.properties | recorded | runs

@@ -1,0 +1,120 @@
+"""Partition columns that are computed when a table is written, and declared with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import skipindex as sx
+from skipindex.errors import LayoutError, PredicateError, TableError
+from tests.spark.pruning.scans import with_and_without
+from tests.spark.reading.whole import ZONE, settings
+
+pytestmark = pytest.mark.spark
+
+PARTS = {"year": "year(dt)", "month": "month(dt)"}
+LATE = "dt >= '2022-03-01'"
+
+
+@pytest.fixture(autouse=True)
+def _utc(spark: SparkSession) -> Iterator[None]:
+    with settings(spark, {ZONE: "UTC"}):
+        yield
+
+
+def rows(spark: SparkSession, first: int = 0) -> DataFrame:
+    """A row for each of four months from January 2022 on, at their ends in UTC."""
+    return spark.sql(
+        f"SELECT id, timestamp'2022-01-31 23:30:00' + make_interval(0, id) AS dt "
+        f"FROM range({first}, {first + 4}, 1, 1)"
+    )
+
+
+def n_read(spark: SparkSession, table: sx.Table, where: str = LATE) -> tuple[int, int]:
+    sx.enable(spark)
+    try:
+        _, some, everything = with_and_without(
+            spark, lambda: spark.read.parquet(table.folder).where(where)
+        )
+    finally:
+        sx.disable(spark)
+        spark.conf.unset("skipindex.enabled")
+    return some, everything
+
+
+def test_folders_are_computed_and_declared(spark: SparkSession, tmp_path: Path) -> None:
+    table = sx.write_table(
+        rows(spark),
+        tmp_path / "t",
+        partition_by=PARTS,
+        indexes={"*": None, "id": "minmax"},
+    )
+    assert table.status().derived == PARTS
+    assert table.state.derived.timezone == "UTC"
+    expected = rows(spark).selectExpr("*", "year(dt) AS year", "month(dt) AS month")
+    found = spark.read.parquet(table.folder)
+    assert sorted(found.collect()) == sorted(expected.collect())
+    assert n_read(spark, table) == (2, 4)
+    table = sx.append(rows(spark, 4), table)
+    assert n_read(spark, table) == (6, 8)
+    table = sx.append(expected.withColumn("id", expected.id + 20), table)
+    assert len(table) == 12
+    report = table.optimize(spark, layout=sx.Clustering(by=["id"]))
+    assert report.table.status().derived == PARTS
+    kept = report.table.plan(LATE, timezone="UTC").paths
+    assert {Path(path).parts[1] for path in kept} == {f"month={n}" for n in range(3, 9)}
+    copied = report.table.optimize(spark, into=tmp_path / "copy").table
+    assert (copied.status().derived, copied.state.derived.timezone) == (PARTS, "UTC")
+
+
+def test_an_overwritten_table_has_its_own_declaration(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    sx.write_table(rows(spark), path, partition_by=PARTS, indexes={"*": None})
+    other = rows(spark).selectExpr("*", "2022 - id AS year")
+    table = sx.write_table(
+        other, path, partition_by=["year"], indexes={"*": None}, overwrite=True
+    )
+    assert not table.status().derived
+    assert n_read(spark, table) == (4, 4)
+
+
+def test_another_time_zone_appends_no_missing_column(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Half past eleven in UTC is another month in Tokyo."""
+    parts = {**PARTS, "day": "day(plain)"}
+    both = rows(spark).selectExpr("*", "to_timestamp_ntz(dt) AS plain")
+    table = sx.write_table(
+        both, tmp_path / "t", partition_by=parts, indexes={"*": None}
+    )
+    with settings(spark, {ZONE: "Asia/Tokyo"}):
+        with pytest.raises(TableError, match=r"'month' as 'month\(dt\)'.*Tokyo"):
+            sx.append(both, table)
+        given = both.selectExpr("*", "2022 AS year", "1 AS month")  # day is plain
+        before = len(table)
+        assert len(sx.append(given.where("id = 0"), table)) == before + 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "why"),
+    [
+        ({"dt": "year(dt)"}, LayoutError, "'dt': the rows have a column 'dt'"),
+        ({"ID": "year(dt)"}, LayoutError, "'ID': the rows have a column 'id'"),
+        ({"year": "rand()"}, PredicateError, "cannot derive a partition by 'rand"),
+        ({"year": "year(other)"}, PredicateError, "other"),
+        ({"year": "year("}, PredicateError, "year"),
+        ({"year": "2022"}, PredicateError, "expected a function of one column"),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
+)
+def test_what_cannot_be_derived_is_refused(
+    spark: SparkSession, tmp_path: Path, parts: dict[str, str], error: type, why: str
+) -> None:
+    with pytest.raises(error, match=why):
+        sx.write_table(rows(spark), tmp_path / "t", partition_by=parts)
+    assert not (tmp_path / "t").exists()
