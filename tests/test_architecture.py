@@ -46,8 +46,8 @@ MOST_ENTRIES = 13
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 504,
-    "advice": 1835,
-    "api": 1682,
+    "advice": 1933,
+    "api": 1703,
     "build": 2868,
     "expressions": 1858,
     "indexes": 7199,

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
 from skipindex.advice.advised_build import AdviceRequest, build_advised
+from skipindex.advice.derived import propose_derived
 from skipindex.api.calls import log_action, needs_spark, runner_of, warn_once
 from skipindex.api.clustering import Clustering
 from skipindex.build.associated.request import AssociatedRequest
@@ -528,6 +529,26 @@ class Table:
 
         commit(self.state.location, change, operation="set_derived")
         return changed("declaration", self.state.with_derived(None))
+
+    def propose_derived(self, *, timezone: str = "UTC") -> tuple[Derived, ...]:
+        """What partition columns may have been made of, to declare one if it is true.
+
+        The rows of up to 16 files, from all parts of the table, are compared with
+        their folders: by year, month, day and hour, and by dates.  What is proposed is
+        true of these.  Whether it is of all files, the writer knows, so nothing is
+        declared: ``declare_derived(one.columns, timezone=one.timezone)`` does that.
+
+        Args:
+            timezone: of the session that wrote the files.
+
+        Returns:
+            One for each column whose values are those of the folders.  None for a table
+            that has a declaration, or whose sample lies in one folder.
+
+        >>> table.propose_derived()
+        ()
+        """
+        return propose_derived(self.state, timezone)
 
     def declare_exclusive(self, exclusive: bool = True) -> Table:  # noqa: FBT001, FBT002
         """Record in the log that the files of the table change only through skipindex.
