@@ -54,7 +54,7 @@ BUDGETS = {
     "layout": 2554,
     "planner": 12448,
     "rewrite": 3107,
-    "spark": 5524,
+    "spark": 5526,
     "storage": 7961,
     "table": 4039,
 }

@@ -21,7 +21,8 @@ NAMES = {
     *("columns", "files", "folder", "indexes", "n_bytes", "notes", "paths", "schema"),
     "state",
     # What it is asked.
-    *("advise", "layout_quality", "plan", "plan_files", "refresh", "status", "verify"),
+    *("advise", "layout_quality", "plan", "plan_files", "propose_derived", "refresh"),
+    *("status", "verify"),
     # What changes the stored table.
     *("build_indexes", "compact_indexes", "drop_indexes", "refresh_indexes"),
     *("declare_derived", "declare_exclusive", "declare_retention"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from pyspark.sql import DataFrame, types
 from pyspark.sql import functions as sf
@@ -13,7 +14,8 @@ from skipindex.spark.pruning.verdicts import ZONE
 from skipindex.spark.settings import setting
 from skipindex.table import Derived, TableState
 
-_ZONELESS = (types.DateType, types.TimestampNTZType)
+_ZONED: Final = (types.TimestampType, types.StringType)
+"""Types of which a function may depend on the session's time zone."""
 
 
 def in_session(df: DataFrame, columns: Mapping[str, str]) -> Derived:
@@ -66,7 +68,7 @@ def _check_zone(
 ) -> None:
     """Refuse to compute a column in another time zone than its folders were made in."""
     kinds = {field.name: field.dataType for field in df.schema}
-    is_zoneless = isinstance(kinds.get(source), _ZONELESS)
+    is_zoneless = not isinstance(kinds.get(source, types.StringType()), _ZONED)
     own, zone = setting(df.sparkSession, ZONE), table.derived.timezone
     if own != zone and not is_zoneless and "to_timestamp_ntz(" not in text.lower():
         raise TableError(
