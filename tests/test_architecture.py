@@ -52,7 +52,7 @@ BUDGETS = {
     "expressions": 1858,
     "indexes": 7199,
     "layout": 2554,
-    "planner": 12448,
+    "planner": 13263,
     "rewrite": 3107,
     "spark": 5526,
     "storage": 7961,

@@ -13,9 +13,12 @@ import numpy as np
 
 from skipindex.errors import PlanError, PredicateError
 from skipindex.expressions import Predicate, Unsupported, to_sql
+from skipindex.expressions.atoms import Value
 from skipindex.indexes import index_types, parse_spec
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.binding.binder import Binder
+from skipindex.planner.binding.folders import Row
+from skipindex.planner.binding.terms import BoundColumn
 from skipindex.planner.bound_predicate import BoundPredicate
 from skipindex.planner.engine import OPAQUE, engine_of, engine_type
 from skipindex.planner.file_tasks import FileTask, Verdict, tasks_of
@@ -437,7 +440,8 @@ def plan_files(
             condition = None  # the text is of the moment, and says all of it
         tree = parse(where) if kinds else worth_judging(where, opened)
 
-    bound = simplify(Binder(resolve, timezone).bind(tree))
+    binder = Binder(resolve, timezone, partial(_folders, opened))
+    bound = simplify(binder.bind(tree))
     evaluation = Evaluation(
         opened,
         bound,
@@ -455,6 +459,18 @@ def plan_files(
         moment=moment,
         columns=list(named.values()),
     )
+
+
+def _folders(table: TableState, columns: Sequence[BoundColumn]) -> list[Row] | None:
+    """What a file has in columns, each combination once; None if it may have more."""
+    named = {partition.name: partition for partition in table.partitions}
+    values: list[list[Value | None]] = []
+    for column in columns:
+        info = table.stored(column.name)
+        if not info.is_partition or column.domain.name == "timestamp":
+            return None  # of the latter only bounds are known
+        values.append(named[info.own_name].typed(column.domain))
+    return list(dict.fromkeys(zip(*values, strict=True)))
 
 
 def _column(table: TableState, name: str, *, case_sensitive: bool) -> ColumnInfo:

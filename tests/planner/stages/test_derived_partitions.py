@@ -11,6 +11,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import PredicateError
+from skipindex.planner.binding import folders
 from tests.tables import kept, put
 
 HIDDEN = {"year": "year(ctime)", "month": "month(ctime)", "day": "day(ctime)"}
@@ -158,6 +159,14 @@ def test_hours_and_unpadded_folders(tmp_path: Path) -> None:
         ("substring(s, 1, 1)", ["タ", "ン"], "s LIKE 'ン%'", [1]),
         ("date_format(d, 'yyyy')", ["2019", "2020"], "d = '2020-06-01'", [1]),
         ("date_format(d, 'yyyy')", ["2019", "2020"], "d = '2020-01-01'", [0, 1]),
+        ("substring(s, 6, 2)", ["05", "11"], "s LIKE '2022-11%'", [1]),
+        ("substring(s, 6, 2)", ["05", "11"], "s LIKE '2022-1%'", [1]),
+        ("substring(s, 6, 2)", ["05", "11"], "s LIKE '2022%'", [0, 1]),
+        ("substring(s, 6, 2)", ["05", "11"], "s BETWEEN '2022-05' AND '2022-05x'", [0]),
+        ("substring(s, 6, 2)", ["05", "11"], "s > '2022-11'", [0, 1]),
+        ("right(s, 2)", ["05", "11"], "s LIKE '2022-11%'", [0, 1]),
+        ("substring(s, 1, 4)", ["2022", "2023"], "s >= '2023'", [1]),
+        ("substring(s, 2, 2)", ["é1", "タ"], "s LIKE '2タ%'", [1]),
     ],
 )
 def test_generated_forms(
@@ -217,3 +226,269 @@ def test_skipped_files_say_why(logs: sx.Table) -> None:
     plan = logs.plan("ctime > TIMESTAMP '2022-12-31 00:00:00Z'")
     assert {s.stage for s in plan.skipped} == {"partition values"}
     assert "what the partition columns were made of" in plan.skipped[0].reason
+
+
+TEXT = "yyyy-MM-dd HH:mm:ss"
+PARTS = ("year", "month", "day")
+
+
+def texts(
+    folder: Path, read: str, zone: str | None = "UTC", name: str = "{:d}"
+) -> sx.Table:
+    """The article's table: a text of a time, its folders made by reading it."""
+    schema = pa.schema([("dt", pa.string()), ("other", pa.string())])
+    for day in [*DAYS, None]:
+        parts = [getattr(day, part, None) for part in PARTS]
+        values = [
+            "__HIVE_DEFAULT_PARTITION__" if day is None else name.format(p)
+            for p in parts
+        ]
+        place = "/".join(map("{}={}".format, PARTS, values))
+        put(folder / place / "f.parquet", schema.empty_table())
+    declared = {part: f"{part}({read})" for part in PARTS}
+    return sx.open_table(folder).declare_derived(declared, timezone=zone)
+
+
+def days_of(table: sx.Table, condition: str, **options: Any) -> list[date]:
+    """The days kept; the folder of texts that cannot be read is kept too."""
+    paths = kept(table, condition, **{"timezone": "UTC", **options})
+    found = [path.split("/")[:3] for path in paths]
+    numbers = [[p.partition("=")[2] for p in parts] for parts in found]
+    assert ["__HIVE_DEFAULT_PARTITION__"] * 3 in numbers
+    return sorted(date(*map(int, n)) for n in numbers if n[0].isdecimal())
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("dt > '2022-11-30 12:00:00'", DAYS[3:]),
+        ("'2022-11-30 12:00:00' < dt", DAYS[3:]),
+        ("dt > '2022-11-30 23:59:59'", DAYS[4:]),
+        ("dt < '2022-11-30 00:00:00'", DAYS[:3]),
+        ("dt <= '2022-11-30 00:00:00'", DAYS[:4]),
+        ("dt = '2022-11-30 12:00:00'", [DAYS[3]]),
+        ("dt IN ('2022-11-30 12:00:00', '2023-01-01 25:00:00')", [DAYS[3]]),
+        ("dt = '2022-11-30 12:00'", []),
+        ("substring(dt, 1, 10) >= '2021-12-12'", DAYS[1:]),
+        ("substring(dt, 1, 10) = '2022-11-30'", [DAYS[3]]),
+        ("dt LIKE '2022-11%'", DAYS[2:4]),
+        ("dt BETWEEN '2022-11-30' AND '2022-12'", [DAYS[3]]),
+        ("NOT dt <= '2022-12'", DAYS[4:]),
+        ("dt > '2022-11-30'", DAYS[3:]),
+        ("dt > 'zzz'", []),
+        ("dt <= '2022-11'", DAYS[:2]),
+        ("dt < '2'", []),
+        (f"to_timestamp(dt, '{TEXT}') > TIMESTAMP '2022-11-30 12:00:00'", DAYS[3:]),
+        (f"to_timestamp(dt, '{TEXT}') >= TIMESTAMP '2022-12-01 00:00:00'", DAYS[4:]),
+        (f"to_timestamp_ntz(dt, '{TEXT}') < TIMESTAMP_NTZ '2022-11-30'", DAYS[:3]),
+        (f"to_date(dt, '{TEXT}') <= DATE '2022-11-29'", DAYS[:3]),
+        (f"year(to_timestamp(dt, '{TEXT}')) = 2022", DAYS[2:5]),
+        (f"month(to_timestamp(dt, '{TEXT}')) = 12", [DAYS[0], DAYS[1], DAYS[4]]),
+        ("to_date(dt) = '2022-11-30'", [DAYS[3]]),
+        ("year(dt) = 2022", DAYS[2:5]),
+        ("CAST(dt AS TIMESTAMP) > TIMESTAMP '2022-11-30 12:00:00'", DAYS[3:]),
+        ("to_timestamp(dt, 'yyyyMMdd') > TIMESTAMP '2022-11-30 12:00:00'", DAYS),
+        ("dt != '2022-11-30 12:00:00'", DAYS),
+        ("dt IS NULL OR other > 'a'", DAYS),
+        ("dt > other", DAYS),
+    ],
+)
+@pytest.mark.parametrize("name", ["{:d}", "{:02d}"])
+def test_check_20_a_time_field_of_text(
+    tmp_path: Path, name: str, condition: str, expected: list[date]
+) -> None:
+    table = texts(tmp_path, f"to_timestamp(dt, '{TEXT}')", name=name)
+    assert days_of(table, condition) == expected
+
+
+@pytest.mark.parametrize(
+    ("pattern", "written", "expected"),
+    [
+        ("yyyyMMdd", "20221130", [3]),
+        ("yyyy-MM-dd", "2022-11-30", [3]),
+        ("yyyy/MM/dd", "2022/11/30", [3]),
+        ("yyyyMMddHHmmss", "20221130120000", [3]),
+        ("yyyy-MM-dd HH", "2022-11-30 12", [3]),
+        ("yyyy-MM-dd'T'HH:mm:ss", "2022-11-30T12:00:00", [3]),
+        ("yyyy-MM-dd'T'HH:mm:ss'Z'", "2022-11-30t12:00:00z", [3]),
+        ("yyyy-MM-dd HH:mm:ss.SSS", "2022-11-30 12:00:00.1", [3]),
+        ("yyyy年MM月dd日", "2022年11月30日", [3]),
+        ("yyyy-MM-dd", "2022-11-30 12:00:00", []),
+        ("yyyy-MM-dd HH:mm:ss", "2022-02-30 12:00:00", []),
+    ],
+)
+def test_every_pattern_bounds_its_texts(
+    tmp_path: Path, pattern: str, written: str, expected: list[int]
+) -> None:
+    quoted = pattern.replace("'", "\\'")
+    for read, zone in (("to_timestamp", "UTC"), ("to_timestamp_ntz", None)):
+        table = texts(tmp_path, f"{read}(dt, '{quoted}')", zone)
+        assert days_of(table, f"dt = '{written}'") == [DAYS[i] for i in expected]
+        after = days_of(table, f"dt >= '{written}'")
+        assert after == (DAYS[3:] if expected else after)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *("yy-MM-dd", "MM-dd", "dd/MM/yyyy", "yyyy-dd", "yyyy-MM-dd hh", "yyyy.SSS"),
+        *("yyyy-MM-ddTHH", "yyyy-MM-dd HH:mm:ssSSS", "yyyy0MM", "yyyy[-MM]", "", "D"),
+        *("yyyy-MM-dd HH:mm:ss VV", "yyyy-MM-dd \\'kK\\'", "yyyy-MM-dd\\'"),
+    ],
+)
+def test_other_patterns_are_refused_in_words(tmp_path: Path, pattern: str) -> None:
+    with pytest.raises(PredicateError, match="expected yyyy, then any of MM, dd, HH"):
+        texts(tmp_path, f"to_timestamp(dt, '{pattern}')")
+
+
+@pytest.mark.parametrize(
+    ("read", "condition", "expected"),
+    [
+        # A cast takes blanks before the text, and a DEL character: no side is bounded.
+        ("dt", "dt > '2022-11-30 12:00:00'", DAYS),
+        ("dt", "dt < '2021'", DAYS),
+        ("dt", "dt = '2022-11-30 12:00:00'", [DAYS[3]]),
+        ("dt", "dt IN ('2022-12-1', '2023')", DAYS[4:]),
+        ("dt", "dt = ' 2022-12-01'", DAYS),
+        ("dt", "dt LIKE '2022-1%'", DAYS[2:5]),
+        ("dt", "dt BETWEEN '2022-11-30' AND '2022-12-31'", DAYS[3:5]),
+        ("dt", "to_date(dt) > DATE '2022-11-30'", DAYS[4:]),
+        ("dt", "year(dt) = 2021 AND day(dt) = 12", [DAYS[1]]),
+        ("to_date(dt)", "dt = '2022-11-30Tnoon'", [DAYS[3]]),
+        # A text may name another zone, or no day at all.
+        ("CAST(dt AS TIMESTAMP)", "dt = '2022-11-30 12:00:00'", [DAYS[3]]),
+        ("CAST(dt AS TIMESTAMP)", "dt = '2022-11-30 12:00:00+02:00'", DAYS[2:5]),
+        ("CAST(dt AS TIMESTAMP)", "dt = '12:30'", DAYS),
+        ("CAST(dt AS TIMESTAMP)", "dt LIKE '2023%'", DAYS[5:]),
+        (
+            "CAST(dt AS TIMESTAMP)",
+            "CAST(dt AS TIMESTAMP) < TIMESTAMP '2022-11-29 00:00:00'",
+            DAYS[:2],
+        ),
+        ("CAST(dt AS TIMESTAMP_NTZ)", "dt = '2022-11-30 12:00:00+02:00'", [DAYS[3]]),
+    ],
+)
+def test_casts_of_text(
+    tmp_path: Path, read: str, condition: str, expected: list[date]
+) -> None:
+    assert days_of(texts(tmp_path, read), condition) == expected
+
+
+def test_a_cast_by_another_zone_reads_other_moments(tmp_path: Path) -> None:
+    """A text that names a zone is of another day in the session's zone."""
+    table = texts(tmp_path, "CAST(dt AS TIMESTAMP)")
+    text = "CAST(dt AS TIMESTAMP) >= TIMESTAMP '2023-01-01 12:00:00'"
+    assert days_of(table, text) == DAYS[5:]
+    assert days_of(table, text, timezone="+06:00") == DAYS
+
+
+def test_a_zone_with_rules_is_known_to_a_day(tmp_path: Path) -> None:
+    table = texts(tmp_path, f"to_timestamp(dt, '{TEXT}')", "Europe/Amsterdam")
+    assert days_of(table, "dt > '2022-12-01 12:00:00'") == DAYS[3:]
+    assert days_of(table, "dt > '2022-12-02 12:00:00'") == DAYS[4:]
+    assert days_of(table, "dt > '2022-12-03 12:00:00'") == DAYS[5:]
+
+
+def test_folders_that_no_text_has_say_nothing(tmp_path: Path) -> None:
+    schema = pa.schema([("dt", pa.string())])
+    odd = ["2022/13/5", "2022/2/30", "x/1/1", "2021/1/2", "2021/1/1"]
+    for place in odd:
+        parts = map("{}={}".format, PARTS, place.split("/"))
+        put(tmp_path.joinpath(*parts, "f.parquet"), schema.empty_table())
+    declared = {part: f"{part}(to_date(dt, 'yyyyMM'))" for part in PARTS}
+    table = sx.open_table(tmp_path).declare_derived(declared, timezone="UTC")
+    assert len(kept(table, "dt >= '202201'")) == 4  # all but that of 2021-01-01
+    assert len(kept(table, "dt < '2022'")) == 3
+
+
+def test_a_date_of_text_is_a_folder_too(tmp_path: Path) -> None:
+    schema = pa.schema([("dt", pa.string())])
+    for day in DAYS:
+        put(tmp_path / f"p={day}" / "f.parquet", schema.empty_table())
+    for function in (
+        f"to_date(dt, '{TEXT}')",
+        f"date_format(to_timestamp(dt, '{TEXT}'), 'yyyy-MM-dd')",
+        f"CAST(to_timestamp_ntz(dt, '{TEXT}') AS DATE)",
+    ):
+        table = sx.open_table(tmp_path).declare_derived({"p": function}, timezone="UTC")
+        found = kept(table, "dt > '2022-11-30 12:00:00'")
+        assert sorted(found) == [f"p={day}/f.parquet" for day in DAYS[3:]]
+
+
+def test_hours_of_text(tmp_path: Path) -> None:
+    schema = pa.schema([("dt", pa.string())])
+    for hour in (0, 9, 23):
+        place = tmp_path / f"d=2020-02-29/h={hour}" / "f.parquet"
+        put(place, schema.empty_table())
+    read = f"to_timestamp_ntz(dt, '{TEXT}')"
+    declared = {"d": f"date_format({read}, 'yyyy-MM-dd')", "h": f"hour({read})"}
+    table = sx.open_table(tmp_path).declare_derived(declared, timezone="UTC")
+    assert len(kept(table, "dt = '2020-02-29 09:30:00'")) == 1
+    assert len(kept(table, "dt < '2020-02-29'")) == 0
+    by_hour = {part: f"{part}({read})" for part in ("year", "month", "day", "hour")}
+    for hour in (0, 9, 23):
+        parts = f"year=2020/month=2/day=29/hour={hour}"
+        put(tmp_path / "parts" / parts / "f.parquet", schema.empty_table())
+    table = sx.open_table(tmp_path / "parts").declare_derived(by_hour)
+    assert len(kept(table, "dt < '2020-02-29 09:30:00'")) == 2
+    assert len(kept(table, "dt > '2020-02-29 09:59:59'")) == 1
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("concat(year, month, day) >= '20221130'", DAYS[3:]),
+        ("NOT concat(year, month, day) >= '20221130'", DAYS[:3]),
+        ("year || '-' || lpad(month, 2, '0') = '2022-11'", DAYS[2:4]),
+        ("concat(year, month) IN ('202212', '20231')", DAYS[4:]),
+        ("concat(year, '-', month) LIKE '2021-%'", DAYS[:2]),
+        ("year * 100 + month > 202211", DAYS[4:]),
+        ("CAST(concat(year, month) AS INT) = 202112", DAYS[:2]),
+        ("concat(year, month) IS NULL", []),
+        ("coalesce(year, month) > 0", DAYS),
+        ("CASE WHEN year = 2021 THEN month ELSE day END = 30", [DAYS[3]]),
+        ("greatest(month, day) = 29", [DAYS[2]]),
+        ("concat(year, dt) > '2023'", DAYS),
+        ("concat(year, month) = '202211' OR other = 'a'", DAYS),
+        ("concat(year, month) = '202211' AND year = 2023", []),
+    ],
+)
+def test_functions_of_several_partition_columns(
+    tmp_path: Path, condition: str, expected: list[date]
+) -> None:
+    """Whole numbers, as Spark infers them, so that a month has no zero in a text."""
+    table = texts(tmp_path, "dt").declare_derived({})
+    null = "__HIVE_DEFAULT_PARTITION__"
+    plan = table.plan(condition)
+    found = [[p.partition("=")[2] for p in path.split("/")[:3]] for path in plan.paths]
+    numbers = sorted(date(*map(int, n)) for n in found if n[0] != null)
+    assert numbers == expected
+    keeps_null = "IS NULL" in condition or "other" in condition or "dt" in condition
+    assert ([null] * 3 in found) == keeps_null
+    if "dt" not in condition and "other" not in condition:
+        assert all(task.residual == "TRUE" for task in plan.tasks)
+
+
+def test_a_condition_that_becomes_too_large_is_left_to_spark(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for i in range(1, 8):
+        for j in range(8):
+            put(tmp_path / f"a={i}/b={j}" / "f.parquet", {"x": [1]})
+    table = sx.open_table(tmp_path)
+    assert len(table.plan("a * b % 7 = 3").paths) == 6
+    for limit in ("_MAX_LEAVES", "_MAX_ROWS"):
+        with monkeypatch.context() as patched:
+            patched.setattr(folders, limit, 5)
+            plan = table.plan("a * b % 7 = 3")
+        assert len(plan.paths) == 56
+        assert "a function of several columns" in plan.explain()
+
+
+def test_a_comparison_with_another_column_keeps_all_and_says_why(
+    tmp_path: Path,
+) -> None:
+    table = texts(tmp_path, f"to_timestamp(dt, '{TEXT}')")
+    plan = table.plan("dt > other", timezone="UTC")
+    assert len(plan.paths) == len(DAYS) + 1
+    assert "dt > other: not judged, two columns are compared" in plan.explain()

@@ -18,6 +18,11 @@ from skipindex.expressions.not_judged import SESSION_VALUES, NotJudgedError
 from skipindex.planner.binding.budget import STEPS_PER_NODE, budget
 from skipindex.planner.binding.comparison import ColumnBinding
 from skipindex.planner.binding.compiler import Compiler
+from skipindex.planner.binding.folders import (
+    Folders,
+    folder_columns,
+    over_columns,
+)
 from skipindex.planner.binding.nanoseconds import NanosecondBinding, either_reading
 from skipindex.planner.binding.terms import BoundColumn, BoundTerm, preimage_of
 from skipindex.planner.bound_predicate import (
@@ -27,6 +32,7 @@ from skipindex.planner.bound_predicate import (
     BoundPredicate,
     TruthValue,
     Unknown,
+    unknowns,
 )
 from skipindex.planner.functions.registry import UNSURE
 from skipindex.storage.deadline import check
@@ -45,11 +51,13 @@ class Binder:
     Args:
         resolve: the column of a name; ``PredicateError`` if there is none.
         zone: the session's time zone, if it is known.
+        folders: the values of partition columns; None is that no column is one.
         seen: the columns that leaves are about, by their stored names.
     """
 
     resolve: Resolve
     zone: str | None = None
+    folders: Folders | None = None
     seen: dict[str, BoundColumn] = field(default_factory=dict, compare=False)
 
     def bind(self, predicate: ex.Predicate) -> BoundPredicate:
@@ -108,6 +116,8 @@ class Binder:
         if not readings:
             return Unknown(text, problem)
         down, *up = [self._answered(node, term, problem, text) for term in readings]
+        if not up and self.folders and any(unknowns(down)):
+            down = self._over_folders(node, readings[0].columns, text) or down
         return either_reading(node, down, up[0], text) if up else down
 
     def _answered(
@@ -127,6 +137,31 @@ class Binder:
         if _beyond_bigint(node):
             return Unknown(text, "a function is compared with a number beyond bigint")
         return preimage_of(kind("", domain, self.zone, text).bind(node), operand)
+
+    def _over_folders(
+        self,
+        node: ex.Comparison | ex.In | ex.IsNull | ex.Like,
+        columns: Sequence[BoundColumn],
+        text: str,
+    ) -> BoundPredicate | None:
+        """The condition on a function of partition columns, over each; None if not."""
+        rows = self.folders(columns) if self.folders and len(columns) > 1 else None
+        if rows is None:
+            return None
+        places = folder_columns(columns)
+
+        def no_condition(_: ex.Predicate) -> BoundPredicate:
+            raise NotJudgedError("a condition in a function of several columns")
+
+        def column(reference: ex.Reference) -> BoundTerm:
+            return places[self._bound_column(reference).name]
+
+        try:
+            operand = Compiler(column, no_condition, self.zone).compile(node.column)
+            asked = self._answered(node, operand, "", text)
+            return over_columns(asked, columns, rows, text)
+        except NotJudgedError:
+            return None
 
     def _readings(self, term: ex.Term) -> tuple[Sequence[BoundTerm], str]:
         """Readings of ``term``, two if readers round; none, and why, if unjudged."""

@@ -1,7 +1,7 @@
-"""CASE and COALESCE as bound terms: the first of several values that is chosen.
+"""CASE, COALESCE, GREATEST and LEAST as bound terms: one of several values.
 
 The conditions before a branch are not TRUE and its own is, which is a predicate that
-every index kind can be asked.
+every index kind can be asked.  The extremes pass over values that are NULL.
 """
 
 from __future__ import annotations
@@ -9,15 +9,20 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
+from skipindex.expressions import atoms
 from skipindex.expressions.atoms import Atom, NotNullAtom, NullAtom, Value
 from skipindex.expressions.domain import Domain
 from skipindex.planner.binding.budget import spend
+from skipindex.planner.binding.inversion import MANY
 from skipindex.planner.binding.scalar import judged
 from skipindex.planner.binding.terms import (
     BoundColumn,
     BoundLiteral,
     BoundTerm,
+    Interval,
+    computed,
     constant_answer,
+    intervals_of,
 )
 from skipindex.planner.bound_predicate import (
     NEVER,
@@ -26,7 +31,7 @@ from skipindex.planner.bound_predicate import (
     BoundPredicate,
     TruthValue,
 )
-from skipindex.planner.functions.registry import Plain, UnsureError
+from skipindex.planner.functions.registry import Plain, UnsureError, from_plain
 from skipindex.planner.simplify import fold_constants
 
 
@@ -177,3 +182,58 @@ def _preimage_as(
     if isinstance(operand, BoundLiteral):
         return constant_answer(question, domain, operand.plain, text)
     return operand.preimage(question, text)
+
+
+@dataclass(frozen=True)
+class BoundExtreme:
+    """The greatest, or the least, of several values; NULL where all are NULL."""
+
+    domain: Domain
+    arguments: tuple[BoundTerm, ...]
+    columns: tuple[BoundColumn, ...]
+    expression: str
+    greatest: bool
+    key: Hashable = field(default=None, init=False)
+
+    def value(self, value: atoms.Value | None) -> Plain | None:
+        """The last, or the first, of the arguments' values in Spark's order."""
+        found = [argument.value(value) for argument in self.arguments]
+        there = [plain for plain in found if plain is not None]
+        if not there:
+            return None
+        pick = max if self.greatest else min
+        return pick(there, key=lambda plain: from_plain(self.domain, plain))
+
+    def preimage(self, question: atoms.Atom, text: str) -> BoundPredicate:
+        """Some value reaches the bound, and none is beyond the other one."""
+        spend()
+        match question:
+            case atoms.NullAtom() | atoms.NotNullAtom():
+                kind = AllOf if isinstance(question, atoms.NullAtom) else AnyOf
+                return kind(tuple(a.preimage(question, text) for a in self.arguments))
+            case atoms.Range(_, low, high):
+                return self._between((low, high), text)
+            case atoms.OneOf(_, values) | atoms.NoneOf(_, values) if (
+                len(values) <= MANY
+            ):
+                wanted = intervals_of(question)
+                return AnyOf(tuple(self._between(one, text) for one in wanted))
+            case atoms.OneOf() | atoms.NoneOf() | atoms.Matches():
+                return computed(self, question, text)
+
+    def _between(self, wanted: Interval, text: str) -> BoundPredicate:
+        above, below = (
+            atoms.Range("", wanted[0], None),
+            atoms.Range("", None, wanted[1]),
+        )
+        reached, within = (above, below) if self.greatest else (below, above)
+        some: BoundPredicate = AnyOf(
+            tuple(a.preimage(reached, text) for a in self.arguments)
+        )
+        if within == atoms.Range("", None, None):
+            return some
+        every = [
+            AnyOf((a.preimage(within, text), a.preimage(atoms.NullAtom(""), text)))
+            for a in self.arguments
+        ]
+        return AllOf((some, *every))

@@ -26,12 +26,15 @@ def coerced(operand: BoundTerm, coercion: Coercion, zone: str | None) -> BoundTe
     text = operand.expression
     if coercion is Coercion.NONE:
         return operand
-    if is_of(operand, "timestamp"):
+    existing = dates.existing(zone)
+    if existing and isinstance(operand, BoundCall) and _is_instant(operand, zone):
+        # Of a wall clock: it is known nearly once, not twice.
+        operand = through(existing, operand.arguments[0], text)
+    elif is_of(operand, "timestamp"):
         operand = through(dates.wall_clock(zone), operand, text)
     elif coercion is Coercion.INSTANT and is_of(operand, "date", "timestamp_ntz"):
         if is_of(operand, "date"):
             operand = through(dates.midnight(), operand, text)
-        existing = dates.existing(zone)
         return operand if existing is None else through(existing, operand, text)
     if coercion is Coercion.DATE and is_of(operand, "timestamp_ntz"):
         return through(dates.to_date(), operand, text)
@@ -39,6 +42,10 @@ def coerced(operand: BoundTerm, coercion: Coercion, zone: str | None) -> BoundTe
         kind = BoundLiteral(Domain("string"), "STRING", "'STRING'")
         return applied("cast", [operand, kind], text)
     return operand
+
+
+def _is_instant(operand: BoundCall, zone: str | None) -> bool:
+    return operand.function == dates.instant(zone)
 
 
 def bound_moment(value: datetime, name: str, zone: str | None) -> BoundLiteral:

@@ -21,9 +21,13 @@ from skipindex.expressions.domain import EPOCH, Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.expressions.truth import is_not_true
 from skipindex.planner.binding.budget import spend
-from skipindex.planner.binding.cases import BoundCase, BoundCoalesce, Choice
+from skipindex.planner.binding.cases import (
+    BoundCase,
+    BoundCoalesce,
+    BoundExtreme,
+    Choice,
+)
 from skipindex.planner.binding.clocks import bound_moment, coerced, moved, shifted
-from skipindex.planner.binding.extremes import BoundExtreme
 from skipindex.planner.binding.terms import (
     BoundColumn,
     BoundLiteral,
@@ -43,12 +47,15 @@ from skipindex.planner.bound_predicate import BoundPredicate, leaves
 from skipindex.planner.functions import dates
 from skipindex.planner.functions.calendar import SECOND
 from skipindex.planner.functions.casts import INTEGER_BITS
+from skipindex.planner.functions.reading import clock_of_text, date_of_text
 from skipindex.planner.functions.registry import UNSURE, Coercion, Function, integer
 
 _CLOCK_TARGETS: Final = {"DATE", "STRING", "TIMESTAMP_NTZ"}
 _TIME_TARGETS: Final = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
 _OF_TIMES: Final = {Coercion.CLOCK, Coercion.DATE, Coercion.INSTANT}
 _SEVERAL_TYPES: Final = "a number to Spark, and a time to other readers"
+_READ_ALIKE: Final = dict.fromkeys(("to_timestamp", "to_date"), "to_timestamp_ntz")
+"""Functions that first read a wall clock from text, as another one does."""
 _ARITHMETIC: Final = {"+", "-", "*", "/", "%", "mod"}
 
 
@@ -69,7 +76,7 @@ class Compiler:
         rounded: the terms of nanoseconds that were rounded.
     """
 
-    column: Callable[[Reference], BoundColumn]
+    column: Callable[[Reference], BoundTerm]
     bind: Callable[[Predicate], BoundPredicate]
     zone: str | None = None
     column_named: Callable[[str], BoundColumn] = _no_column_named
@@ -126,15 +133,29 @@ class Compiler:
             sum_ = shifted(name, operands, text)
             if sum_ is not None:
                 return sum_
-        coercion = builtin(name).coercion
+        function = builtin(name)
+        coercion = function.coercion
         if coercion not in _OF_TIMES and any(map(_is_nanoseconds, operands)):
             raise NotJudgedError(f"{name} of nanoseconds: {_SEVERAL_TYPES}")
         operands = [self._time(operand) for operand in operands]
+        kind = function.cast_of_text
+        if kind:
+            operands = [self._read(operand, kind, text) for operand in operands]
         operands = [coerced(operand, coercion, self.zone) for operand in operands]
-        found = applied(name, operands, text)
-        if name == "date_trunc":  # the wall clock of an instant
-            return through(dates.instant(self.zone), found, text)
-        return found
+        found = applied(_READ_ALIKE.get(name, name), operands, text)
+        if name == "date_trunc" or name in _READ_ALIKE:
+            # The wall clock of an instant.
+            found = through(dates.instant(self.zone), found, text)
+        return self._cast_to(found, "DATE", text) if name == "to_date" else found
+
+    def _read(self, operand: BoundTerm, kind: str, text: str) -> BoundTerm:
+        """A text of the rows as the date or the time that Spark casts it to."""
+        if not operand.columns or not is_of(operand, "string"):
+            return operand
+        return self._cast_to(operand, kind, text)
+
+    def _cast_to(self, operand: BoundTerm, kind: str, text: str) -> BoundTerm:
+        return self._cast([operand, constant(kind)], text)
 
     def _time(self, operand: BoundTerm) -> BoundTerm:
         """The operand, nanoseconds as microseconds that a reader may make of them."""
@@ -157,6 +178,8 @@ class Compiler:
                 raise NotJudgedError(f"a cast of nanoseconds: {_SEVERAL_TYPES}")
             operand = self._time(operand)
             domain = Domain(domain.nanoseconds)
+        if domain.name == "string" and target in _TIME_TARGETS:
+            return self._read_cast(operand, str(target), text)
         if target in {"TIMESTAMP", "TIMESTAMP_LTZ"}:
             if domain.name == "timestamp":
                 return operand
@@ -176,6 +199,15 @@ class Compiler:
             return applied("cast", [operand, operands[1]], text)
         except NotJudgedError:
             raise NotJudgedError("a cast of the column") from None
+
+    def _read_cast(self, operand: BoundTerm, target: str, text: str) -> BoundTerm:
+        """A cast of text to a date or a time."""
+        if target == "DATE":
+            return through(date_of_text(), operand, text)
+        if target == "TIMESTAMP_NTZ":
+            return through(clock_of_text(None, moves=False), operand, text)
+        shown = through(clock_of_text(self.zone, moves=True), operand, text)
+        return through(dates.instant(self.zone), shown, text)
 
     def _case(self, term: Case) -> BoundTerm:
         values = [self.compile(value) for _, value in term.branches]

@@ -3,11 +3,18 @@
 from collections.abc import Mapping
 from typing import Final
 
-from skipindex.planner.functions import casts, dates, numbers, rounding, text
+from skipindex.planner.functions import (
+    casts,
+    dates,
+    numbers,
+    reading,
+    rounding,
+    text,
+)
 from skipindex.planner.functions.registry import Builtin
 
 TABLES: Final = tuple(
-    module.FUNCTIONS for module in (casts, dates, numbers, rounding, text)
+    module.FUNCTIONS for module in (casts, dates, numbers, reading, rounding, text)
 )
 """No two of them have a name in common."""
 

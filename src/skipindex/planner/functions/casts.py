@@ -198,14 +198,5 @@ def _to_date(source: Domain) -> Function | None:
             return Function(DATE, lambda day: day, 1)
         case "timestamp_ntz":
             return to_date()
-        case "string":
-            return Function(DATE, _read_date)
         case _:
             return None
-
-
-def _read_date(text: str) -> int:
-    day = calendar.day_of_text(text)
-    if day is None:
-        raise UnsureError
-    return day

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from skipindex.expressions.domain import EPOCH, Domain
+from skipindex.expressions.domain import EPOCH, EPOCH_UTC, Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.functions.calendar import (
     CLOCK_UNITS,
@@ -25,7 +25,12 @@ from skipindex.planner.functions.calendar import (
     add_months,
     truncated,
 )
-from skipindex.planner.functions.dates import DATE, FUNCTIONS, TRUNCATED, UNITS
+from skipindex.planner.functions.dates import (
+    FUNCTIONS,
+    TRUNCATED,
+    UNITS,
+    WALL_CLOCK,
+)
 from skipindex.planner.functions.registry import Argument
 from skipindex.planner.functions.zones import fixed_offset
 
@@ -144,18 +149,19 @@ def moved(wall: datetime, number: int, unit: str) -> datetime:
     return datetime.combine(_date(day), wall.timetz())
 
 
-def formatted(day: date, pattern: str) -> str:
-    """``date_format`` of a day that the session's clock shows.
+def formatted(shown: datetime, pattern: str) -> str:
+    """``date_format`` of a moment that the session's clock shows.
 
     Raises:
         NotJudgedError: it is another pattern.
-        UnsureError: it is a day that Spark may show otherwise.
+        UnsureError: it is a moment that Spark may show otherwise.
     """
     constant = Argument(Domain("string"), is_constant=True, value=pattern)
-    found = FUNCTIONS["date_format"].resolve([Argument(DATE), constant])
+    found = FUNCTIONS["date_format"].resolve([Argument(WALL_CLOCK), constant])
     if found is None:
         raise NotJudgedError("the function date_format")
-    return str(found.apply(_number(day), pattern))
+    moment = (shown.replace(tzinfo=UTC) - EPOCH_UTC) // MICROSECOND
+    return str(found.apply(moment, pattern))
 
 
 def _number(day: date) -> int:

@@ -14,6 +14,7 @@ from typing import Final
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN, Domain
 from skipindex.planner.functions import calendar
 from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY, SECOND
+from skipindex.planner.functions.patterns import pattern_of
 from skipindex.planner.functions.registry import (
     Argument,
     Coercion,
@@ -261,14 +262,6 @@ def _make_date(*_: Argument) -> Function:
     return Function(DATE, make)
 
 
-_FORMATS: Final = {
-    "yyyy": "{0:04}",
-    "yyyy-MM": "{0:04}-{1:02}",
-    "yyyyMM": "{0:04}{1:02}",
-    "yyyy-MM-dd": "{0:04}-{1:02}-{2:02}",
-    "yyyyMMdd": "{0:04}{1:02}{2:02}",
-}
-"""All rise with the day, within four-digit years."""
 _GREGORIAN: Final = calendar.day_number(1582, 10, 15)
 _LAST: Final = calendar.day_number(9999, 12, 31)
 SHOWN_DAYS: Final = (_GREGORIAN, _LAST)
@@ -285,16 +278,18 @@ ISO_CLOCK_SPAN: Final = (calendar.day_number(1, 1, 1) * DAY, (_LAST + 1) * DAY -
     coercion=Coercion.INSTANT,
 )
 def _date_format(moment: Argument, pattern: Argument) -> Function | None:
-    form = _FORMATS.get(str(pattern.value))
-    if form is None:
+    if not isinstance(pattern.value, str):
+        return None
+    form = pattern_of(pattern.value)
+    if form.digits not in {0, 3}:  # Spark's old formatter shows milliseconds
         return None
 
-    def shown(day: int) -> str:
-        if not _GREGORIAN <= day <= _LAST:
+    def shown(moment: int) -> str:
+        if not _SHOWN_CLOCKS[0] <= moment <= _SHOWN_CLOCKS[1]:
             raise UnsureError
-        return form.format(*calendar.civil(day))
+        return form.shown(moment)
 
     text = Domain("string")
     if moment.is_a("date"):
-        return Function(text, lambda d, _: shown(d), 1, SHOWN_DAYS)
-    return Function(text, lambda t, _: shown(t // DAY), 1, _SHOWN_CLOCKS)
+        return Function(text, lambda d, _: shown(d * DAY), 1, SHOWN_DAYS)
+    return Function(text, lambda t, _: shown(t), 1, _SHOWN_CLOCKS)

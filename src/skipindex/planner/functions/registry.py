@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import (
@@ -31,6 +31,8 @@ from skipindex.expressions.domain import (
 )
 
 Plain: TypeAlias = int | float | str | bytes
+TextInterval: TypeAlias = tuple[bytes | None, bytes | None]
+"""Texts from the first on, before the second; None is "no bound on this side"."""
 
 
 class UnsureError(Exception):
@@ -79,6 +81,16 @@ class Argument:
                 return name in names
 
 
+class Texts(Protocol):
+    """The texts that a function reads dates or times from."""
+
+    def between(self, low: int | None, high: int | None) -> Sequence[TextInterval]:
+        """Intervals of all texts whose value is in ``[low, high)``."""
+
+    def may_read(self, text: bytes) -> bool:
+        """Whether ``text`` may have a value."""
+
+
 @dataclass(frozen=True, slots=True)
 class Function:
     """A function for given argument types and constants.
@@ -102,6 +114,8 @@ class Function:
         reason: why there is a ``slack``, or a ``span`` that is no overflow.
         key: two functions of one key, which is not None, are the same function.
         is_identity: every value stays what it is in its domain, whatever it is.
+        texts: if it reads dates or times, of which texts.  It holds of who wrote text
+            in a pattern, by Spark's default parser, and of no query: others read more.
     """
 
     domain: Domain
@@ -114,6 +128,7 @@ class Function:
     reason: str = ""
     key: Hashable = None
     is_identity: bool = False
+    texts: Texts | None = None
 
 
 Resolver: TypeAlias = Callable[..., Function | None]
@@ -148,6 +163,20 @@ class Builtin:
     resolver: Resolver
     signatures: tuple[tuple[str, ...], ...]
     coercion: Coercion
+
+    @property
+    def cast_of_text(self) -> str:
+        """The type that Spark casts text to, as a date or a time; empty if to none."""
+        match self.coercion:
+            case Coercion.DATE:
+                return "DATE"
+            case Coercion.CLOCK:
+                takes_dates = any("date" in one for one in self.signatures)
+                return "DATE" if takes_dates else "TIMESTAMP"
+            case Coercion.INSTANT:
+                return "TIMESTAMP"
+            case _:
+                return ""
 
     def resolve(self, arguments: Sequence[Argument]) -> Function | None:
         """The function for these arguments, or None if only Spark can say."""

@@ -93,15 +93,15 @@ _add(
 )
 _add(
     "lpad",
-    "string int32 string",
+    "string|int int32 string",
     STRING,
-    lambda s, n, pad: _padding(s, n, pad) + s[: max(n, 0)],
+    lambda s, n, pad: _padding(str(s), n, pad) + str(s)[: max(n, 0)],
 )
 _add(
     "rpad",
-    "string int32 string",
+    "string|int int32 string",
     STRING,
-    lambda s, n, pad: s[: max(n, 0)] + _padding(s, n, pad),
+    lambda s, n, pad: str(s)[: max(n, 0)] + _padding(str(s), n, pad),
 )
 
 
@@ -125,9 +125,9 @@ _trim("rtrim", str.rstrip)
 
 @FUNCTIONS.named("||", "concat")
 def _concat(*pieces: Argument) -> Function | None:
-    if not pieces or not all(piece.is_a("string") for piece in pieces):
+    if not pieces or not all(piece.is_a("string", "int") for piece in pieces):
         return None
-    return Function(STRING, lambda *texts: "".join(texts))
+    return Function(STRING, lambda *texts: "".join(map(str, texts)))
 
 
 @FUNCTIONS.named("left", takes="string int32", coercion=Coercion.TEXT)

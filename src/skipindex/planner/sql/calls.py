@@ -42,7 +42,13 @@ _WORDS: Final = {
     *(("SUBSTR", "FOR"), ("POSITION", "IN")),
 }
 """Functions, and the words that may stand between their arguments."""
-_MADE: Final = {"TO_DATE", "GREATEST", "LEAST"}
+_MADE: Final = {"GREATEST", "LEAST"}
+_READ: Final = {
+    "TO_DATE": "DATE",
+    "TO_TIMESTAMP": "TIMESTAMP",
+    "TO_TIMESTAMP_NTZ": "TIMESTAMP_NTZ",
+}
+"""Functions that are casts if they have one argument, and else have a pattern."""
 _TEXT_TESTS: Final = {
     "STARTSWITH": Column.startswith,
     "ENDSWITH": Column.endswith,
@@ -130,10 +136,8 @@ def _other_function(cursor: Cursor, token: Token, end: int) -> Operand:
         return _chosen(name, operands)
     if name in INTERVAL_FUNCTIONS:
         return made_interval(name, [_whole_number(operand) for operand in operands])
-    if name == "TO_DATE":  # with a pattern it is another function
-        if len(operands) != 1:
-            raise NotJudgedError(f"the function {token.text}")
-        return _cast_to(operands[0], "DATE", [])
+    if name in _READ and len(operands) == 1:
+        return _cast_to(operands[0], _READ[name], [])
     return call_of(name.lower(), operands)
 
 

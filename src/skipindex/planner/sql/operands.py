@@ -143,12 +143,12 @@ def _is_day(value: date) -> bool:
     return not isinstance(value, datetime)
 
 
-def _formatted(clock: Clock, day: date, pattern: str) -> str:
+def _formatted(clock: Clock, moment: date, pattern: str) -> str:
+    if not isinstance(moment, datetime):
+        moment = datetime.combine(moment, datetime.min.time())
+    instant = moment if moment.tzinfo is not None else clock.instant(moment)
     try:
-        if isinstance(day, datetime):
-            instant = day if day.tzinfo is not None else clock.instant(day)
-            day = clock.wall(instant).date()
-        return formatted(day, pattern)
+        return formatted(clock.wall(instant), pattern)
     except UnsureError:
         raise NotJudgedError("the function date_format") from None
 

@@ -6,6 +6,8 @@ bounds ``ctime`` itself, and every question to ``ctime`` is asked of these bound
 literal that cannot be read asks nothing, and no condition is added to the query.
 
 * ``year``, ``month``, ``day`` and ``hour`` of one column bound it together.
+* Where dates or times are read from a column of text, the folders bound what is read,
+  and so the texts that it is read from.
 * Any other function that rises or falls is inverted (``planner/binding/inversion.py``).
 * Of a function that does neither, a listed value tells the one folder that it is in,
   and a condition on the very function is answered by the folder's value.
@@ -16,18 +18,27 @@ Nothing is ever certain: the declaration says what the writer did with its value
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache, partial, reduce
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial, reduce
+from operator import eq
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from skipindex.errors import PredicateError
 from skipindex.expressions import Call, Comparison, Predicate, Reference, Term
-from skipindex.expressions.arrays import Mask
-from skipindex.expressions.atoms import OneOf, Range, Value, successor
+from skipindex.expressions.arrays import Ints, Mask
+from skipindex.expressions.atoms import (
+    OneOf,
+    Range,
+    Value,
+    after_prefix,
+    successor,
+)
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.compiler import Compiler
@@ -37,7 +48,18 @@ from skipindex.planner.binding.terms import BoundColumn, BoundTerm, Interval
 from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
 from skipindex.planner.functions import calendar
 from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
-from skipindex.planner.functions.registry import UNSURE, from_plain, whole
+from skipindex.planner.functions.dates import DATE
+from skipindex.planner.functions.patterns import Pattern, pattern_of
+from skipindex.planner.functions.reading import CLOCK_OF_TEXT, DATE_OF_TEXT
+from skipindex.planner.functions.registry import (
+    UNSURE,
+    Function,
+    TextInterval,
+    Texts,
+    from_plain,
+    whole,
+)
+from skipindex.planner.functions.text import substring
 from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.computed import probe_stats
 from skipindex.table import FileStats, TableState
@@ -50,21 +72,42 @@ _FEW: Final = 16
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Derivation:
     """One partition column and what it was made of.
 
     Args:
         term: the declared function.
         bound_term: the term, bound; it takes one column.
-        source: this column.
         values: those of the files, in the term's domain; None is "not known".
     """
 
     term: Term
     bound_term: BoundTerm
-    source: BoundColumn
     values: tuple[Value | None, ...]
+
+    @property
+    def source(self) -> BoundColumn:
+        """The column that the term takes."""
+        (column,) = self.bound_term.columns
+        return column
+
+    @cached_property
+    def base(self) -> BoundTerm:
+        """What the folders bound: what the term reads from text, else the column."""
+        term = self.bound_term
+        while isinstance(term, BoundCall) and term.varying is not None:
+            if term.function.texts is not None:
+                return term
+            term = term.varying
+        return self.source
+
+    @cached_property
+    def of_base(self) -> BoundTerm:
+        """The term, with a column of the base's values in place of what is read."""
+        if isinstance(self.base, BoundColumn):
+            return self.bound_term
+        return _with_column(self.bound_term, self.base)
 
 
 def derivation(table: TableState, name: str, text: str) -> Derivation:
@@ -107,7 +150,18 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
     if len(bound_term.columns) != 1 or bound_term.domain is None:
         raise PredicateError(f"cannot derive a partition by {text!r} ({expected})")
     typed = tuple(_typed(value, bound_term.domain) for value in stored[0].values)
-    return Derivation(term, bound_term, bound_term.columns[0], typed)
+    return Derivation(term, bound_term, typed)
+
+
+def _with_column(term: BoundTerm, base: BoundTerm) -> BoundTerm:
+    """The term with a column in place of ``base``, which is a part of it."""
+    if term is base:
+        assert base.domain is not None
+        return BoundColumn("", base.domain, base.expression)
+    if not isinstance(term, BoundCall):
+        return term
+    arguments = tuple(_with_column(one, base) for one in term.arguments)
+    return replace(term, arguments=arguments)
 
 
 def _typed(text: str | None, domain: Domain) -> Value | None:
@@ -137,7 +191,7 @@ class DerivedPartitions:
                 self._derivations.append(derivation(table, name, text))
             except PredicateError as error:
                 self.problems.append(f"derived partition {name!r} not used: {error}")
-        self._stats: dict[str, FileStats | None] = {}
+        self._bounds: dict[str, list[FolderBounds]] = {}
 
     def probe(self, leaf: Leaf | Computed) -> Mask | None:
         """The files where ``leaf`` may be TRUE of a row; None is "all of them"."""
@@ -145,40 +199,16 @@ class DerivedPartitions:
         if not mine:
             return None
         possible = np.ones(self._n, bool)
-        if leaf.column not in self._stats:
-            self._stats[leaf.column] = self._bounds(mine)
-        stats = self._stats[leaf.column]
-        if stats is not None:
-            possible &= probe_stats(stats, leaf).upper
+        if leaf.column not in self._bounds:
+            self._bounds[leaf.column] = list(_all_bounds(mine))
+        for bounds in self._bounds[leaf.column]:
+            possible &= bounds.probe(leaf)
         for one in mine:
             test = _value_test(one, leaf)
             if test is not None:
                 known = {v: v is None or test(v) for v in set(one.values)}
                 possible &= np.array([known[value] for value in one.values], bool)
         return possible
-
-    def _bounds(self, mine: Sequence[Derivation]) -> FileStats | None:
-        """What the folders leave possible for their source, as statistics."""
-        source = mine[0].source
-        least, most = (None, None) if source.domain.is_bytes else whole(source.domain)
-        known: dict[tuple[Value | None, ...], Interval] = {}
-        ways = [
-            (one, _part_of(one.term), cache(partial(_hull_of, one))) for one in mine
-        ]
-        lows: list[Value | None] = []
-        highs: list[Value | None] = []
-        for values in zip(*(one.values for one in mine), strict=True):
-            if values not in known:
-                known[values] = _interval(ways, values)
-            low, high = known[values]
-            low = least if low is None else low
-            high = most if high is None else high - 1 if isinstance(high, int) else high
-            bounded = low is not None and high is not None
-            lows.append(low if bounded else None)
-            highs.append(high if bounded else None)
-        if all(low is None for low in lows):
-            return None
-        return FileStats.between(lows, highs, source.domain)
 
 
 _known: Final[WeakKeyDictionary[TableState, DerivedPartitions]] = WeakKeyDictionary()
@@ -192,27 +222,188 @@ def derived_partitions(table: TableState) -> DerivedPartitions:
     return found
 
 
-def _hull_of(one: Derivation, value: Value) -> Interval:
-    """The values of the source that one value of a folder leaves possible."""
-    return _hull(one.bound_term.preimage(OneOf("", (value,)), ""))
+@dataclass(frozen=True)
+class FolderBounds:
+    """What folders leave possible for the values of a column, or of what reads it.
+
+    Args:
+        domain: of the values.
+        asked: what a leaf asks of them; None is "nothing".
+        folders: the number of each file's folder.
+        intervals: of every folder; none is "any value, or no value".
+        texts: if the column is read, which texts are.
+    """
+
+    domain: Domain
+    asked: Callable[[Leaf | Computed], Leaf | Computed | None]
+    folders: Ints
+    intervals: Sequence[Sequence[Interval]]
+    texts: Texts | None = None
+
+    def probe(self, leaf: Leaf | Computed) -> Mask:
+        """The files where ``leaf`` may be TRUE of a row."""
+        asked = self.asked(leaf)
+        if asked is None:
+            return np.ones(len(self.folders), bool)
+        possible = probe_stats(self._stats, self._readable(asked)).upper
+        match asked:
+            case Leaf(Range(_, bytes(low), _)):  # statistics include their upper bound
+                stops = pa.array(self._stops, pa.large_binary())
+                beyond = pc.less_equal(stops, low).fill_null(False)
+                possible = possible & ~np.asarray(beyond)
+        found: Mask = np.logical_or.reduceat(possible, self._starts)[self.folders]
+        return found
+
+    def _readable(self, leaf: Leaf | Computed) -> Leaf | Computed:
+        """The leaf, which asks of no text that is not read."""
+        match leaf:
+            case Leaf(OneOf(name, values)) if self.texts and len(values) <= _MAX_LISTED:
+                texts = [v for v in values if isinstance(v, bytes)]
+                read = tuple(filter(self.texts.may_read, texts))
+                # No text of the intervals is below the empty one.
+                atom = OneOf(name, read) if read else Range(name, None, b"")
+                return replace(leaf, atom=atom)
+            case _:
+                return leaf
+
+    @cached_property
+    def _flat(self) -> Sequence[Interval]:
+        """The intervals of all folders, one folder after the other."""
+        return [one for each in self.intervals for one in each or [(None, None)]]
+
+    @cached_property
+    def _starts(self) -> Ints:
+        """Where those of each folder begin."""
+        return np.cumsum([0, *(len(each) or 1 for each in self.intervals[:-1])])
+
+    @cached_property
+    def _stops(self) -> Sequence[Value | None]:
+        return [high for _, high in self._flat]
+
+    @cached_property
+    def _stats(self) -> FileStats:
+        """Statistics as if every interval were a file."""
+        domain = self.domain
+        least, most = (b"", None) if domain.is_bytes else whole(domain)
+        lows: list[Value | None] = []
+        highs: list[Value | None] = []
+        for low, high in self._flat:
+            first = least if low is None else low
+            last = most if high is None else high - 1 if isinstance(high, int) else high
+            is_known = last is not None and (low, high) != (None, None)
+            lows.append(first if is_known else None)
+            highs.append(last if is_known else None)
+        return FileStats.between(lows, highs, domain)
+
+
+def _all_bounds(mine: Sequence[Derivation]) -> Iterator[FolderBounds]:
+    """What the folders leave possible for a column, and for what is read from it."""
+    of_base: dict[Hashable, list[Derivation]] = {}
+    for one in mine:
+        key = one.base.expression if one.base.key is None else one.base.key
+        of_base.setdefault(key, []).append(one)
+    for some in of_base.values():
+        number: dict[tuple[Value | None, ...], int] = {}
+        rows = zip(*(one.values for one in some), strict=True)
+        folders = np.array([number.setdefault(row, len(number)) for row in rows], int)
+        if not number:
+            continue
+        ways = [(d, _part_of(d.term), cache(partial(_alone, d))) for d in some]
+        found = [_interval(ways, values) for values in number]
+        # A folder of which nothing is known may hold texts that are not read.
+        known = [[] if one == (None, None) else [one] for one in found]
+        base, source = some[0].base, some[0].source
+        if not isinstance(base, BoundCall) or base.function.texts is None:
+            yield FolderBounds(source.domain, lambda leaf: leaf, folders, known)
+            continue
+        texts, domain = base.function.texts, base.domain
+        read = [[i for one in each for i in _texts(texts, one)] for each in known]
+        yield FolderBounds(source.domain, lambda leaf: leaf, folders, read, texts)
+        asked = _question_to(partial(eq, base.key))
+        yield FolderBounds(domain, asked, folders, known)
+        if isinstance(texts, Pattern) and texts.is_cast:
+            asked = _question_to(partial(_is_clock_of, source.key))
+            yield FolderBounds(domain, asked, folders, known)
+            asked = _question_to(partial(eq, (DATE_OF_TEXT, source.key)))
+            days = [list(map(_days, one)) for one in known]
+            yield FolderBounds(DATE, asked, folders, days)
+
+
+def _question_to(
+    is_it: Callable[[Hashable], bool],
+) -> Callable[[Leaf | Computed], Leaf | None]:
+    """What a leaf asks of a function, by the key of the function."""
+
+    def asked(leaf: Leaf | Computed) -> Leaf | None:
+        if isinstance(leaf, Leaf) or leaf.key is None or not is_it(leaf.key):
+            return None
+        return Leaf(leaf.question, leaf.text)
+
+    return asked
+
+
+def _is_clock_of(column: Hashable, key: Hashable) -> bool:
+    """Whether it is a cast of the column to a wall clock, in any zone."""
+    match key:
+        case ((kind, _), argument):
+            return kind == CLOCK_OF_TEXT and argument == column
+        case _:
+            return False
+
+
+def _texts(texts: Texts, values: Interval) -> Sequence[TextInterval]:
+    """The texts that are read as one of the values."""
+    low, high = values
+    assert not isinstance(low, bytes)
+    assert not isinstance(high, bytes)
+    return texts.between(low, high)
+
+
+def _days(moments: Interval) -> Interval:
+    """The days of moments."""
+    low, high = moments
+    assert not isinstance(low, bytes)
+    assert not isinstance(high, bytes)
+    first = None if low is None else low // DAY
+    return first, None if high is None else (high - 1) // DAY + 1
+
+
+def _alone(one: Derivation, value: Value) -> Interval:
+    """The values of the base that one value of a folder leaves possible."""
+    hull = _hull(one.of_base.preimage(OneOf("", (value,)), ""))
+    return _both(hull, _shown_as(one, value))
 
 
 def _interval(
     ways: Sequence[tuple[Derivation, tuple[str, str], Callable[[Value], Interval]]],
     values: Sequence[Value | None],
 ) -> Interval:
-    """The values of the source that the folder's values leave possible together."""
+    """The values of the base that the folder's values leave possible together."""
     found: Interval = (None, None)
     parts: dict[str, dict[str, tuple[BoundTerm, int]]] = {}
-    for (one, (name, argument), hull), value in zip(ways, values, strict=True):
+    for (one, (name, argument), alone), value in zip(ways, values, strict=True):
         if value is None:
             continue
-        found = _both(found, hull(value))
-        if name and isinstance(one.bound_term, BoundCall) and isinstance(value, int):
-            parts.setdefault(argument, {})[name] = one.bound_term.arguments[0], value
+        found = _both(found, alone(value))
+        if name and isinstance(one.of_base, BoundCall) and isinstance(value, int):
+            parts.setdefault(argument, {})[name] = one.of_base.arguments[0], value
     for given in parts.values():
         found = _both(found, _of_parts(given))
     return found
+
+
+def _shown_as(one: Derivation, value: Value) -> Interval:
+    """The values of the base that ``date_format`` shows as a folder's text."""
+    match one.term, one.of_base, one.base:
+        case (
+            Call("date_format", (_, str(pattern))),
+            BoundCall(arguments=(moment, _)),
+            BoundCall(function=Function(texts=Pattern())),  # Spark's default formatter
+        ) if isinstance(value, bytes):
+            shown = pattern_of(pattern).alike(value.decode(errors="replace"))
+            if shown is not None:
+                return _hull(moment.preimage(Range("", *shown), ""))
+    return None, None
 
 
 def _part_of(term: Term) -> tuple[str, str]:
@@ -311,6 +502,8 @@ def _value_test(
                 return True
 
         return same
+    if isinstance(leaf.atom, Range):
+        return _prefix_test(one, leaf.atom)
     if not isinstance(leaf.atom, OneOf) or len(leaf.atom.values) > _MAX_LISTED:
         return None
     wanted: set[Value] = set()
@@ -337,3 +530,34 @@ def _folder_test(
         return any(judged(made_of, value) is not False for value in values)
 
     return may_hold
+
+
+def _prefix_test(one: Derivation, atom: Range) -> Callable[[Value], bool] | None:
+    """The same for texts that begin alike, of folders that are a piece of the text."""
+    match one.term:
+        case Call("substring" | "substr", (Reference(), int(start), int(length))):
+            pass
+        case Call("left", (Reference(), int(length))):
+            start = 1
+        case _:
+            return None
+    prefix = _common_prefix(atom)
+    piece = substring(prefix, start, length).encode() if start > 0 else b""
+    if one.source.domain.name != "string" or not piece:
+        return None
+    return lambda folder: isinstance(folder, bytes) and folder.startswith(piece)
+
+
+def _common_prefix(atom: Range) -> str:
+    """What all texts of the range surely begin with."""
+    low, high = atom.low, atom.high
+    if not isinstance(low, bytes) or not isinstance(high, bytes):
+        return ""
+    for n in range(len(low), 0, -1):
+        stop = after_prefix(low[:n])
+        if stop is None or high <= stop:
+            try:
+                return low[:n].decode()
+            except UnicodeDecodeError as cut_off:
+                return low[: cut_off.start].decode()
+    return ""

@@ -1,0 +1,149 @@
+"""Functions that read dates and times from text, with a pattern and without one.
+
+A text that is not of the form has no value, or is an error: only Spark can tell.  Other
+settings of Spark read more texts by a pattern, and days before 1582-10-15 as others, so
+no text is known to have no value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from skipindex.expressions.atoms import after_prefix
+from skipindex.planner.functions import calendar
+from skipindex.planner.functions.calendar import DAY, SECOND
+from skipindex.planner.functions.dates import DATE, SHOWN_DAYS, WALL_CLOCK
+from skipindex.planner.functions.patterns import pattern_of
+from skipindex.planner.functions.registry import (
+    Argument,
+    Function,
+    FunctionTable,
+    TextInterval,
+    UnsureError,
+)
+
+FUNCTIONS: Final = FunctionTable()
+
+DATE_OF_TEXT: Final = "date of text"
+CLOCK_OF_TEXT: Final = "clock of text"
+"""Keys of the casts: of the latter, with the zone that texts of other zones get."""
+
+_DATE: Final = r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
+_DATE_TEXT: Final = re.compile(rf"{_DATE}(?:[ T].*)?)?)?", re.DOTALL)
+_TIME: Final = r"([0-9]{1,2}):([0-9]{1,2}):([0-9]{1,2})(?:\.([0-9]{1,6}))?"
+_CLOCK_TEXT: Final = re.compile(rf"{_DATE}(?:[ T]{_TIME})?)?)?")
+_ODD: Final[Sequence[TextInterval]] = ((b"", b"1"), (b"\x7f", b"\x80"))
+"""Texts that begin with a blank, a control character, a sign or a zero."""
+_WITHOUT_DATE: Final[Sequence[TextInterval]] = (
+    (b"T", b"U"),
+    *((f"{hour}:".encode(), f"{hour};".encode()) for hour in range(1, 24)),
+)
+"""Times alone, which are those of the day of writing."""
+_FARTHEST: Final = 36 * 3600 * SECOND
+"""From the wall clock of one zone to that of another."""
+_EVERY_TEXT: Final[Sequence[TextInterval]] = ((None, None),)
+_PLAIN_DAYS: Final = (
+    calendar.day_number(1000, 1, 1),
+    calendar.day_number(10_000, 1, 1),
+)
+"""Between these, years that are written without a zero before them have four digits."""
+
+
+@FUNCTIONS.named("to_timestamp_ntz", "to_timestamp", "to_date", takes="string string")
+def _by_pattern(_: Argument, pattern: Argument) -> Function | None:
+    """The wall clock of a text; the caller makes an instant or a date of it."""
+    if not isinstance(pattern.value, str):
+        return None
+    form = pattern_of(pattern.value)
+
+    def read(text: str, _: str) -> int:
+        moment = form.read(text)
+        if moment is None or moment < SHOWN_DAYS[0] * DAY:
+            raise UnsureError
+        return moment
+
+    return Function(WALL_CLOCK, read, texts=form)
+
+
+@dataclass(frozen=True, slots=True)
+class CastTexts:
+    """The texts that a cast reads: parts may lack zeros, and blanks may stand around.
+
+    Args:
+        unit: of the values in a day.
+        slack: how far, in this unit, a value may lie from the day that its text shows.
+        odd: intervals of texts that may have any value.
+    """
+
+    unit: int
+    slack: int = 0
+    odd: Sequence[TextInterval] = _ODD
+
+    def may_read(self, _: bytes) -> bool:
+        """Any text may be one."""
+        return True
+
+    def between(self, low: int | None, high: int | None) -> Sequence[TextInterval]:
+        """Intervals of all texts with a value in ``[low, high)``."""
+        if low is None or high is None:
+            return _EVERY_TEXT
+        first = (low - self.slack) // self.unit
+        last = (high - 1 + self.slack) // self.unit
+        if not _PLAIN_DAYS[0] <= first <= last < _PLAIN_DAYS[1]:
+            return _EVERY_TEXT
+        start, end = calendar.civil(first), calendar.civil(last)
+        # Parts that are left out are 1.  The least of the texts has all zeros, and the
+        # greatest none: it begins with the parts that all values have in common.
+        year, month, day = start
+        least = f"{year}-{month:02}-{day:02}".removesuffix("-01").removesuffix("-01")
+        n = 3 if start == end else 2 if start[:2] == end[:2] else 1
+        stop = after_prefix("-".join(map(str, end[:n])).encode())
+        return (*self.odd, (least.encode(), stop))
+
+
+def date_of_text() -> Function:
+    """From text to the date that it begins with."""
+
+    def read(text: str) -> int:
+        return _day(_DATE_TEXT.fullmatch(text))
+
+    return Function(DATE, read, texts=CastTexts(1), key=DATE_OF_TEXT)
+
+
+def clock_of_text(zone: str | None, *, moves: bool) -> Function:
+    """From text to a wall clock.
+
+    Where it ``moves``, a text may name another zone, and its value is the wall clock of
+    the session's ``zone`` then.
+    """
+
+    def read(text: str) -> int:
+        found = _CLOCK_TEXT.fullmatch(text)
+        day = _day(found)
+        assert found is not None
+        hour, minute, second = (int(part or 0) for part in found.groups()[3:6])
+        if hour > 23 or minute > 59 or second > 59:
+            raise UnsureError
+        fraction = int((found[7] or "").ljust(6, "0"))
+        return day * DAY + ((hour * 60 + minute) * 60 + second) * SECOND + fraction
+
+    if not moves:
+        texts, zone = CastTexts(DAY), ""
+    else:
+        texts = CastTexts(DAY, _FARTHEST, (*_ODD, *_WITHOUT_DATE))
+    key = None if zone is None else (CLOCK_OF_TEXT, zone)
+    return Function(WALL_CLOCK, read, texts=texts, key=key)
+
+
+def _day(found: re.Match[str] | None) -> int:
+    if found is None:
+        raise UnsureError
+    year, month, day = (int(part or 1) for part in found.groups()[:3])
+    if not (year and 1 <= month <= 12):
+        raise UnsureError
+    if not 1 <= day <= calendar.month_length(year, month):
+        raise UnsureError
+    return calendar.day_number(year, month, day)
