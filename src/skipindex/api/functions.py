@@ -97,8 +97,8 @@ def _catalog_table(
     is_name = isinstance(table, str) and not {"/", ":"} & set(table)
     if not is_name or Path(str(table)).exists():
         return None
-    if spark is None and "pyspark.sql" in sys.modules:
-        spark = sys.modules["pyspark.sql"].SparkSession.getActiveSession()
+    if spark is None and (sql := sys.modules.get("pyspark.sql")) is not None:
+        spark = sql.SparkSession.getActiveSession()
     if spark is None:
         return None
     with needs_spark():

@@ -92,6 +92,8 @@ def register(spark: SparkSession, table: AnyTable) -> None:
     >>> sx.disable(spark)
     """
     state = state_of(table, None, spark)
+    if isinstance(table, str) and state.options.derived is not None:
+        state = state.with_derived(None)  # each query has the properties as they are
     if state.options.trust == "log":  # of a query Spark has the listing
         state = state.listed()
     with needs_spark():

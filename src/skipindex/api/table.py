@@ -509,9 +509,10 @@ class Table:
         {}
         """
         state = self.state
-        if columns is None and field is None:
+        if field is None and (columns is None or format is not None):
             raise PredicateError(
-                "nothing to declare (accepted: columns, as a mapping, or field)"
+                "nothing to declare (accepted: columns, as a mapping, or field, with a "
+                "format if it is of strings)"
             )
         parts: Mapping[str, str] = {}
         if field is not None:

@@ -153,7 +153,8 @@ def test_a_field_is_declared_for_all_parts(pruned: SparkSession, table: Path) ->
     former = opened.status().derived
     again = opened.declare_derived(field="ctime", format="yyyy", timezone="UTC")
     assert again.status().derived == former
-    with pytest.raises(PredicateError, match="nothing to declare"):
-        opened.declare_derived()
+    for given in ({}, {"columns": former, "format": "yyyy"}):
+        with pytest.raises(PredicateError, match="nothing to declare"):
+            opened.declare_derived(**given)
     with pytest.raises(PredicateError, match="no column 'other'"):
         opened.declare_derived(field="other")

@@ -91,6 +91,10 @@ def test_a_table_that_is_opened_by_its_name_has_its_properties(
     assert table.status().derived == declared
     assert len(table.plan(LATE, timezone="UTC").paths) == 2
     assert sx.read("events", LATE, spark=spark).count() == 2
+    sx.register(spark, "events")
+    assert n_read(spark) == 2
+    spark.sql("ALTER TABLE events UNSET TBLPROPERTIES ('skipindex.time.field')")
+    assert n_read(spark) == 6
 
 
 def test_options_of_a_read_count_before_properties(

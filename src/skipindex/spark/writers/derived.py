@@ -60,6 +60,8 @@ def completed(df: DataFrame, table: TableState) -> DataFrame:
         source = derivation(table, name, text).source.name
         _check_zone(df, table, name, source, text)
         missing[name] = text
+    if not missing:
+        return df
     return df.withColumns({name: sf.expr(text) for name, text in missing.items()})
 
 

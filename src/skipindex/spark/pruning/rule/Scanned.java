@@ -129,7 +129,7 @@ class Scanned {
             String text = ExternalCatalogUtils.unescapePathName(parts[1]);
             boolean isSame = value instanceof UTF8String
                 ? value.toString().equals(text)
-                : value instanceof Integer && value.toString().equals(plain(text));
+                : value instanceof Number && value.toString().equals(plain(text));
             if (!isSame) return false;
         }
         return named == 1;
