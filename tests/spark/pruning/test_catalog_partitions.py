@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date, datetime, time, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -208,3 +210,54 @@ def test_many_days_are_a_range() -> None:
     numbers = [(None, True), *((str(i), i > 3) for i in range(30)), ("1_0", True)]
     ((listed, _),) = choice(numbers, ["int"]) or []
     assert isinstance(listed, list), "a text that is no number"
+
+
+FUNCTIONS = {
+    "INT": ("n DIV 3", "n {} {n}"),
+    "BIGINT": ("CAST(n AS BIGINT)", "n {} {n}"),
+    "DATE": ("CAST(d AS DATE)", "d {} DATE '2024-02-20' + INTERVAL {n} DAY"),
+    "STRING": ("substring(s, 1, 1)", "s {} chr({n} + 70)"),
+}
+"""By type of a partition column, what it is made of, and a condition on that."""
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("kind", FUNCTIONS)
+def test_spark_finds_the_partitions_of_drawn_conditions(
+    session: SparkSession, tmp_path: Path, kind: str
+) -> None:
+    """Many values become a range, of numbers below zero too, and NULL stays."""
+    function, form = FUNCTIONS[kind]
+    session.sql("DROP TABLE IF EXISTS drawn")
+    session.sql(
+        f"CREATE TABLE drawn (n INT, d TIMESTAMP, s STRING, p {kind}) USING parquet "
+        f"PARTITIONED BY (p) LOCATION 'file:{tmp_path}/drawn' TBLPROPERTIES ("
+        f"'skipindex.derived.p' = '{function}', 'skipindex.derived.timezone' = 'UTC')"
+    )
+    session.range(-30, 31).selectExpr(
+        "IF(id = 30, NULL, CAST(id AS INT)) AS n",
+        "IF(id = 30, NULL, TIMESTAMP '2024-02-20' + make_interval(0, 0, 0, id)) AS d",
+        "IF(id = 30, NULL, chr(id + 70)) AS s",
+    ).coalesce(1).createOrReplaceTempView("rows")
+    session.sql(f"INSERT INTO drawn SELECT *, CAST({function} AS {kind}) FROM rows")
+    n_partitions = session.sql("SHOW PARTITIONS drawn").count()
+    sx.enable(session)
+    rng = random.Random(kind)
+    skipped = 0
+    for _ in range(6):
+        parts = [
+            form.format(rng.choice(["<", "<=", ">", ">=", "=", "<>"]), n=n)
+            for n in rng.sample(range(-32, 32), 2)
+        ]
+        condition = f"({parts[0]}) {rng.choice(['AND', 'OR'])} ({parts[1]})"
+        text = f"SELECT n, p FROM drawn WHERE {condition}"
+        found = rows_of(session.sql(text))
+        n_read = files_read(session.sql(text))
+        session.conf.set(SWITCH, "false")
+        assert rows_of(session.sql(text)) == found, condition
+        session.conf.unset(SWITCH)
+        n_wanted = len({row.p for row in found})
+        assert n_wanted <= n_read <= n_wanted + 3, condition
+        skipped += n_partitions - n_read
+    assert skipped > n_partitions
+    session.sql("DROP TABLE drawn")
