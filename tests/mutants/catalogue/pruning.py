@@ -7,6 +7,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _TESTS: Final = ("tests/spark/pruning/test_query_planner.py",)
+_PARTITIONS: Final = ("tests/spark/pruning/test_choice_of_partitions.py",)
 _ANSWERS: Final = ("tests/spark/pruning/test_asked.py",)
 _ROWS: Final = ("tests/planner/test_answers.py",)
 
@@ -300,5 +301,29 @@ PRUNING: Final = (
         "files >= 0",
         "a row exists in what a file held before it was replaced",
         _ANSWERS,
+    ),
+    Mutant(
+        "null-beside-a-range",
+        "spark.pruning.partitions._ranges",
+        "None in wanted",
+        "len(wanted) < 0",
+        "the partition of NULL is left out where the others are a range",
+        _PARTITIONS,
+    ),
+    Mutant(
+        "ranges-of-texts",
+        "spark.pruning.partitions._ranges",
+        "sorted(texts, key=key)",
+        "sorted(texts)",
+        "numbers of partitions are ordered as their texts",
+        _PARTITIONS,
+    ),
+    Mutant(
+        "partitions-of-one-value",
+        "spark.pruning.partitions.choice",
+        "all(row[-1] for row in rows)",
+        "any(row[-1] for row in rows)",
+        "all partitions below a value are taken where one is needed",
+        _PARTITIONS,
     ),
 )

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from skipindex.spark.pruning.partitions import Choice, Values, choice, nulls_first
 from tests.spark.pruning.scans import files_read, rows_of
 from tests.spark.reading.whole import ZONE, settings
 
@@ -147,69 +143,6 @@ def test_subqueries_joins_and_views(session: SparkSession, events: str) -> None:
         assert rows_of(session.sql(text)) == found
     finally:
         session.conf.unset(SWITCH)
-
-
-KINDS = st.sampled_from(["string", "int", "bigint", "date", "decimal(9,2)"])
-
-
-@given(
-    data=st.data(),
-    kinds=st.lists(KINDS, min_size=1, max_size=3),
-)
-def test_a_choice_is_of_the_very_partitions(
-    data: st.DataObject, kinds: list[str]
-) -> None:
-    texts = {
-        "string": st.sampled_from(
-            [*"abcdefghijklm", "10", "é", "\U0001f600", "\uffff"]
-        ),
-        "date": st.dates().map(str),
-    }
-    value = [
-        st.none() | texts.get(kind, st.integers(-30, 30).map(str)) for kind in kinds
-    ]
-    rows = data.draw(
-        st.dictionaries(st.tuples(*value), st.booleans(), min_size=1, max_size=60)
-    )
-    found = choice(
-        sorted(((*row, is_left) for row, is_left in rows.items()), key=nulls_first),
-        kinds,
-    )
-    for row, is_left in rows.items():
-        assert (found is None or chosen(found, row, kinds)) == is_left
-
-
-def chosen(found: Choice, row: Sequence[str | None], kinds: Sequence[str]) -> bool:
-    """Whether Spark finds a partition by a choice."""
-    return any(
-        has(values, row[0], kinds[0])
-        and (not below or chosen(below, row[1:], kinds[1:]))
-        for values, below in found
-    )
-
-
-def has(values: Values, value: str | None, kind: str) -> bool:
-    if isinstance(values, list):
-        return value in values
-    order: Callable[[str], Any] = str.encode if kind == "string" else str
-    order = int if kind in {"int", "bigint"} else order
-    return value is not None and (
-        order(values["first"]) <= order(value) <= order(values["last"])
-    )
-
-
-def test_many_days_are_a_range() -> None:
-    days = [str(FIRST + timedelta(i)) for i in range(400)]
-    rows = [(day, "2022-01-01" <= day < "2022-11-11") for day in days]
-    assert choice(rows, ["date"]) == [
-        ({"first": "2022-01-01", "last": "2022-11-10"}, [])
-    ]
-    assert choice(rows, ["timestamp"]) == [
-        ([day for day, is_left in rows if is_left], [])
-    ]
-    numbers = [(None, True), *((str(i), i > 3) for i in range(30)), ("1_0", True)]
-    ((listed, _),) = choice(numbers, ["int"]) or []
-    assert isinstance(listed, list), "a text that is no number"
 
 
 FUNCTIONS = {

@@ -42,9 +42,8 @@ _KEYS: Final[Mapping[str, tuple[re.Pattern[str], Callable[[str], Any]]]] = {
     "bigint": (re.compile("-?[0-9]{1,18}", re.ASCII), int),
     "date": (re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII), str),
 }
-"""The texts in folders that surely have a value of a type, and the key of its order."""
+"""By type, texts of folders that have a value, and its key; other types have none."""
 _MOST_TABLES: Final = 8
-_NOTHING: Final = re.compile("(?!)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +79,8 @@ def needed_partitions(
     judged = verdict(table, question, conjuncts)
     kinds = question["partitions_types"]
     names = [partition.name.lower() for partition in state.partitions]
-    if judged is None or names != [name.lower() for name in kinds]:
+    is_known = names == [name.lower() for name in kinds]
+    if judged is None or not is_known or not _KEYS.keys() >= set(kinds.values()):
         return Needed(is_left, None, "", None)
     is_left[judged.files] = False
     columns = [partition.values for partition in state.partitions]
@@ -138,7 +138,7 @@ def _ranges(
 ) -> Iterator[Values]:
     """The chosen values of a column, as ranges of all values where they are many."""
     texts = [value for value in every if value is not None]
-    form, key = _KEYS.get(kind, (_NOTHING, str))
+    form, key = _KEYS[kind]
     if len(chosen) <= _MOST_LISTED or not all(map(form.fullmatch, texts)):
         yield list(chosen)
         return
