@@ -1,0 +1,250 @@
+"""Partitions made of a time in a text: the folders, and the truth, are Spark's.
+
+Texts of the pattern and others are drawn, so are conditions on them; a folder with a
+matching row is never left out.  Of texts in a pattern, folders are left out exactly.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import quote
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import skipindex as sx
+from tests.spark.reading.whole import ZONE, settings
+from tests.spark.versions import frame_of
+from tests.tables import put
+
+pytestmark = pytest.mark.spark
+
+PARTS = ("year", "month", "day", "hour")
+NULL = "__HIVE_DEFAULT_PARTITION__"
+LAX = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+}
+PATTERNS = {
+    "yyyy": "%Y",
+    "yyyyMM": "%Y%m",
+    "yyyyMMdd": "%Y%m%d",
+    "yyyy-MM-dd": "%Y-%m-%d",
+    "yyyy/MM/dd": "%Y/%m/%d",
+    "yyyy-MM-dd HH": "%Y-%m-%d %H",
+    "yyyy-MM-dd HH:mm:ss": "%Y-%m-%d %H:%M:%S",
+    "yyyyMMddHHmmss": "%Y%m%d%H%M%S",
+    "yyyy-MM-dd'T'HH:mm:ss": "%Y-%m-%dT%H:%M:%S",
+    "yyyy-MM-dd HH:mm:ss.SSS": "%Y-%m-%d %H:%M:%S.%f",
+}
+"""The same for Spark and for Python."""
+CORNERS = [
+    *("2022-11-30 12:00:00", "2022-12-01 00:00:00", "2021-12-31 23:59:59"),
+    *("2022-02-05 01:02:03", "2022-10-09 09:30:00", "2024-02-29 23:00:00"),
+    *("2024-03-10 02:30:00", "2024-11-03 01:30:00", "2011-12-30 10:00:00"),
+    *("1999-01-01 00:00:00", "1000-01-01 00:00:00", "9999-12-31 23:59:59"),
+    *("1582-10-10 05:00:00", "0999-06-07 08:09:10", "0001-01-01 00:00:00"),
+]
+MOMENTS = [datetime.fromisoformat(corner) for corner in CORNERS]
+ODD = [
+    *("", " ", "zzz", "2022", "2022-1", "2022-11", "2022-1-5", "2022-2-5 1:2:3"),
+    *("+2022-11-30", "-2022-11-30", "02022-11-30", "+12022-11-30 12:00:00"),
+    *("\x7f2022-11-30\x7f", "\t2022-11-30 12:00:00\n", " 2022-12-01", "2022-1\x7f"),
+    *("2022-11-30 23:30:00-05:00", "2022-11-30 00:30:00Z", "2022-11-30T12:00:00+18:00"),
+    *("2022-11-30 22:00:00 America/Los_Angeles", "2022-11-30Tnoon", "T12:30", "12:30"),
+    *("1:2", "2022-02-30", "2022-13-01", "2022-11-30 24:00:00", "2022-11-30t12:00:00"),
+    *("0000-01-01", "12022-11-30", "2022-11-30 12:00:00.1", "2022-11-30 12:00:00 "),
+    *("20221130x", "2022-11-30 12:00:60", "é", "2022\u201311"),
+]
+
+
+def written(moment: datetime, form: str) -> str:
+    """A text as Spark's pattern has it: years of four digits, milliseconds."""
+    text = moment.strftime(form.replace("%Y", f"{moment.year:04}"))
+    return text[:-3] if form.endswith("%f") else text
+
+
+def drawn_texts(rng: random.Random, n: int) -> list[str | None]:
+    """Texts of all patterns, some with a fault, and odd ones."""
+    found: list[str | None] = [None, *ODD]
+    for _ in range(n):
+        moment = rng.choice(MOMENTS)
+        if 1000 < moment.year < 9999 and rng.random() < 0.7:
+            moment += timedelta(days=rng.randint(0, 40), seconds=rng.randint(-60, 60))
+        text = written(moment, rng.choice(list(PATTERNS.values())))
+        if rng.random() < 0.3:
+            faults = (
+                f"{text} ",
+                f" {text}",
+                text[:-1],
+                f"{text}Z",
+                text.replace("-0", "-"),
+            )
+            text = rng.choice(faults)
+        found.append(text)
+    return list(dict.fromkeys(found))
+
+
+def declarations() -> dict[str, dict[str, str]]:
+    """What partitions are made of, by what is read."""
+    reads = ["dt", "to_date(dt)"]
+    reads += [f"CAST(dt AS {kind})" for kind in ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")]
+    for pattern in PATTERNS:
+        functions = "to_timestamp", "to_timestamp_ntz", "to_date"
+        reads += [f"{name}(dt, {literal(pattern)})" for name in functions]
+    found = {}
+    for read in reads:
+        n = 3 if "to_date" in read or "AS DATE" in read else 4
+        found[read] = {part: f"{part}({read})" for part in PARTS[:n]}
+        shown = "yyyy-MM-dd" if n == 3 else "yyyy-MM-dd HH"
+        found[f"shown {read}"] = {"p": f"date_format({read}, '{shown}')"}
+    pieces = {"year": (1, 4), "month": (6, 2), "day": (9, 2)}
+    found["pieces"] = {k: f"substring(dt, {a}, {n})" for k, (a, n) in pieces.items()}
+    return found
+
+
+def literal(text: str) -> str:
+    """A text in SQL."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def drawn_conditions(
+    rng: random.Random, texts: Sequence[str | None], n: int
+) -> list[str]:
+    """Conditions on the text, and on functions of it."""
+    known = [text for text in texts if text]
+    patterns = [literal(pattern) for pattern in PATTERNS]
+
+    def some() -> str:
+        text = rng.choice(known)
+        return literal(text[: rng.choice([4, 7, 8, 10, 99, 99])])
+
+    def operator() -> str:
+        return rng.choice(["<", "<=", ">", ">=", "=", "!=", "<=>"])
+
+    def condition() -> str:
+        moment, pattern = rng.choice(MOMENTS), rng.choice(patterns)
+        at = f"{moment.year:04}" + moment.strftime("-%m-%d %H:%M:%S")
+        forms = [
+            f"dt {operator()} {some()}",
+            f"dt {operator()} {some()}",
+            f"dt = {literal(rng.choice(known))}",
+            f"dt BETWEEN {some()} AND {some()}",
+            f"dt IN ({some()}, {some()}, {some()})",
+            f"dt NOT IN ({some()}, {some()})",
+            f"dt LIKE {some()[:-1]}%'",
+            f"substring(dt, 1, {rng.choice([4, 7, 10])}) {operator()} {some()}",
+            f"substring(dt, 6, 2) = '{at[5:7]}'",
+            f"to_timestamp(dt, {pattern}) {operator()} TIMESTAMP '{at}'",
+            f"to_timestamp_ntz(dt, {pattern}) {operator()} TIMESTAMP_NTZ '{at}'",
+            f"to_date(dt, {pattern}) {operator()} DATE '{at[:10]}'",
+            f"to_date(dt) {operator()} DATE '{at[:10]}'",
+            f"CAST(dt AS TIMESTAMP) {operator()} TIMESTAMP '{at}'",
+            f"CAST(dt AS TIMESTAMP_NTZ) {operator()} TIMESTAMP_NTZ '{at}'",
+            f"year(dt) {operator()} {moment.year}",
+            f"month(to_date(dt, {pattern})) = {moment.month}",
+            f"hour(dt) {operator()} {moment.hour}",
+            f"year(to_timestamp(dt, {pattern})) {operator()} {moment.year}",
+            f"date_format(dt, 'yyyy-MM') {operator()} '{at[:7]}'",
+            f"date_format(to_timestamp(dt, {pattern}), 'yyyyMM') = '{at[:4]}{at[5:7]}'",
+            "dt IS NULL",
+            f"to_date(dt, {pattern}) IS NULL",
+        ]
+        return rng.choice(forms)
+
+    found = [condition() for _ in range(n)]
+    found += [f"NOT ({one})" for one in found[: n // 8]]
+    pairs = zip(found[::5], found[1::5], strict=False)
+    return [*found, *(f"({a}) {rng.choice(['AND', 'OR'])} ({b})" for a, b in pairs)]
+
+
+def told(
+    spark: SparkSession, frame: DataFrame, terms: Sequence[str], zone: str
+) -> list[list[str | None]]:
+    """The values of terms for every row, as texts, by one query."""
+    some = [f"CAST({term} AS STRING) AS c{i}" for i, term in enumerate(terms)]
+    with settings(spark, {ZONE: zone, **LAX}):
+        lines = frame.selectExpr(*some).collect()
+    return [[line[i] for line in lines] for i in range(len(terms))]
+
+
+def folders_of(
+    names: Sequence[str], columns: Sequence[Sequence[str | None]]
+) -> Mapping[str, list[int]]:
+    """The rows of every folder."""
+    found = defaultdict(list)
+    for row, values in enumerate(zip(*columns, strict=True)):
+        texts = [NULL if not v else quote(v, safe=" -+") for v in values]
+        found["/".join(map("{}={}".format, names, texts))].append(row)
+    return found
+
+
+def sweep(
+    spark: SparkSession,
+    folder: Path,
+    zones: Sequence[str | None],
+    *,
+    seed: int,
+    n: int,
+    every: int = 1,
+) -> tuple[int, int]:
+    """How many plans were right, and how many folders they left out."""
+    rng = random.Random(seed)
+    texts = drawn_texts(rng, 2 * n)
+    conditions = drawn_conditions(rng, texts, n)
+    frame = frame_of(spark, pa.table({"dt": pa.array(texts, pa.string())})).coalesce(1)
+    asked = {zone: told(spark, frame, conditions, zone) for zone in ("UTC", "+06:00")}
+    declared = dict(list(declarations().items())[seed % every :: every])
+    right = left_out = 0
+    for zone in zones:
+        terms = [term for made in declared.values() for term in made.values()]
+        values = dict(
+            zip(terms, told(spark, frame, terms, zone or "Asia/Tokyo"), strict=True)
+        )
+        for k, (read, made) in enumerate(declared.items()):
+            rows_of = folders_of(list(made), [values[term] for term in made.values()])
+            place = folder / f"{zone}".replace("/", "-") / f"{k}"
+            for name, rows in rows_of.items():
+                mine = pa.array([texts[row] for row in rows], pa.string())
+                put(place / name / "f.parquet", {"dt": mine}, write_statistics=False)
+            table = sx.open_table(place, derived=sx.Derived(made, zone))
+            for session, truths in asked.items():
+                for condition, truth in zip(conditions, truths, strict=True):
+                    plan = table.plan(condition, timezone=session)
+                    kept = {path.rpartition("/")[0] for path in plan.paths}
+                    for name, rows in rows_of.items():
+                        if name not in kept:
+                            wrong = [texts[r] for r in rows if truth[r] == "true"]
+                            where = (
+                                f"{condition} in {session}; {read} in {zone}: {name}"
+                            )
+                            assert not wrong, f"{where} {wrong}"
+                    right += 1
+                    left_out += len(rows_of) - len(kept)
+    return right, left_out
+
+
+def test_no_folder_with_a_matching_text_is_left_out(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    right, left_out = sweep(spark, tmp_path, ["UTC"], seed=7, n=30, every=9)
+    assert right > 400
+    assert left_out > 2000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_no_folder_is_left_out_in_any_zone(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    zones = ["UTC", "+06:00", "America/New_York", "Pacific/Apia", None]
+    right, left_out = sweep(spark, tmp_path, zones, seed=seed, n=60, every=4)
+    print(f"{right} plans right, {left_out} folders left out")
+    assert right > 5000
+    assert left_out > 20000
