@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -326,6 +327,70 @@ def test_every_pattern_bounds_its_texts(
         assert days_of(table, f"dt = '{written}'") == [DAYS[i] for i in expected]
         after = days_of(table, f"dt >= '{written}'")
         assert after == (DAYS[3:] if expected else after)
+
+
+FORMS = {
+    "yyyyMM": "%Y%m",
+    "yyyyMMdd": "%Y%m%d",
+    "yyyy-MM-dd": "%Y-%m-%d",
+    "yyyy/MM/dd HH": "%Y/%m/%d %H",
+    "yyyy-MM-dd HH:mm:ss": "%Y-%m-%d %H:%M:%S",
+    "yyyyMMddHHmmss": "%Y%m%d%H%M%S",
+}
+
+
+@pytest.mark.few(5)
+@pytest.mark.parametrize("pattern", FORMS)
+@pytest.mark.parametrize("n_parts", [1, 2, 3, 4])
+def test_of_texts_in_a_pattern_folders_are_left_out_exactly(
+    tmp_path: Path, pattern: str, n_parts: int
+) -> None:
+    """A folder is kept exactly if some text of the pattern lies in it and matches."""
+    rng, form = random.Random(n_parts), FORMS[pattern]
+    names = ("year", "month", "day", "hour")[:n_parts]
+    start = datetime(2021, 12, 1)
+    some = [start + timedelta(hours=rng.randrange(5_000)) for _ in range(12)]
+
+    def read(at: datetime) -> datetime:
+        """What a text does not show is the first of its kind."""
+        return datetime.strptime(f"{at:{form}}", form).replace(tzinfo=UTC)
+
+    moments = [read(at) for at in some]
+    every = [start - timedelta(days=365) + timedelta(hours=i) for i in range(19_000)]
+    texts_of: dict[tuple[int, ...], set[str]] = {}
+    for at in every:
+        key = tuple(getattr(read(at), name) for name in names)
+        last = f"{at + timedelta(minutes=59, seconds=59):{form}}"
+        texts_of.setdefault(key, set()).update({f"{at:{form}}", last})
+    keys = {tuple(getattr(at, name) for name in names) for at in moments}
+    schema = pa.schema([("dt", pa.string())])
+    for key in keys:
+        parts = map("{}={}".format, names, key)
+        put(tmp_path.joinpath(*parts, "f.parquet"), schema.empty_table())
+    read_by = f"to_timestamp_ntz(dt, '{pattern}')"
+    declared = {name: f"{name}({read_by})" for name in names}
+    table = sx.open_table(tmp_path).declare_derived(declared)
+
+    def kept_keys(condition: str) -> set[tuple[int, ...]]:
+        found = [path.split("/")[:-1] for path in kept(table, condition)]
+        return {tuple(int(p.partition("=")[2]) for p in parts) for parts in found}
+
+    for _ in range(25):
+        written = sorted(f"{rng.choice(some):{form}}" for _ in range(2))
+        cut = written[0][: rng.randrange(1, 20)] + rng.choice(["", "", "z", "0", " "])
+        for condition, holds in (
+            (f"dt > '{cut}'", lambda t, cut=cut: t > cut),
+            (f"dt >= '{cut}'", lambda t, cut=cut: t >= cut),
+            (f"dt < '{cut}'", lambda t, cut=cut: t < cut),
+            (f"NOT dt > '{cut}'", lambda t, cut=cut: t <= cut),
+            (f"dt = '{cut}'", lambda t, cut=cut: t == cut),
+            (
+                f"dt BETWEEN '{written[0]}' AND '{written[1]}'",
+                lambda t, ends=written: ends[0] <= t <= ends[1],
+            ),
+        ):
+            true = {key for key in keys if any(map(holds, texts_of[key]))}
+            assert kept_keys(condition) == true, condition
 
 
 @pytest.mark.parametrize(
