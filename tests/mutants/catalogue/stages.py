@@ -8,6 +8,7 @@ from tests.mutants.mutant import Mutant
 
 _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")
 _PRICE: Final = ("tests/planner/stages/test_price.py",)
+_DERIVED: Final = ("tests/planner/stages/test_derived_partitions.py",)
 _LIMITS: Final = ("tests/planner/stages/test_limit.py",)
 
 STAGES: Final = (
@@ -135,5 +136,37 @@ STAGES: Final = (
         "key = (location.root, location.uri, name, _mark(location, name))",
         "buckets of one name at two endpoints share their packs",
         ("tests/storage/test_storage_options.py",),
+    ),
+    Mutant(
+        "texts-without-a-pattern",
+        "planner.functions.reading.clock_of_text",
+        "CastTexts(DAY, _FARTHEST, (*_ODD, *_WITHOUT_DATE))",
+        "CastTexts(DAY, 0, (*_ODD, *_WITHOUT_DATE))",
+        "a text with a zone of its own lies in the folder of its day",
+        _DERIVED,
+    ),
+    Mutant(
+        "texts-with-blanks",
+        "planner.functions.reading.CastTexts.between",
+        "(*self.odd, (least.encode(), stop))",
+        "((least.encode(), stop),)",
+        "a text that a blank or a sign begins lies in no folder",
+        _DERIVED,
+    ),
+    Mutant(
+        "last-text-of-a-folder",
+        "planner.functions.patterns.Pattern.between",
+        "stop = self._greatest(high - 1) + b'\\0'",
+        "stop = self._greatest(high - 1)",
+        "the last text of a folder is taken for one of the next",
+        _DERIVED,
+    ),
+    Mutant(
+        "folder-of-null",
+        "planner.stages.derived_partitions.DerivedPartitions.probe",
+        "v is None or test(v)",
+        "v is not None and test(v)",
+        "texts that are not read lie in no folder, where theirs is that of NULL",
+        _DERIVED,
     ),
 )

@@ -42,7 +42,7 @@ _KEYS: Final[Mapping[str, tuple[re.Pattern[str], Callable[[str], Any]]]] = {
     "bigint": (re.compile("-?[0-9]{1,18}", re.ASCII), int),
     "date": (re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII), str),
 }
-"""By type, texts of folders that have a value, and its key; other types have none."""
+"""What texts of folders have a value of a type, and its key; others have none."""
 _MOST_TABLES: Final = 8
 
 
