@@ -52,11 +52,11 @@ BUDGETS = {
     "expressions": 1858,
     "indexes": 7199,
     "layout": 2554,
-    "planner": 13263,
+    "planner": 13266,
     "rewrite": 3107,
     "spark": 5528,
     "storage": 7961,
-    "table": 4039,
+    "table": 4044,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -159,7 +159,8 @@ def test_hours_and_unpadded_folders(tmp_path: Path) -> None:
         ("substring(s, 1, 1)", ["タ", "ン"], "left(s, 1) NOT LIKE 'タ%'", [0, 1]),
         ("substring(s, 1, 1)", ["タ", "ン"], "s LIKE 'ン%'", [1]),
         ("date_format(d, 'yyyy')", ["2019", "2020"], "d = '2020-06-01'", [1]),
-        ("date_format(d, 'yyyy')", ["2019", "2020"], "d = '2020-01-01'", [0, 1]),
+        ("date_format(d, 'yyyy')", ["2019", "2020"], "d = '2020-01-01'", [1]),
+        ("date_format(d, 'yyyy')", ["2019", "2020"], "d = '2019-12-31'", [0, 1]),
         ("substring(s, 6, 2)", ["05", "11"], "s LIKE '2022-11%'", [1]),
         ("substring(s, 6, 2)", ["05", "11"], "s LIKE '2022-1%'", [1]),
         ("substring(s, 6, 2)", ["05", "11"], "s LIKE '2022%'", [0, 1]),
@@ -447,11 +448,15 @@ def test_a_cast_by_another_zone_reads_other_moments(tmp_path: Path) -> None:
     assert days_of(table, text, timezone="+06:00") == DAYS
 
 
-def test_a_zone_with_rules_is_known_to_a_day(tmp_path: Path) -> None:
+def test_a_zone_with_rules_may_have_skipped_a_day(tmp_path: Path) -> None:
+    """A wall clock that no moment has is read as a later one, so none is after it."""
     table = texts(tmp_path, f"to_timestamp(dt, '{TEXT}')", "Europe/Amsterdam")
-    assert days_of(table, "dt > '2022-12-01 12:00:00'") == DAYS[3:]
-    assert days_of(table, "dt > '2022-12-02 12:00:00'") == DAYS[4:]
-    assert days_of(table, "dt > '2022-12-03 12:00:00'") == DAYS[5:]
+    assert days_of(table, "dt > '2022-11-30 12:00:00'") == DAYS[3:]
+    assert days_of(table, "dt > '2022-12-01 12:00:00'") == DAYS[4:]
+    assert days_of(table, "dt < '2022-11-30 12:00:00'") == DAYS[:5]
+    assert days_of(table, "dt < '2022-11-29 00:00:00'") == DAYS[:3]
+    assert days_of(table, "dt < '2022-11-28 23:59:59'") == DAYS[:3]
+    assert days_of(table, "dt < '2022-11-28'") == DAYS[:2]
 
 
 def test_folders_that_no_text_has_say_nothing(tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ class BoundCall:
     ) -> BoundPredicate:
         """Preimage of a function that is known up to ``slack``: no row is certain."""
         unknown = Unknown(text, self.function.reason)
-        slack = self.function.slack
+        slack, is_later = self.function.slack, self.function.is_later
         match question:
             case atoms.NullAtom() | atoms.NotNullAtom():
                 return child.preimage(question, text)
@@ -255,7 +255,7 @@ class BoundCall:
         least, most = whole(self.domain)
         if isinstance(low, int):
             low = low - slack if low - slack > least else None
-        if isinstance(high, int):
+        if isinstance(high, int) and not is_later:
             high = high + slack if high + slack <= most else None
         return AllOf((child.preimage(atoms.Range("", low, high), text), unknown))
 

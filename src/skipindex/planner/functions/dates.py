@@ -64,12 +64,13 @@ def instant(zone: str | None) -> Function:
 def existing(zone: str | None) -> Function | None:
     """From a wall clock to the one that its instant has; None if that is the same.
 
-    A zone skips an hour in spring, and some have skipped a whole day.
+    A zone skips an hour in spring, and some have skipped a whole day: a wall clock in
+    between is moved forward by what is skipped, whatever the rules are.
     """
     if zone is not None and fixed_offset(zone) is not None:
         return None
     key = None if zone is None else ("existing", zone)
-    return replace(_moved(WALL_CLOCK, zone, 1), key=key)
+    return replace(_moved(WALL_CLOCK, zone, 1), key=key, is_later=True)
 
 
 def _moved(domain: Domain, zone: str | None, sign: int) -> Function:

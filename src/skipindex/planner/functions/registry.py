@@ -111,6 +111,7 @@ class Function:
             whether their value is at least the given one.
         slack: the true value lies within this distance of ``apply``'s; where it is
             not 0, ``apply`` serves for bounds alone.
+        is_later: with a ``slack``: the true value is never before ``apply``'s.
         reason: why there is a ``slack``, or a ``span`` that is no overflow.
         key: two functions of one key, which is not None, are the same function.
         is_identity: every value stays what it is in its domain, whatever it is.
@@ -125,6 +126,7 @@ class Function:
     least: Callable[[bytes], bytes | None] | None = None
     unsure: Callable[[bytes], set[bytes]] | None = None
     slack: int = 0
+    is_later: bool = False
     reason: str = ""
     key: Hashable = None
     is_identity: bool = False

@@ -12,6 +12,11 @@ from typing import Any
 class Derived:
     """The functions that the partition columns of a table were computed by.
 
+    A function may read a time from text, as ``to_timestamp(dt, 'yyyy-MM-dd')`` does: by
+    Spark's own parser, so that other texts are in the partition of NULL.  Spark reads
+    more texts with ``spark.sql.legacy.timeParserPolicy=LEGACY``, and without a pattern:
+    then comparisons by ``<`` and ``>`` leave out no folder.
+
     Args:
         columns: by partition column, a function of a column of the files in SQL.
         timezone: of the session that wrote; None if it is not known.
