@@ -91,6 +91,7 @@ CALLS: dict[str, Callable[[sx.Table], Any]] = {
     "layout_quality": lambda table: table.layout_quality(["a = 1"]),
     "plan": lambda table: table.plan("a = 1").verify(),
     "plan_files": lambda table: table.plan_files("a = 1").verify(),
+    "propose_derived": lambda table: table.propose_derived(),
     "refresh": lambda table: table.refresh(),
     "refresh_indexes": lambda table: table.refresh_indexes(workers=1, repair=True),
     "status": lambda table: table.status(),
