@@ -276,3 +276,19 @@ def test_files_without_the_key_column_have_no_match(star: Path) -> None:
     table = associated(star)
     assert kept(table, "c_region IS NULL") == ["2.parquet", "3.parquet", "4.parquet"]
     assert kept(table, "c_region IS NOT NULL AND d_year = 1999") == []
+
+
+def test_a_row_of_the_dimension_without_a_key_moves_no_attribute(
+    tmp_path: Path,
+) -> None:
+    """Its attribute goes with it, and those after it stay beside their own keys."""
+    put(tmp_path / "d" / "0.parquet", {"k": [1, None, 2], "name": ["a", "b", "c"]})
+    for key in (1, 2):
+        put(tmp_path / "f" / f"{key}.parquet", {"key": [key]})
+    given_columns = {"name": sx.via("key", tmp_path / "d", "k", "name")}
+    table = sx.build_indexes(
+        tmp_path / "f", {"name": "bitmap"}, associated=given_columns, workers=1
+    ).table
+    assert kept(table, "name = 'a'") == ["1.parquet"]
+    assert kept(table, "name = 'c'") == ["2.parquet"]
+    assert kept(table, "name = 'b'") == []
