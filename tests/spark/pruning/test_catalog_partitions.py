@@ -145,6 +145,36 @@ def test_subqueries_joins_and_views(session: SparkSession, events: str) -> None:
         session.conf.unset(SWITCH)
 
 
+def test_a_partition_that_came_after_the_plan_is_read(
+    session: SparkSession, tmp_path: Path
+) -> None:
+    """Spark lists partitions when a query runs, and may have planned it long before."""
+    session.sql("DROP TABLE IF EXISTS growing")
+    session.sql(
+        "CREATE TABLE growing (id INT, at TIMESTAMP, day DATE) USING parquet "
+        f"PARTITIONED BY (day) LOCATION 'file:{tmp_path}/growing' TBLPROPERTIES "
+        "('skipindex.derived.day' = 'date(at)', 'skipindex.derived.timezone' = 'UTC')"
+    )
+
+    def add(number: int) -> None:
+        day = f"2022-01-{number:02}"
+        session.sql(
+            f"INSERT INTO growing SELECT {number}, TIMESTAMP '{day} 12:00:00', "
+            f"DATE '{day}'"
+        )
+
+    for number in (1, 2, 5):
+        add(number)
+    sx.enable(session)
+    planned = session.table("growing").where("at > '2022-01-02'")
+    plan = planned._jdf.queryExecution().executedPlan().toString()
+    assert "PartitionFilters: [day" in plan
+    add(4)
+    assert sorted(row.id for row in planned.collect()) == [2, 4, 5]
+    assert files_read(session.table("growing").where("at > '2022-01-02'")) == 3
+    session.sql("DROP TABLE growing")
+
+
 FUNCTIONS = {
     "INT": ("n DIV 3", "n {} {n}"),
     "BIGINT": ("CAST(n AS BIGINT)", "n {} {n}"),

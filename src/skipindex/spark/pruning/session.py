@@ -24,9 +24,9 @@ from skipindex.table import TableState
 _CLASSES: Final = (
     *("asking/Question", "asking/Listing", "asking/Pieces", "asking/Query"),
     *("asking/Declared", "asking/Roots", "asking/Asking", "asking/PlannerCalls"),
-    *("asking/Size", "Scanned"),
+    *("asking/Size", "Scanned", "Partitions", "CatalogPartitions"),
     *("joins/Dimension", "joins/KeyList", "joins/JoinKeys", "joins/Joins"),
-    *("TopRows", "Answers", "Partitions", "SkippingFileIndex", "SkipRule", "Sessions"),
+    *("TopRows", "Answers", "SkippingFileIndex", "SkipRule", "Sessions"),
 )
 """Classes of ``rule``, each with its folder."""
 _SESSION: Final = (

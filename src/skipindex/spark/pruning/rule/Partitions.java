@@ -3,7 +3,8 @@ package skipindex;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
-import org.apache.spark.sql.catalyst.catalog.CatalogTable;
+import java.util.Arrays;
+import java.util.HashSet;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
@@ -16,7 +17,6 @@ import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Or;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.unsafe.types.UTF8String;
@@ -30,27 +30,20 @@ import org.apache.spark.unsafe.types.UTF8String;
 class Partitions {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    /**
-     * The condition for a scan of such a table; null if all partitions are needed.
-     *
-     * A query asks once, also where Spark optimizes it again with the condition.
-     */
+    /** The condition for a scan, by the folders of its partitions; null if all are needed. */
     static Expression condition(
-            LogicalRelation scan,
-            Scanned scanned,
-            SEQ conjuncts,
-            Query query,
-            SessionState session) throws java.io.IOException {
+            LogicalRelation scan, Scanned scanned, SEQ conjuncts, HashSet names, Query query)
+            throws java.io.IOException {
         ArrayList columns = columns(scan, scanned);
         ArrayList ofFiles = ofFiles(conjuncts, columns);
         if (ofFiles.isEmpty()) return null;
         String json = ExpressionJson.json(TO_SEQ(ofFiles));
-        String name = "partitions\n" + scanned.question("", "", json);
-        byte[] found = (byte[]) query.get(name);
+        Object key = Arrays.asList(new Object[] {scanned.question("", "", json), names});
+        byte[] found = (byte[]) query.get(key);
         if (found == null) {
-            String asked = scanned.question("", folders(scan, session), json);
+            String asked = scanned.question("", folders(names), json);
             found = scanned.planner.partitions(asked, query, scanned.root);
-            query.put(name, found);
+            query.put(key, found);
         }
         return found.length == 0 ? null : chosen(JSON.readTree(found), columns, 0);
     }
@@ -75,13 +68,10 @@ class Partitions {
         return found;
     }
 
-    /** The member of a question that names the folders of all partitions. */
-    private static String folders(LogicalRelation scan, SessionState session) {
-        CatalogTable table = (CatalogTable) scan.catalogTable().get();
-        SEQ names = (SEQ) session.catalog().listPartitionNames(
-            table.identifier(), scala.Option.empty());
+    /** The member of a question that names the folders of partitions. */
+    private static String folders(HashSet names) {
         StringBuilder text = new StringBuilder(",\"folders\":[");
-        scala.collection.Iterator each = names.iterator();
+        java.util.Iterator each = names.iterator();
         while (each.hasNext()) {
             Question.quote(text, (String) each.next());
             if (each.hasNext()) text.append(',');

@@ -6,6 +6,7 @@ import java.util.HashSet;
 import java.util.IdentityHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.catalog.CatalogTable;
 import org.apache.spark.sql.catalyst.expressions.And;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -172,52 +173,57 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
             Filter filter = (Filter) node;
             if (!(filter.child() instanceof LogicalRelation)) return null;
             LogicalRelation scan = (LogicalRelation) filter.child();
-            SkippingFileIndex index = skipping(scan);
-            boolean isCut = isEnabled && !Declared.member(scan).isEmpty();
-            if (index == null && !isCut) return null;
             Expression condition = filter.condition();
-            if (isEnabled) {
-                ArrayList split = new ArrayList();
-                split(condition, split);
-                SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(
-                    TO_SEQ(withoutSubqueries(split)), scan.output());
-                if (isCut) condition = with(condition, split, partitions(scan, conjuncts));
-                if (index != null) index = index.withCondition(conjuncts, withSizes);
+            ArrayList split = new ArrayList();
+            if (isEnabled) split(condition, split);
+            CatalogPartitions cut = isEnabled ? cut(scan, split) : null;
+            if (cut != null) {
+                condition = new And(condition, cut.filter);
+                scan = withIndex(scan, cut);
+            }
+            SkippingFileIndex index = skipping(scan);
+            if (index != null && isEnabled) {
+                index = index.withCondition(normalized(split, scan), withSizes);
             }
             LogicalRelation changed = with(scan, index);
-            if (changed == null && condition == filter.condition()) return null;
+            if (changed == null && cut == null) return null;
             return new Filter(condition, changed == null ? scan : changed);
         }
 
-        /** The condition on partitions that Spark has not listed yet; null if there is none. */
-        private Expression partitions(LogicalRelation scan, SEQ conjuncts) {
-            SkippingFileIndex former = indexOf(scan);
-            if (former == null && !canSkip(scan)) return null;
-            Path place = placeOf(scan);
-            if (!isOfCatalog(baseOf(scan)) || place == null) return null;
+        /** The partitions that are needed, of those that Spark lists later; null is all. */
+        private CatalogPartitions cut(LogicalRelation scan, ArrayList conjuncts) {
             try {
-                Scanned scanned = former != null
-                    ? former.scanned.by(planner)
-                    : scanned(scan, place);
-                return Partitions.condition(scan, scanned, conjuncts, query, session);
+                FileIndex base = locationOf(scan);
+                boolean canCut = canSkip(scan) && isOfCatalog(base) && placeOf(scan) != null
+                    && !(base instanceof CatalogPartitions) && !Declared.member(scan).isEmpty();
+                if (!canCut) return null;
+                TableIdentifier table = ((CatalogTable) scan.catalogTable().get()).identifier();
+                HashSet names = CatalogPartitions.names(table, session);
+                Expression filter = Partitions.condition(
+                    scan, scanned(scan, placeOf(scan)), normalized(conjuncts, scan), names, query);
+                if (filter == null) return null;
+                CatalogPartitions cut =
+                    new CatalogPartitions(base, table, session, names, filter);
+                for (int i = 0; i < conjuncts.size(); i++) {
+                    // It could not be told from the query's own when it does not count.
+                    Expression own = (Expression) conjuncts.get(i);
+                    if (CatalogPartitions.isAmong(own, cut.added)) return null;
+                }
+                return cut;
             } catch (Throwable problem) {
                 planner.report(problem);
                 return null;
             }
         }
 
+        private SEQ normalized(ArrayList conjuncts, LogicalRelation scan) {
+            return DataSourceStrategy$.MODULE$.normalizeExprs(
+                TO_SEQ(withoutSubqueries(conjuncts)), scan.output());
+        }
         private Scanned scanned(LogicalRelation scan, Path root) {
             HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
             boolean isCatalogTable = scan.catalogTable().isDefined();
             return new Scanned(relation, planner, root, isCatalogTable, Declared.member(scan));
-        }
-
-        private Expression with(Expression condition, ArrayList conjuncts, Expression more) {
-            boolean isThere = more == null;
-            for (int i = 0; i < conjuncts.size() && !isThere; i++) {
-                isThere = ((Expression) conjuncts.get(i)).semanticEquals(more);
-            }
-            return isThere ? condition : new And(condition, more);
         }
 
         /** A new index for a scan; null if it has one of this application, or can have none. */
@@ -375,7 +381,8 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
 
     /** Whether folders are listed later, and only those that a filter of partitions leaves. */
     static boolean isOfCatalog(FileIndex index) {
-        return index.getClass().getSimpleName().equals("CatalogFileIndex");
+        return index instanceof CatalogPartitions
+            || index.getClass().getSimpleName().equals("CatalogFileIndex");
     }
 
     /** The folder that the catalog has for a table; null if there is none. */
@@ -406,7 +413,7 @@ public class SkipRule extends org.apache.spark.sql.catalyst.rules.Rule {
     }
 
     /** The scan of the same relation by another file index. */
-    static LogicalRelation withIndex(LogicalRelation scan, SkippingFileIndex index) {
+    static LogicalRelation withIndex(LogicalRelation scan, FileIndex index) {
         HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
         HadoopFsRelation skipping = new HadoopFsRelation(
             index, relation.partitionSchema(), relation.dataSchema(), relation.bucketSpec(),
