@@ -72,14 +72,15 @@ def place_of(
             return location_of(table, options)
         if how.get("schema") is None:
             how["schema"] = named.schema
-        if how.get("derived") is None and named.is_in_place:
-            how["derived"] = named.derived
-        elif how.get("derived") is None:
-            warn_once(
-                named.location.full(""),
-                "its partitions are in folders of other names, so that it does not "
-                "count what its properties say of them",
-            )
+        if how.get("derived") is None:
+            if named.is_in_place:
+                how["derived"] = named.derived
+            else:
+                warn_once(
+                    named.location.full(""),
+                    "its partitions are in folders of other names, so that it does not "
+                    "count what its properties say of them",
+                )
         return open_state(named.location, **how)
     if not isinstance(table, Table):
         raise TableError(f"no table: {table!r} (accepted: a Table, a path or a URI)")
