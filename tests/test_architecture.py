@@ -47,7 +47,7 @@ MOST_ENTRIES = 13
 BUDGETS = {
     "": 504,
     "advice": 1933,
-    "api": 1706,
+    "api": 1707,
     "build": 2868,
     "expressions": 1858,
     "indexes": 7199,
