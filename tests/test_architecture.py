@@ -53,9 +53,9 @@ BUDGETS = {
     "indexes": 7199,
     "layout": 2554,
     "planner": 13266,
-    "rewrite": 3107,
+    "rewrite": 3130,
     "spark": 5528,
-    "storage": 7961,
+    "storage": 8030,
     "table": 4044,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

@@ -31,7 +31,7 @@ from skipindex.errors import (
     TableError,
 )
 from skipindex.rewrite.at_once import at_once
-from skipindex.rewrite.expiry import expire_now_and_then
+from skipindex.rewrite.expiry import expire_now_and_then, store_time
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.selection.eligible_files import footer_crcs, row_counts
 from skipindex.rewrite.staging import delete_files, hide_staged
@@ -205,9 +205,10 @@ def _committed(
             old = _replaced(location, mode, base)
             crcs = footer_crcs(location, base.manifest, old, read)
             arrival = replace(arrival, old=old, crcs=crcs)
-            rewrites = rewrites.without_replacements(
-                rewrites.replacements, now=time.time()
-            )
+            if rewrites.replacements:
+                rewrites = rewrites.without_replacements(
+                    rewrites.replacements, now=store_time(location)
+                )
             manifest, properties = Manifest.empty(), TableProperties()
         added = (*rewrites.replacements, arrival)
         properties = replace(rewrites, replacements=added).to_properties(properties)

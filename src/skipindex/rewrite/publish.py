@@ -22,7 +22,7 @@ replacement, the visible copies are deleted unless the outcome says that they co
 
 from __future__ import annotations
 
-import time
+import contextlib
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -53,6 +53,10 @@ from skipindex.storage.replacements import (
 )
 
 
+class _EndedError(CommitConflictError):
+    """Another vacuum, or the writer itself, has ended all publications of a commit."""
+
+
 @dataclass
 class Publisher:
     """One run.
@@ -61,6 +65,7 @@ class Publisher:
         location: of the table.
         cutoff: replacements that were committed later are left, in seconds since 1970.
         delete: deletes files of the table.
+        now: by the clock of the table's files, in seconds since 1970.
         links: hidden names of files that have visible ones now.
         known: an earlier snapshot, whose segments are not read again.
         _places: by hidden name, the visible file with the same content; None where the
@@ -73,6 +78,7 @@ class Publisher:
     location: Location
     cutoff: float
     delete: Callable[[Iterable[FileInfo]], None]
+    now: float = 0.0
     links: set[str] = field(default_factory=set)
     known: Snapshot | None = None
     _places: dict[str, FileInfo | None] = field(default_factory=dict)
@@ -133,9 +139,12 @@ class Publisher:
                 self._end_without_record(replacement)
         done = [r for r in mine if not self._places.keys().isdisjoint(r.names)]
         if done:
-            commit(
-                self.location, lambda base: self._shown(base, done), operation="vacuum"
-            )
+            with contextlib.suppress(_EndedError):
+                commit(
+                    self.location,
+                    lambda base: self._shown(base, done),
+                    operation="vacuum",
+                )
         for record in publications.records:
             if record.is_done and record.id not in self._unfinished:
                 self.location.delete(record_path(record.id))
@@ -180,7 +189,7 @@ class Publisher:
         due, void = self.due(base)
         rewrites = base.rewrites
         rewrites = rewrites.with_publication(due, name)
-        rewrites = rewrites.without_replacements(void, now=time.time())
+        rewrites = rewrites.without_replacements(void, now=self.now)
         return _committed(base, rewrites, {f.path: None for r in void for f in r.new})
 
     def _end(self, name: str, mine: Sequence[Replacement]) -> None:
@@ -345,11 +354,14 @@ class Publisher:
 
     def _is_copy(self, file: FileInfo, found: FileInfo) -> bool:
         """Whether a visible file has the content of the hidden one."""
-        # Other tools see it once it is visible, and may have written it again.
-        made = self._made.get(file.path)
+        # Other tools see it once it is visible, and may have written it again; where
+        # both are names of one file, the hidden one is then no longer what was indexed.
+        made, hidden = self._made.get(file.path), self.location.stat(file.path)
+        if hidden is not None and not file.is_unchanged(hidden):
+            return False
         if made is not None:
             return made.is_same(found)
-        if self.location.stat(file.path) is None:
+        if hidden is None:
             return replace(file, path=found.path).is_same(found)
         return self.location.is_same(file.path, found.path) and found.is_same(
             self.location.stat(found.path)
@@ -424,10 +436,10 @@ class Publisher:
         rewrites, names = base.rewrites, {r.names for r in done}
         ended = [r for r in rewrites.replacements if r.names in names]
         if not ended:
-            raise CommitConflictError("vacuum: another vacuum was faster")
+            raise _EndedError("publish: another writer has ended the publication")
         told = {path for r in ended for path in r.names if path in self._places}
         places = {path: self._places[path] for path in told}
-        left = rewrites.without_replacements(ended, now=time.time())
+        left = rewrites.without_replacements(ended, now=self.now)
         waiting = tuple(w for r in ended if (w := _waiting(r, places)) is not None)
         hidden = {path for r in waiting for path in r.names}
         trash = tuple(entry for entry in left.trash if entry[0] not in hidden)

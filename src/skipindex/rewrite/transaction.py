@@ -13,12 +13,12 @@ who lists the folder goes on to read the old ones, until vacuum publishes.
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from skipindex.errors import CommitConflictError, TableError
+from skipindex.rewrite.expiry import store_time
 from skipindex.rewrite.selection.cubes import Run, Runs, runs_of, with_runs
 from skipindex.rewrite.selection.eligible_files import count_rows, footer_crcs
 from skipindex.rewrite.selection.grouping import Group, rounds
@@ -150,7 +150,8 @@ def _replaced(
         changes.append((old, rewritten.files))
     olds = [file for old, _ in changes for file in old]
     crcs = footer_crcs(table.location, base.manifest, olds, read)
-    rewrites = base.rewrites.with_replaced(changes, now=time.time(), crcs=crcs)
+    now = store_time(table.location)
+    rewrites = base.rewrites.with_replaced(changes, now=now, crcs=crcs)
     gone = {file.path for one in done for file in one.group.files}
     paths = [*(there.keys() - gone), *(f.path for _, new in changes for f in new)]
     runs = {**runs_of(base.properties), **wrote}

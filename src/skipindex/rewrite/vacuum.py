@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 from skipindex.errors import IndexVersionError, TableError
@@ -24,6 +25,7 @@ from skipindex.storage.file_system.location import FileInfo, Location, location_
 from skipindex.storage.file_system.names import (
     FOLDER,
     STAGING,
+    is_aside,
     is_commit,
     is_copy_folder,
     is_hidden_copy,
@@ -101,7 +103,7 @@ def vacuum(
     if purge:
         retention = timedelta(0)
     given_up: list[str] = []
-    run = _Run(location, retention)
+    run = _Run(location, retention, dry_run=dry_run)
     if not dry_run:
         run.publisher.run()
         run.compare()
@@ -134,15 +136,19 @@ def _newest(location: Location) -> Snapshot:
 class _Run:
     """One vacuum."""
 
-    def __init__(self, location: Location, retention: timedelta | None) -> None:
+    def __init__(
+        self, location: Location, retention: timedelta | None, *, dry_run: bool
+    ) -> None:
         self._location = location
         self._snapshot = _newest(location)
         if retention is None:
             retention = retention_of(self._snapshot.properties)
         self._keep = keep = retention.total_seconds()
         warn_of_damage(self._snapshot)
-        self._cutoff = time.time() - keep
-        self.publisher = Publisher(location, self._cutoff, self._delete)
+        # Of another host's clock nothing is known, and a dry run writes no file.
+        self._time = time.time if dry_run else partial(store_time, location)
+        now = self._time()
+        self.publisher = Publisher(location, now - keep, self._delete, now=now)
         self.n_due = 0
         self.deleted: dict[str, int] = {}
 
@@ -163,8 +169,8 @@ class _Run:
     def empty_trash(self) -> None:
         """Delete hidden files that are no longer needed."""
         self._snapshot = _newest(self._location)
-        cutoff = time.time() - self._keep
         trash = self._snapshot.rewrites.trash
+        cutoff = self._time() - self._keep if trash else 0.0
         due = [(path, since) for path, since in trash if since <= cutoff]
         if not due:
             return
@@ -196,7 +202,7 @@ class _Run:
         self._snapshot = _newest(self._location)
         if self._snapshot.damaged is not None or self._snapshot.lost:
             return
-        now = time.time() if dry_run else store_time(self._location)
+        now = self._time()
         cutoff, young = now - self._keep, now - max(self._keep, LOG_AGE)
         # A record names data files, and no reader asks for one that is not heeded.
         young_record = cutoff if purge else young
@@ -207,6 +213,9 @@ class _Run:
         )
         needed |= self._live()
         needed |= _heeded(self._location, self._snapshot, listing)
+        for file in filter(lambda file: is_aside(file.path), listing):
+            if not dry_run and self._location.settle_aside(file.path):
+                self.deleted[file.path] = file.size
         others = _Others(self._location, folders)
         # The names under which appended files were hidden are in no trash.
         ended = {outcome_of(file.path): file.mtime for file in listing}
@@ -244,7 +253,7 @@ class _Run:
         self.n_due = sum(len(r.new) for r in due)
         trash = self._snapshot.rewrites.trash
         gone = [file.path for r in due for file in r.old]
-        gone += [path for path, since in trash if since <= self._cutoff]
+        gone += [path for path, since in trash if since <= self.publisher.cutoff]
         self.deleted |= {path: there[path].size for path in gone if path in there}
 
     def _delete(self, files: Iterable[FileInfo]) -> None:

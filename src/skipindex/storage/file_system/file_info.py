@@ -52,12 +52,17 @@ class FileInfo:
         object.  Where one has no tag, because an earlier version of this library has
         recorded it, the size and the exact time must be equal.  A hidden file is known
         by its name, which is never used again, and its size: a copy of the table gives
-        it another time.  That is not enough for an index: ``Marks.are_still``.
+        it another time.  That is not enough for an index: ``is_unchanged``.
         """
+        if is_hidden_copy(self.path):
+            sides = other and (other.path, other.size)
+            return (self.path, self.size) == sides
+        return self.is_unchanged(other)
+
+    def is_unchanged(self, other: FileInfo | None) -> bool:
+        """``is_same``, for a hidden file by its time or tag too: as an index asks."""
         if other is None or (self.path, self.size) != (other.path, other.size):
             return False
-        if is_hidden_copy(self.path):
-            return True
         if self.tag is None or other.tag is None:
             return self.mtime == other.mtime
         same_second = self.mtime // SECOND == other.mtime // SECOND

@@ -12,7 +12,7 @@ import os
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -26,7 +26,11 @@ from skipindex.storage.file_system.byte_source import (
     read_whole,
 )
 from skipindex.storage.file_system.file_info import FileInfo, mark_of
-from skipindex.storage.file_system.names import temporary_name
+from skipindex.storage.file_system.names import (
+    aside_file,
+    aside_name,
+    temporary_name,
+)
 from skipindex.storage.file_system.object_store import commit_lock
 from skipindex.storage.file_system.walk import NOTHING, walk
 
@@ -352,21 +356,44 @@ def _is_taken(target: Path) -> bool:
 
 def delete_aside(path: Path, file: FileInfo) -> bool:
     """Delete a file that is still ``file``; any other one stays under its name."""
-    aside = temporary(path.parent)
+    folder = path.parent / aside_name(file.size, file.mtime)
+    folder.mkdir()
     try:
-        path.rename(aside)
-    except FileNotFoundError:
-        return False
+        path.rename(folder / path.name)
+    except OSError as error:
+        _remove_empty(folder)
+        if isinstance(error, FileNotFoundError):
+            return False
+        raise
+    return settle_aside(folder / path.name)
+
+
+def settle_aside(aside: Path) -> bool:
+    """Delete a file that was put aside, or give it its name back; whether deleted.
+
+    Its folder says what was to be deleted, so this may be done by another process too,
+    long after the one that put it aside was killed.
+    """
+    expected = aside_file(aside.parent.name)
     is_file = False
     try:
         there = aside.lstat()
-        now = replace(file, size=there.st_size, mtime=mark_of(there.st_mtime_ns))
-        is_file = stat.S_ISREG(there.st_mode) and file.is_same(now)
+        now = there.st_size, mark_of(there.st_mtime_ns)
+        is_file = stat.S_ISREG(there.st_mode) and now == expected
+    except FileNotFoundError:  # another process was faster
+        return False
     finally:
         if not is_file:  # or nothing is known of it, as the system refuses
-            _put_back(aside, path)
-    aside.unlink(missing_ok=True)
+            _put_back(aside, aside.parent.parent / aside.name)
+        else:
+            aside.unlink(missing_ok=True)
+        _remove_empty(aside.parent)
     return is_file
+
+
+def _remove_empty(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def _put_back(aside: Path, path: Path) -> None:
@@ -380,5 +407,6 @@ def _put_back(aside: Path, path: Path) -> None:
         with contextlib.suppress(OSError):
             renamed = renamed_unless_there(aside, path)
         if renamed is None and not _is_taken(path):
-            aside.rename(path)
+            with contextlib.suppress(FileNotFoundError):  # another process was faster
+                aside.rename(path)
     aside.unlink(missing_ok=True)

@@ -25,6 +25,7 @@ from skipindex.storage.file_system.local import (
     denied_by,
     deny,
     make_folder,
+    settle_aside,
     sync_file,
     sync_folder,
 )
@@ -336,6 +337,21 @@ class Location:
                 return delete_aside(Path(self.full(file.path)), found)
         self.delete(file.path)
         return True
+
+    def settle_aside(self, path: str) -> bool:
+        """End what ``delete_own`` began before its process was killed.
+
+        Returns:
+            Whether the file was deleted; otherwise it has its name again, unless a
+            newer one has that.
+
+        Raises:
+            StorageError: the file system refuses.
+        """
+        if not (self.is_local and self.owns(path)):
+            return False
+        with _storage_errors("delete", self.full(path)):
+            return settle_aside(Path(self.full(path)))
 
     def move(self, path: str, target: str) -> None:
         """Give a file another name, and make the folder of it.

@@ -34,6 +34,7 @@ _PACK: Final = re.compile(r"[0-9a-f]{1,64}\.puffin")
 _CUBES: Final = re.compile(r"[0-9a-f]{1,64}\.cubes\.json")
 """What 0.1.0 wrote beside segments; nothing names it now."""
 _TEMPORARY: Final = re.compile(r"\.skipindex-[0-9a-f]{32}\.tmp")
+_ASIDE: Final = re.compile(r"\.skipindex-[0-9a-f]{32}\.([0-9]+)\.(-?[0-9]+)\.aside")
 _COPY_FOLDER: Final = re.compile(
     r"(?:.*/)?_skipindex-[0-9a-f]{1,64}-[0-9]{1,9}", re.DOTALL
 )
@@ -73,6 +74,25 @@ def temporary_name() -> str:
 def is_temporary(path: str) -> bool:
     """Whether the name is one that a file of ours has while it is written."""
     return _TEMPORARY.fullmatch(path.rpartition("/")[2]) is not None
+
+
+def aside_name(size: int, mtime: int) -> str:
+    """A new name of a folder for a file that is deleted if it has this size and time.
+
+    The size is in bytes, the time in nanoseconds since 1970.
+    """
+    return f".skipindex-{uuid.uuid4().hex}.{size}.{mtime}.aside"
+
+
+def aside_file(folder: str) -> tuple[int, int] | None:
+    """The size and time that a folder of ``aside_name`` tells; None for other names."""
+    found = _ASIDE.fullmatch(folder)
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def is_aside(path: str) -> bool:
+    """Whether the file was put aside, to be deleted or to get its name back."""
+    return aside_file(path.rpartition("/")[0].rpartition("/")[2]) is not None
 
 
 def is_plain_path(path: object) -> bool:
