@@ -110,7 +110,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "tag-of-another",
-        "storage.file_system.file_info.FileInfo.is_same",
+        "storage.file_system.file_info.FileInfo.is_unchanged",
         "same_second and self.tag == other.tag",
         "same_second",
         "an object that was overwritten within a second is the old one",
