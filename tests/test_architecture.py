@@ -47,15 +47,15 @@ MOST_ENTRIES = 13
 BUDGETS = {
     "": 504,
     "advice": 1933,
-    "api": 1707,
+    "api": 1708,
     "build": 2868,
     "expressions": 1858,
     "indexes": 7199,
     "layout": 2554,
     "planner": 13266,
-    "rewrite": 3130,
+    "rewrite": 3172,
     "spark": 5528,
-    "storage": 8030,
+    "storage": 8042,
     "table": 4044,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

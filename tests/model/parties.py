@@ -30,8 +30,11 @@ NEW: dict[str, tuple[File, ...]] = {
         File("h:a1@1", frozenset({"a1@1"})),
         File("h:a2@2", frozenset({"a2@2"})),
     ),
-    "other append": (File("h:c1@1", frozenset({"c1@1"})),),
-    "overwrite": (File("h:b2@2", frozenset({"b2@2"})),),
+    "overwrite": (
+        File("h:b1@1", frozenset({"b1@1"})),
+        File("h:b2@2", frozenset({"b2@2"})),
+    ),
+    "other overwrite": (File("h:c1@1", frozenset({"c1@1"})),),
 }
 """What writers write; ``@`` and a digit stand for a partition."""
 
@@ -42,8 +45,42 @@ def put(state: State, n: int, party: Party, **changes: object) -> State:
     return state._replace(parties=parties, **changes)  # type: ignore[arg-type]
 
 
-def writer(rules: Rules, state: State, n: int) -> Steps:
-    """An append or an overwrite."""
+def append(rules: Rules, state: State, n: int) -> Steps:
+    """Files that count once they are visible, and a commit of their indexes."""
+    me = state.parties[n]
+    match me.at:
+        case "begin":
+            ready = me._replace(at="move", todo=NEW[me.name])
+            yield (
+                "hides its files",
+                put(state, n, ready, files=state.files | {*ready.todo}),
+            )
+        case "move" if me.todo:
+            file = me.todo[0]
+            seen = file._replace(name=visible(file.name))
+            yield (
+                f"moves {seen.name}",
+                put(
+                    state,
+                    n,
+                    me._replace(todo=me.todo[1:]),
+                    files=replaced(state.files, file.name, seen),
+                    truth=state.truth | file.rows,
+                ),
+            )
+        case "move" | "read":
+            yield from _reads(state, n, "create")
+        case "create":
+            assert me.base is not None
+            yield from _creates(rules, state, n, me.base.entries, "told")
+        case "look":
+            yield from _looks_again(state, n)
+        case "told":
+            yield from _goes_to(state, n, "done", "is told that it committed")
+
+
+def overwrite(rules: Rules, state: State, n: int) -> Steps:
+    """Files that replace all others by one commit, and are published at once."""
     me = state.parties[n]
     new = NEW[me.name]
     match me.at:
@@ -55,30 +92,23 @@ def writer(rules: Rules, state: State, n: int) -> Steps:
         case "read":
             yield from _reads(state, n)
         case "list":
-            entries, old = _without_mine(rules, me), ()
             tried = me.nonce and rules.nonce and rules.looks_again
             if tried and _is_known(state, me):
                 yield from _goes_to(state, n, "told", "sees that it is committed")
                 return
             if not all(file in state.files for file in new):
                 return  # it raises, and has committed nothing
-            if me.name == "overwrite":
-                if any(_is_open(state, entry) for entry in entries):
-                    yield from _goes_to(state, n, "read", "waits")
-                    return
-                old = tuple(
-                    sorted(f for f in state.files if not f.name.startswith("h:"))
-                )
-                entries = ()
+            if any(_is_open(state, entry) for entry in _without_mine(rules, me)):
+                yield from _goes_to(state, n, "read", "waits")
+                return
+            old = tuple(sorted(f for f in state.files if not f.name.startswith("h:")))
             mine = me._replace(at="create", entry=Entry(me.name, old, new))
             assert mine.entry is not None
             yield "lists", put(state, n, mine._replace(todo=(), end=False))
         case "create":
             assert me.base is not None
             assert me.entry is not None
-            over = me.name == "overwrite"
-            entries = () if over else _without_mine(rules, me)
-            yield from _creates(rules, state, n, (*entries, me.entry), "told")
+            yield from _creates(rules, state, n, (me.entry,), "told")
         case "told":
             told = "" if me.name in state.applied else f"{me.name} was not committed"
             yield (
@@ -186,11 +216,13 @@ def _creates(
 
 def _applied(state: State, me: Party) -> State:
     """The truth after a commit that is the newest."""
-    if me.end or me.name in state.applied:
+    if me.end or me.entry is None or me.name in state.applied:
         return state
-    truth = frozenset() if me.name == "overwrite" else state.truth
-    rows = frozenset(row for file in NEW[me.name] for row in file.rows)
-    return state._replace(truth=truth | rows, applied=state.applied | {me.name})
+    # What became visible since it listed the folder is none that it replaces.
+    old = frozenset(row for file in me.entry.old for row in file.rows)
+    new = frozenset(row for file in me.entry.new for row in file.rows)
+    truth = state.truth - old | new
+    return state._replace(truth=truth, applied=state.applied | {me.name})
 
 
 def _publishes(rules: Rules, state: State, n: int) -> Steps:

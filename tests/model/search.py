@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.model import strangers
-from tests.model.parties import Program, expiry, vacuum, writer
+from tests.model.parties import Program, append, expiry, overwrite, vacuum
 from tests.model.state import (
     NEW_RULES,
     Commit,
@@ -27,9 +27,9 @@ from tests.model.state import (
 )
 
 PROGRAMS: Final[dict[str, Program]] = {
-    "append": writer,
-    "other append": writer,
-    "overwrite": writer,
+    "append": append,
+    "overwrite": overwrite,
+    "other overwrite": overwrite,
     "vacuum": vacuum,
     "other vacuum": vacuum,
     "expiry": expiry,
@@ -135,12 +135,12 @@ def _way(came: dict[State, tuple[State, str] | None], state: State) -> tuple[str
 
 
 CASTS: Final[dict[str, Cast]] = {
-    "a lost answer": Cast(("append", "vacuum"), lost_answers=1),
-    "a number that is free again": Cast(("append", "other append", "expiry")),
-    "a partition that is dropped": Cast(("append", "drop", "vacuum")),
-    "a copy of an append": Cast(("append", "copy", "vacuum")),
+    "a lost answer": Cast(("overwrite", "vacuum"), lost_answers=1),
+    "a number that is free again": Cast(("overwrite", "other overwrite", "expiry")),
+    "a partition that is dropped": Cast(("overwrite", "drop", "vacuum")),
+    "a copy of an overwrite": Cast(("overwrite", "copy", "vacuum")),
     "a copy of a vacuum": Cast(("vacuum", "copy", "other vacuum"), rewritten=True),
-    "a publisher that sleeps": Cast(("append", "vacuum", "overwrite")),
+    "a publisher that sleeps": Cast(("overwrite", "vacuum", "other overwrite")),
     "a file that is written again": Cast(("vacuum", "rewrite"), rewritten=True),
     "a file that is deleted": Cast(("vacuum", "delete"), rewritten=True),
     "records that are lost": Cast(("vacuum", "other vacuum", "forget"), rewritten=True),
@@ -152,8 +152,8 @@ DEEP: Final[dict[str, Cast]] = {
     "two writers, a vacuum and an expiry": Cast(
         ("append", "overwrite", "vacuum", "expiry"), lost_answers=1
     ),
-    "two appends, a vacuum and an expiry": Cast(
-        ("append", "other append", "vacuum", "expiry"), lost_answers=1
+    "two overwrites, a vacuum and an expiry": Cast(
+        ("overwrite", "other overwrite", "vacuum", "expiry"), lost_answers=1
     ),
     "two vacuums, a rewrite and a copy": Cast(
         ("vacuum", "other vacuum", "rewrite", "copy"), rewritten=True
@@ -167,8 +167,8 @@ DEEP: Final[dict[str, Cast]] = {
     "two vacuums, a sweep and a copy": Cast(
         ("vacuum", "other vacuum", "sweep", "copy"), rewritten=True
     ),
-    "two appends, a vacuum and a sweep": Cast(
-        ("append", "other append", "vacuum", "sweep"), lost_answers=1
+    "two writers, a vacuum and a sweep": Cast(
+        ("append", "overwrite", "vacuum", "sweep"), lost_answers=1
     ),
     "an overwrite and two vacuums": Cast(
         ("overwrite", "vacuum", "other vacuum", "expiry"), rewritten=True

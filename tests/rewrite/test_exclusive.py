@@ -7,6 +7,7 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -28,7 +29,7 @@ from skipindex.storage.log.exclusive import DECLARED
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import optimized, rows_of
+from tests.rewrite.arrow_writer import listed, optimized, rows_of
 from tests.rewrite.killing import Killed, killed_at
 from tests.rewrite.test_killed import EACH_STEP, copied, fill
 from tests.tables import build, newest_commit, newest_manifest, put, rewrite_commit
@@ -402,7 +403,7 @@ def test_a_session_that_uses_the_table_lists_it(tmp_path: Path) -> None:
 def test_the_sweep_of_a_killed_writer_is_no_other_writer(tmp_path: Path) -> None:
     declared(tmp_path)
     with (
-        mock.patch.object(arrival, "_committed", side_effect=Killed),
+        mock.patch.object(arrival, "_added", side_effect=Killed),
         pytest.raises(Killed),
     ):
         arrived(tmp_path, SaveMode.APPEND)
@@ -430,8 +431,62 @@ def test_columns_are_those_of_the_first_visible_file(tmp_path: Path) -> None:
     assert ours.schema == theirs.schema
 
 
+@EACH_STEP
+def test_rows_of_an_append_that_died_are_seen_by_both_after_a_vacuum(
+    tmp_path: Path, *, after: bool, stride: int
+) -> None:
+    """Its files are visible one after the other; the log names all of them, or none."""
+    declared(tmp_path / "base", 2)
+    before = rows_of(tmp_path / "base", listed(tmp_path / "base"))
+    n_seen, step = set(), 0
+    for step in range(0, 200, stride):
+        folder = copied(tmp_path / "base", tmp_path / str(step))
+        with suppress(Killed), killed_at(step, after=after):
+            arrived(folder, SaveMode.APPEND)
+            break
+        n_rows = (rows_of(folder, by_log(folder).paths) - before).total()
+        assert n_rows in (0, 6)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            vacuum(folder, retention=NOW)
+        n_seen.add((rows_of(folder, listed(folder)) - before).total())
+        assert before <= rows_of(folder, listed(folder))
+        if sx.open_table(folder).state.snapshot.is_exclusive:
+            check_same(folder)
+        else:
+            assert (rows_of(folder, listed(folder)) - before).total() > 0
+    assert {0, 6} <= n_seen
+    assert step > 8
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_rows_that_are_rewritten_before_their_commit_count_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, published: bool
+) -> None:
+    """An optimize takes the files of an append as soon as they are visible."""
+    declared(tmp_path)
+    before = rows_of(tmp_path, listed(tmp_path)).total()
+    sync = Location.sync
+
+    def rewritten(self: Location, paths: Any) -> None:
+        sync(self, paths)
+        if "_skipindex" not in str(paths):
+            monkeypatch.undo()
+            optimized(tmp_path, cluster_by=["x"], rows_per_file=200, mode="full")
+            if published:
+                vacuum(tmp_path, retention=NOW)
+
+    monkeypatch.setattr(Location, "sync", rewritten)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        arrived(tmp_path, SaveMode.APPEND)
+    table = sx.open_table(tmp_path)
+    assert rows_of(tmp_path, table.paths).total() == before + 6
+    if table.state.snapshot.is_exclusive:
+        check_same(tmp_path)
+
+
 WORK: dict[str, Callable[[Path], Any]] = {
-    "append": lambda folder: arrived(folder, SaveMode.APPEND),
     "optimize": lambda folder: optimized(
         folder, cluster_by=["i"], rows_per_file=20, mode="full"
     ),

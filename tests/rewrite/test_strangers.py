@@ -61,12 +61,12 @@ def killed(*_: Any) -> None:
     raise Killed
 
 
-def append_killed(folder: Path, at: str = "copy") -> None:
-    """Append 6 rows, and die after the commit."""
+def overwrite_killed(folder: Path, at: str = "copy") -> None:
+    """Overwrite with 6 rows, and die after the commit."""
     with pytest.MonkeyPatch.context() as patch, suppress(Killed):
         patch.setattr(Location, at, killed)
         patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
-        arrived(folder, SaveMode.APPEND)
+        arrived(folder, SaveMode.OVERWRITE)
 
 
 def age(files: Any, seconds: float) -> None:
@@ -144,34 +144,27 @@ def compact(folder: Path, day: int) -> None:
         (folder / path).unlink()
 
 
-@pytest.mark.parametrize("before", ["copy", "sync"])
+@pytest.mark.parametrize("before", ["move", "sync"])
 def test_rows_of_an_append_count_once_if_they_are_compacted_at_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch, before: str
 ) -> None:
     """Another tool rewrites the first file when the second is not visible yet."""
-    step, copies = getattr(Location, before), []
-    copy = Location.copy
+    step, calls = getattr(Location, before), []
 
     def compacted(self: Location, *given: Any) -> Any:
-        is_ours = before == "copy" or "_skipindex" not in str(given)
-        if is_ours and len(copies) == (1 if before == "copy" else 2):
-            copies.append("compacted")
-            compact(folder, 2)
+        if "_skipindex" not in str(given[-1]):
+            calls.append(before)
+            if len(calls) == (2 if before == "move" else 1):
+                compact(folder, 2)
         return step(self, *given)
 
-    def counted(self: Location, *given: Any) -> Any:
-        made = compacted(self, *given) if before == "copy" else copy(self, *given)
-        copies.append("copy")
-        return made
-
-    monkeypatch.setattr(Location, "copy", counted)
-    if before == "sync":
-        monkeypatch.setattr(Location, "sync", compacted)
+    monkeypatch.setattr(Location, before, compacted)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         arrived(folder, SaveMode.APPEND)
     monkeypatch.undo()
-    assert "compacted" in copies
+    assert calls
+    assert (folder / "day=2" / "compacted.parquet").exists()
     assert totals(folder) == [46, 46]
     vacuum(folder, retention=NOW)
     assert totals(folder) == [46, 46]
@@ -190,19 +183,19 @@ def test_a_commit_without_its_segments_says_which_rows_count(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Location, "copy", refuse)
             with pytest.warns(match="committed to"):
-                arrived(folder, SaveMode.APPEND)
+                arrived(folder, SaveMode.OVERWRITE)
     else:
-        append_killed(folder)
+        overwrite_killed(folder)
     for path in (folder / MANIFESTS).glob("*.arrow"):
         path.unlink()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert n_rows(folder) == 46
+        assert n_rows(folder) == 6
         assert kept(folder, "x = -1")  # as no index is left
         arrived(folder, SaveMode.APPEND)
-        assert n_rows(folder) == 52
+        assert n_rows(folder) == 12
         vacuum(folder, retention=NOW)
-    assert totals(folder) == [52, 52]
+    assert totals(folder) == [12, 12]
 
 
 ERRORS = [
@@ -231,7 +224,7 @@ def refusing(name: str, end: str, error: BaseException) -> pytest.MonkeyPatch:
 def test_a_reader_who_cannot_read_the_log_counts_no_fewer_rows(
     folder: Path, what: str, error: BaseException
 ) -> None:
-    append_killed(folder)
+    overwrite_killed(folder)
     name, end = ("names", "/log") if what == "log" else ("read", newest(folder))
     patch = refusing(name, end, error)
     try:
@@ -240,7 +233,7 @@ def test_a_reader_who_cannot_read_the_log_counts_no_fewer_rows(
     finally:
         patch.undo()
     assert "damaged" not in str(told.value)
-    assert n_rows(folder) == 46
+    assert n_rows(folder) == 6
 
 
 @pytest.mark.filterwarnings("ignore:commit . of the table cannot be read now")
@@ -265,7 +258,7 @@ def newest(folder: Path) -> str:
 def test_rows_that_a_newer_library_appends_are_not_left_out(
     folder: Path, change: dict[str, Any]
 ) -> None:
-    append_killed(folder)
+    overwrite_killed(folder)
     path = newest_commit(folder)
     path.write_bytes(sealed("commit", unsealed("commit", path.read_bytes()) | change))
     with pytest.raises(StorageError, match="it cannot be told which files count"):
@@ -290,7 +283,7 @@ def test_a_commit_that_is_listed_and_not_found_is_not_committed_over(
     folder: Path, monkeypatch: pytest.MonkeyPatch, code: int, times: int
 ) -> None:
     """So it is for a while where names are remembered, as by NFS."""
-    append_killed(folder)
+    overwrite_killed(folder)
     end, left, read = newest(folder), [times], LocalFiles.read
 
     def late(self: LocalFiles, path: str, limit: int) -> bytes:
@@ -306,10 +299,10 @@ def test_a_commit_that_is_listed_and_not_found_is_not_committed_over(
         with pytest.raises(StorageError, match="so nothing was changed"):
             arrived(folder, SaveMode.APPEND)
     monkeypatch.undo()
-    assert n_rows(folder) == (52 if times == 1 else 46)
+    assert n_rows(folder) == (12 if times == 1 else 6)
 
 
-def test_an_append_whose_log_is_deleted_is_no_success(
+def test_an_overwrite_whose_log_is_deleted_is_no_success(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     finish = Publisher.finish
@@ -320,11 +313,11 @@ def test_an_append_whose_log_is_deleted_is_no_success(
 
     monkeypatch.setattr(Publisher, "finish", deleted)
     with pytest.raises(TableError, match="does not name them; nothing was added"):
-        arrived(folder, SaveMode.APPEND)
+        arrived(folder, SaveMode.OVERWRITE)
     monkeypatch.undo()
     assert totals(folder) == [40, 40]
-    arrived(folder, SaveMode.APPEND)
-    assert totals(folder) == [46, 46]
+    arrived(folder, SaveMode.OVERWRITE)
+    assert totals(folder) == [6, 6]
 
 
 @pytest.mark.parametrize("arrival", [True, False])
@@ -390,19 +383,20 @@ def test_an_index_stays_behind_a_file_that_is_written_again_at_once(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another tool replaces the visible file before it is looked at."""
-    copy, written = Location.copy, []
+    move, written = Location.move, []
 
-    def replaced(self: Location, path: str, target: str) -> bool:
-        made = copy(self, path, target)
+    def replaced(self: Location, path: str, target: str) -> None:
+        move(self, path, target)
+        if "_skipindex" in target:
+            return
         rows = pq.ParquetFile(folder / target).read()
         other = pa.table({"x": plus(rows["x"], 100), "i": rows["i"]})
         pq.write_table(other, folder / "other")
         assert (folder / "other").stat().st_size == (folder / target).stat().st_size
         (folder / "other").replace(folder / target)
         written.append(target)
-        return made
 
-    monkeypatch.setattr(Location, "copy", replaced)
+    monkeypatch.setattr(Location, "move", replaced)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         arrived(folder, SaveMode.APPEND)
@@ -417,10 +411,10 @@ def plus(values: pa.ChunkedArray, number: int) -> list[int]:
 def test_a_table_whose_creation_was_withdrawn_can_be_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: Any) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Publisher, "finish", interrupted)
+    monkeypatch.setattr("skipindex.rewrite.arrival.commit", interrupted)
     with pytest.raises(KeyboardInterrupt):
         arrived(tmp_path / "t", SaveMode.CREATE)
     monkeypatch.undo()

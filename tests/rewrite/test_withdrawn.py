@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import threading
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,6 @@ import pytest
 from skipindex.errors import StorageError
 from skipindex.rewrite import arrival
 from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.staging import delete_files
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
@@ -102,50 +99,6 @@ def test_a_writer_whose_commit_raises_deletes_no_rows_of_others(
             assert seen_by_both(folder) == (now, now)
 
 
-def test_a_publisher_that_wakes_up_brings_no_withdrawn_row_back(tmp_path: Path) -> None:
-    """The hidden file is deleted before its visible copy."""
-    folder = table(tmp_path)
-    before, _ = seen_by_both(folder)
-    wakes, sleeps = threading.Event(), threading.Event()
-    copy, delete = Location.copy, Location.delete
-
-    def other() -> None:
-        with suppress(Exception):
-            vacuum(folder)
-
-    vacuuming = threading.Thread(target=other)
-
-    def copied(location: Location, path: str, target: str) -> bool:
-        if threading.current_thread() is vacuuming:
-            sleeps.set()
-            wakes.wait(20)
-        elif not sleeps.is_set():
-            vacuuming.start()
-            sleeps.wait(20)
-            raise KeyboardInterrupt
-        return copy(location, path, target)
-
-    deleted: list[str] = []
-
-    def deleting(location: Location, path: str) -> None:
-        if threading.current_thread() is not vacuuming and path.endswith(".parquet"):
-            deleted.append(path)
-            if len(deleted) == 3:  # those of the first kind are done
-                wakes.set()
-                vacuuming.join(20)
-        delete(location, path)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Location, "copy", copied)
-        patch.setattr(Location, "delete", deleting)
-        with pytest.raises(KeyboardInterrupt):
-            arrived(folder, SaveMode.APPEND)
-    assert len(deleted) == 4
-    assert seen_by_both(folder) == (before, before)
-    vacuum(folder, retention=NOW)
-    assert seen_by_both(folder) == (before, before)
-
-
 def test_what_cannot_be_deleted_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,13 +110,11 @@ def test_what_cannot_be_deleted_is_told(
             raise StorageError("EIO")
         delete(location, path)
 
-    def interrupted(publisher: Publisher, name: str) -> None:
-        finish(publisher, name)
+    def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
-    finish = Publisher.finish
     monkeypatch.setattr(Location, "delete", refusing)
-    monkeypatch.setattr(Publisher, "finish", interrupted)
+    monkeypatch.setattr(arrival, "commit", interrupted)
     with (
         pytest.warns(UserWarning, match="1 files of rows that were not added"),
         pytest.raises(KeyboardInterrupt),
@@ -172,12 +123,10 @@ def test_what_cannot_be_deleted_is_told(
     assert not list((folder / "day=3").glob("part-*-0.parquet"))
 
 
-@pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
 def test_a_file_that_is_gone_before_it_is_visible_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: SaveMode
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = table(tmp_path)
-    before, _ = seen_by_both(folder)
     copy = Location.copy
 
     def once_gone(location: Location, path: str, target: str) -> bool:
@@ -187,10 +136,10 @@ def test_a_file_that_is_gone_before_it_is_visible_is_an_error(
 
     monkeypatch.setattr(Location, "copy", once_gone)
     with pytest.raises(Exception, match="were deleted while they were written"):
-        arrived(folder, mode)
+        arrived(folder, SaveMode.OVERWRITE)
     now = seen_by_both(folder)
     assert now[0] == now[1]
-    assert now[0] == before if mode is SaveMode.APPEND else now[0].total() == 3
+    assert now[0].total() == 3
 
 
 def test_what_came_since_an_overwrite_looked_stays(

@@ -94,9 +94,12 @@ def test_what_is_beyond_a_limit_of_readers_is_not_committed(
     assert newest_snapshot(location).properties == done.properties, "it is no other"
 
 
-@pytest.mark.parametrize("name", ["MAX_COMMIT", "MAX_UNPACKED"])
-def test_an_append_that_readers_would_not_take_adds_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [("MAX_COMMIT", SaveMode.OVERWRITE), ("MAX_UNPACKED", SaveMode.APPEND)],
+)
+def test_rows_that_readers_would_not_take_are_not_added(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, mode: SaveMode
 ) -> None:
     folder = tmp_path / "t"
     arrived(folder, SaveMode.CREATE)
@@ -104,9 +107,9 @@ def test_an_append_that_readers_would_not_take_adds_nothing(
     many = {day: {"x": [1], "i": [day]} for day in range(1, 41)}
     with (
         lowered(monkeypatch, name, folder),
-        pytest.raises(TableError, match="append: nothing"),
+        pytest.raises(TableError, match=f"{mode.value}: nothing"),
     ):
-        arrived(folder, SaveMode.APPEND, rows=many)
+        arrived(folder, mode, rows=many)
     assert seen_by_both(folder) == before
     left = {path for path in everything(folder) - files if path.endswith("parquet")}
     assert not left

@@ -116,8 +116,7 @@ def _publications(folder: Path) -> None:
     optimized(folder, cluster_by=["x"], where="day = 1")
     with _dying_at("delete_own", after=False):
         vacuum(folder, retention=timedelta(0))
-    with _dying_at("copy", after=True):
-        arrived(folder, SaveMode.APPEND)
+    arrived(folder, SaveMode.APPEND)
 
 
 @contextmanager

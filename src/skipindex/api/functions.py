@@ -480,9 +480,10 @@ def append(
 ) -> Table:
     """Add the rows of ``df`` as new files, laid out and indexed as the others are.
 
-    A clustering is fitted to the new rows.  No file that is there is changed.  One
-    commit adds all rows with their indexes; a call that fails adds none.  Any number
-    of appends, of ``Table.optimize`` and one plain Spark append may run at once.
+    A clustering is fitted to the new rows.  No file that is there is changed.  A call
+    that fails adds no row.  One that is killed while its files become visible leaves
+    those that are, without indexes, as an append by Spark does.  Any number of
+    appends, of ``Table.optimize`` and one plain Spark append may run at once.
 
     Args:
         df: rows with the columns of the table, in any order; narrower types are

@@ -1,15 +1,16 @@
-"""Rows that arrive in a table, by one commit: all of them, or none.
+"""Rows that arrive in a table: a writer that fails adds none of them.
 
 1. The rows are written below ``_skipindex/staging/<run>``, which no reader sees.
 2. The rows of the staged footers are counted: as many as went in, or it is an error.
 3. The files move into hidden folders, and are indexed there.
-4. One commit names them and their indexes, and what they replace, if anything.
-5. They are published, and what they replace is deleted.  (``rewrite.publish``)
 
-A writer that fails before the commit leaves nothing, and one that is killed leaves
-what no reader sees.  From the commit on a reader of commits sees all rows.  One who
-lists the folder sees file after file appear in step 5; if the writer is killed there,
-the next vacuum does the rest.
+An append gives them their visible names, one after the other, and commits their
+indexes.  Every reader counts a file once it is visible, so a writer that is killed
+between two of them leaves the rows of some, as Spark's own append does.
+
+An overwrite commits that the hidden files replace all others.  From then on a reader of
+commits sees the new rows alone.  Then it publishes them and deletes what they replace
+(``rewrite.publish``); if it is killed there, the next vacuum does the rest.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import contextlib
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from enum import Enum
 from functools import partial
@@ -34,7 +35,7 @@ from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.expiry import expire_now_and_then, store_time
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.selection.eligible_files import footer_crcs, row_counts
-from skipindex.rewrite.staging import delete_files, hide_staged
+from skipindex.rewrite.staging import delete_files, hide_staged, sync_left, undeleted
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     FOLDER,
@@ -49,7 +50,7 @@ from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
 from skipindex.storage.publications import outcome_path, read_publications
-from skipindex.storage.replacements import Replacement, without_files
+from skipindex.storage.replacements import Replacement, with_moved, without_files
 from skipindex.table import other_format
 
 _TRIES: Final = 100
@@ -100,26 +101,24 @@ def arrive(
     was_there = location.exists()
     made: list[str] = []
     attempts: list[Snapshot] = []
-    done = published = False
+    done = False
     if mode is SaveMode.OVERWRITE:
         _require_own(location, location.list())
     try:
         n_rows = write(f"{STAGING}/{run}")
         files = _counted(location, mode, run, n_rows, made)
         if files:
-            manifest, properties = index(files)
-            news = manifest, properties
-            arrival, known = _committed(
-                location, mode, run, files, news, known, attempts
-            )
-            done = True
-            _publish(location, arrival, mode, known)
-            published = True
+            news = index(files)
+            if mode is SaveMode.OVERWRITE:
+                arrival, known = _committed(location, run, files, news, known, attempts)
+                done = True
+                _publish(location, arrival, known)
+            else:
+                known = _added(location, mode, files, news, known, attempts)
+                done = True
             _expire(location, known)
     except BaseException:
-        # Once an overwrite is committed, the old rows may be gone, and once an append
-        # is published, others may have rewritten the new ones.
-        if not (published or (done and mode is SaveMode.OVERWRITE)):
+        if not done:
             _withdraw(
                 location, made, mode, run, tried=bool(attempts), was_there=was_there
             )
@@ -171,52 +170,106 @@ def _counted(
     return filled
 
 
-def _committed(
+def _added(
     location: Location,
     mode: SaveMode,
+    files: Sequence[FileInfo],
+    content: tuple[Manifest, TableProperties],
+    known: Snapshot | None,
+    attempts: list[Snapshot],
+) -> Snapshot:
+    """Give hidden files their visible names, and commit what is indexed of them."""
+    fresh, news = content
+    sources = [file.path for file in files]
+
+    def moved(hidden: FileInfo) -> FileInfo | None:
+        target = published(hidden.path)
+        location.move(hidden.path, target)
+        found = location.stat(target)
+        # A move leaves a local file its time: one with another time is another one.
+        is_mine = replace(hidden, path=target).is_unchanged(found)
+        return found if is_mine or not location.is_local else None
+
+    with undeleted():
+        visible = at_once(location, moved, files)
+    targets = [published(path) for path in sources]
+    sync_left(location, targets)
+    for folder in {path.rpartition("/")[0] for path in sources}:
+        location.delete_folder(folder)
+    mine: set[str] = set()
+
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        attempts.append(base)
+        if mode is SaveMode.CREATE:
+            _require_created(location, base, {*targets})
+        # Others see a file once it is visible, and may have rewritten or deleted it.
+        now = at_once(location, location.stat, targets)
+        rewritten = {f.path for r in base.rewrites.replacements for f in r.old}
+        places = {
+            source: file
+            for source, file, found in zip(sources, visible, now, strict=True)
+            if file is not None and file.is_same(found) and file.path not in rewritten
+        }
+        mine.clear()
+        mine.update(file.path for file in places.values())
+        named = with_moved(without_files(fresh, {*sources} - places.keys()), places)
+        return base.manifest.merge(named), base.properties | news
+
+    return commit(location, change, operation=mode.value, known=known, added=mine)
+
+
+def _require_created(location: Location, base: Snapshot, mine: Collection[str]) -> None:
+    """Refuse to create a table where another writer has made one meanwhile."""
+    others = any(
+        file.size > 0 and is_data_file(file.path) and file.path not in mine
+        for file in location.list()
+    )
+    if others or len(base.manifest) or base.rewrites.replacements:
+        raise TableError(
+            f"{location.full('')!r} was written by another writer meanwhile; nothing "
+            "was added"
+        )
+
+
+def _committed(
+    location: Location,
     run: str,
     files: Sequence[FileInfo],
     content: tuple[Manifest, TableProperties],
     known: Snapshot | None,
     attempts: list[Snapshot],
 ) -> tuple[Replacement, Snapshot]:
-    """Commit the arrival of hidden files; ``attempts`` gets the base of each try."""
+    """Commit that hidden files replace all others."""
     fresh, news = content
     arrival = Replacement((), tuple(files), time.time(), publication=run, arrival=True)
     read: dict[FileInfo, int | None] = {}
-
-    def stat_of(file: FileInfo) -> FileInfo | None:
-        return location.stat(file.path)
 
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         nonlocal arrival
         if attempts and _is_committed(location, run, arrival.names, base):
             raise _CommittedError(base)
         attempts.append(base)
-        for file, now in zip(files, at_once(location, stat_of, files), strict=True):
+        found = at_once(location, lambda file: location.stat(file.path), files)
+        for file, now in zip(files, found, strict=True):
             if not file.is_same(now):
                 raise CommitConflictError(
-                    f"{mode.value}: {file.path!r} was deleted before it was committed "
+                    f"overwrite: {file.path!r} was deleted before it was committed "
                     "(a vacuum with a retention shorter than a write?); try again"
                 )
+        old = _replaced(location, base)
+        crcs = footer_crcs(location, base.manifest, old, read)
+        arrival = replace(arrival, old=old, crcs=crcs)
         rewrites = base.rewrites
-        manifest, properties = base.manifest, base.properties
-        if mode is not SaveMode.APPEND:
-            old = _replaced(location, mode, base)
-            crcs = footer_crcs(location, base.manifest, old, read)
-            arrival = replace(arrival, old=old, crcs=crcs)
-            if rewrites.replacements:
-                rewrites = rewrites.without_replacements(
-                    rewrites.replacements, now=store_time(location)
-                )
-            manifest, properties = Manifest.empty(), TableProperties()
-        added = (*rewrites.replacements, arrival)
-        properties = replace(rewrites, replacements=added).to_properties(properties)
-        return manifest.merge(fresh), properties | news
+        if rewrites.replacements:
+            rewrites = rewrites.without_replacements(
+                rewrites.replacements, now=store_time(location)
+            )
+        rewrites = replace(rewrites, replacements=(arrival,))
+        return fresh, rewrites.to_properties(TableProperties()) | news
 
     for _ in range(_TRIES):
         try:
-            done = commit(location, change, operation=mode.value, known=known)
+            done = commit(location, change, operation="overwrite", known=known)
         except _BusyError:
             time.sleep(_PAUSE)
         except _CommittedError as error:
@@ -224,7 +277,7 @@ def _committed(
         else:
             return arrival, done
     raise CommitConflictError(
-        f"{mode.value}: other writers are publishing files of {location.full('')!r}; "
+        f"overwrite: other writers are publishing files of {location.full('')!r}; "
         "try again when they are done (if one was killed, vacuum finishes for it)"
     )
 
@@ -240,19 +293,11 @@ def _is_committed(
     )
 
 
-def _replaced(
-    location: Location, mode: SaveMode, base: Snapshot
-) -> tuple[FileInfo, ...]:
+def _replaced(location: Location, base: Snapshot) -> tuple[FileInfo, ...]:
     """All visible files: those that an overwrite replaces."""
     old = tuple(
         file for file in location.list() if file.size > 0 and is_data_file(file.path)
     )
-    is_empty = not len(base.manifest) and not base.rewrites.replacements
-    if mode is SaveMode.CREATE and (old or not is_empty):
-        raise TableError(
-            f"{location.full('')!r} was written by another writer meanwhile; nothing "
-            "was added"
-        )
     _require_own(location, old)
     publications = read_publications(location)
     for replacement in base.rewrites.replacements:
@@ -280,15 +325,12 @@ def _is_shown(location: Location, arrival: Replacement) -> bool:
     return read_publications(location).shown_of(arrival) == frozenset(arrival.names)
 
 
-def _publish(
-    location: Location, arrival: Replacement, mode: SaveMode, known: Snapshot
-) -> None:
+def _publish(location: Location, arrival: Replacement, known: Snapshot) -> None:
     """Give the new files visible names, and delete what they replace."""
     # The rows are committed, so an error here is a warning, unless rows are lost.
     assert arrival.publication is not None
     try:
-        if mode is SaveMode.OVERWRITE:
-            _sweep_marks(location)
+        _sweep_marks(location)
         delete = partial(_delete_replaced, location)
         publisher = Publisher(location, 0.0, delete, known=known)
         publisher.finish(arrival.publication)
@@ -389,23 +431,18 @@ def _is_taken_back(
     if newest.damaged is not None:  # which may be the commit of this writer
         return False
     gone = {*made, *map(published, made)}
-    named = {f.path for r in newest.rewrites.replacements for f in r.new}
-    if gone.isdisjoint(named) and gone.isdisjoint(newest.manifest.paths):
-        return not _is_committed(location, run, made, newest)
-    if mode is SaveMode.OVERWRITE:
+    replacements = newest.rewrites.replacements
+    if not gone.isdisjoint(f.path for r in replacements for f in (*r.old, *r.new)):
         return False
-
-    def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
-        rewrites = base.rewrites
-        others = tuple(
-            r for r in rewrites.replacements if gone.isdisjoint(f.path for f in r.new)
+    is_named = not gone.isdisjoint(newest.manifest.paths)
+    if mode is SaveMode.OVERWRITE:
+        return not (is_named or _is_committed(location, run, made, newest))
+    if is_named:
+        commit(
+            location,
+            lambda base: (without_files(base.manifest, gone), base.properties),
+            operation="withdraw",
         )
-        properties = replace(rewrites, replacements=others).to_properties(
-            base.properties
-        )
-        return without_files(base.manifest, gone), properties
-
-    commit(location, without, operation="withdraw")
     return True
 
 

@@ -62,7 +62,7 @@ def store_time(location: Location) -> float:
 
 
 def expire_now_and_then(location: Location, snapshot: Snapshot) -> None:
-    """``expire`` after every 64th commit; an append makes two."""
+    """``expire`` after every 64th commit; an overwrite makes two."""
     if snapshot.version % _EVERY < 2 <= snapshot.version:
         expire(location, known=snapshot)
 

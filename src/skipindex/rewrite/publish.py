@@ -30,6 +30,7 @@ from dataclasses import dataclass, field, replace
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.selection.eligible_files import count_rows
+from skipindex.rewrite.staging import sync_left
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import hidden_twin, published
 from skipindex.storage.log import Snapshot, commit, newest_for_writer
@@ -152,8 +153,8 @@ class Publisher:
     def finish(self, name: str) -> None:
         """Bring one publication to its end, which the log says has begun.
 
-        The hidden names are in no trash, which would grow with every append: vacuum
-        deletes them the retention after the outcome was written.
+        Its files have one name afterwards.  If this is killed, vacuum deletes the
+        hidden names, the retention after the outcome was written.
         """
         mine = [r for r in self._being_published() if r.publication == name]
         if not mine:
@@ -170,6 +171,10 @@ class Publisher:
         )
         if lost := [path for path in names if path not in self.links]:
             raise TableError(f"{lost[0]!r} is gone")
+        # A publisher who sleeps finds nothing to make visible again.
+        at_once(self.location, self.location.delete, names)
+        for folder in {path.rpartition("/")[0] for path in names}:
+            self.location.delete_folder(folder)
         self.location.delete(record_path(name))
 
     def _there(self, replacements: Sequence[Replacement]) -> dict[str, FileInfo]:
@@ -262,7 +267,7 @@ class Publisher:
             lambda f: self._show_file(f) if is_in(there, f) else self._has_copy(f),
         )
         is_whole = now.arrival or len(shown) == len(now.new)
-        self._sync(shown)
+        sync_left(self.location, (published(file.path) for file in shown))
         if is_whole and self._remove_old(now, {file.path for file in shown}):
             self._count(now.new)
 
@@ -281,7 +286,7 @@ class Publisher:
         )
         if not replacement.arrival and len(shown) < len(replacement.new):
             return []
-        self._sync(shown)
+        sync_left(self.location, (published(file.path) for file in shown))
         return [file.path for file in shown]
 
     def _those(
@@ -290,18 +295,6 @@ class Publisher:
         """The files of which it is true."""
         found = at_once(self.location, are, files)
         return [file for file, is_one in zip(files, found, strict=True) if is_one]
-
-    def _sync(self, shown: Iterable[FileInfo]) -> None:
-        """Write the visible files to the disk before what they stand for is deleted."""
-        paths = [published(file.path) for file in shown]
-        # Other tools may have deleted one since it is visible.
-        while paths:
-            try:
-                self.location.sync(paths)
-            except FileNotFoundError:
-                paths = [path for path in paths if self.location.stat(path) is not None]
-            else:
-                break
 
     def _show_file(self, file: FileInfo) -> bool:
         target = published(file.path)

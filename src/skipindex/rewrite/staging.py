@@ -8,7 +8,7 @@ by a commit that names it, and last by visible names.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.at_once import at_once
@@ -61,15 +61,27 @@ def hide_staged(
         return hidden
 
     sources = [file.path for _, file in files]
-    with _whole():
+    with undeleted():
         hidden = at_once(location, moved, sources, targets)
         location.sync(targets)
     return [(path, file) for (path, _), file in zip(files, hidden, strict=True)]
 
 
+def sync_left(location: Location, paths: Iterable[str]) -> None:
+    """Write visible files to the disk; other tools may have deleted some of them."""
+    left = list(paths)
+    while left:
+        try:
+            location.sync(left)
+        except FileNotFoundError:
+            left = [path for path in left if location.stat(path) is not None]
+        else:
+            break
+
+
 @contextlib.contextmanager
-def _whole() -> Iterator[None]:
-    """A file of the run that is gone is a conflict with who deleted it."""
+def undeleted() -> Iterator[None]:
+    """A hidden file of the run that is gone is a conflict with who deleted it."""
     try:
         yield
     except FileNotFoundError as error:

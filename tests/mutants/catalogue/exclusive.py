@@ -69,10 +69,26 @@ EXCLUSIVE: Final = (
     Mutant(
         "files-without-a-row",
         "storage.log.exclusive.stamped",
-        "why = why or _unnamed(base, manifest, properties)",
+        "why = why or _unnamed(base, manifest, properties, added)",
         "pass",
         "appended files of which nothing is indexed are not read",
         _EXCLUSIVE,
+    ),
+    Mutant(
+        "rewritten-before-the-commit",
+        "rewrite.arrival._added",
+        "rewritten = {f.path for r in base.rewrites.replacements for f in r.old}",
+        "rewritten: set[str] = set()",
+        "appended files that an optimize has replaced count again",
+        _EXCLUSIVE,
+    ),
+    Mutant(
+        "moved-whatever-is-there",
+        "rewrite.arrival._added",
+        "is_mine or not location.is_local",
+        "True",
+        "an index is taken for one of a file that another tool has put there",
+        ("tests/rewrite/test_strangers.py",),
     ),
     Mutant(
         "withdrawn-copies-keep-the-mark",

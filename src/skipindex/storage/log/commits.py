@@ -27,7 +27,7 @@ import random
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -328,6 +328,7 @@ def commit(
     operation: str,
     known: Snapshot | None = None,
     forget: bool = False,
+    added: Collection[str] = (),
 ) -> Snapshot:
     """Apply ``change`` to the newest snapshot and commit the result.
 
@@ -343,7 +344,8 @@ def commit(
     names all files of the table ends with a warning where the change shows otherwise.
 
     Segments of ``known``, an earlier snapshot, are not read again.  If ``forget``, what
-    the next snapshot does not say stands in none of its segments.
+    the next snapshot does not say stands in none of its segments.  ``added`` are the
+    visible files that the writer has made itself.
 
     Raises:
         IndexVersionError: a newer library wrote the newest commit.
@@ -357,7 +359,7 @@ def commit(
         if version >= MAX_VERSION:
             raise TableError(f"{location.full(commit_path(base.newest))!r} is the last")
         manifest, properties = change(base)
-        properties, why = stamped(base, manifest, properties, version)
+        properties, why = stamped(base, manifest, properties, version, added)
         with _refusing(location, operation):
             stored = write_changed(location, base.loaded, manifest, forget=forget)
         nonce = uuid.uuid4().hex

@@ -11,6 +11,7 @@ that another writer has been there.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any, Final, Protocol
 
@@ -65,11 +66,16 @@ def is_exclusive(snapshot: Committed) -> bool:
 
 
 def stamped(
-    base: Committed, manifest: Manifest, properties: TableProperties, version: int
+    base: Committed,
+    manifest: Manifest,
+    properties: TableProperties,
+    version: int,
+    added: Collection[str] = (),
 ) -> tuple[TableProperties, str]:
     """The properties as commit ``version`` has them, and why the mark ends, if so.
 
-    ``base`` is the commit before ``version``, which is written.
+    ``base`` is the commit before ``version``, which is written by a writer who has
+    ``added`` these visible files.
     """
     mark = properties.exclusive
     if mark is None:
@@ -78,13 +84,16 @@ def stamped(
     if mark != DECLARED:
         if mark != base.properties.exclusive or not is_exclusive(base):
             return replace(properties, exclusive=None), ""
-        why = _unexplained(base, manifest, properties)
-    why = why or _unnamed(base, manifest, properties)
+        why = _unexplained(base, manifest, properties, added)
+    why = why or _unnamed(base, manifest, properties, added)
     return replace(properties, exclusive=None if why else {"commit": version}), why
 
 
 def _unexplained(
-    base: Committed, manifest: Manifest, properties: TableProperties
+    base: Committed,
+    manifest: Manifest,
+    properties: TableProperties,
+    visible: Collection[str],
 ) -> str:
     """What has changed of the files and is not said to be ours; empty if nothing."""
     if manifest is base.manifest:
@@ -92,7 +101,7 @@ def _unexplained(
     found = rows_by_path(base.manifest, manifest)
     new = taken(manifest.files, np.flatnonzero(found < 0))["path"].to_pylist()
     then, now = map(Rewrites.from_properties, (base.properties, properties))
-    added = {file.path for one in now.replacements for file in one.new}
+    added = {*visible, *(file.path for one in now.replacements for file in one.new)}
     added |= {published(f.path) for one in then.replacements for f in one.new}
     if foreign := sorted(set(new) - added):
         return f"{foreign[0]!r} came by no append and no rewrite of skipindex"
@@ -113,16 +122,17 @@ def _unexplained(
     return ""
 
 
-def _unnamed(base: Committed, manifest: Manifest, properties: TableProperties) -> str:
+def _unnamed(
+    base: Committed,
+    manifest: Manifest,
+    properties: TableProperties,
+    visible: Collection[str],
+) -> str:
     """The first file that this commit adds and does not name, if there is one."""
     then, now = map(Rewrites.from_properties, (base.properties, properties))
     known = {one.new for one in then.replacements}
-    fresh = [
-        file.path
-        for one in now.replacements
-        if one.new not in known
-        for file in one.new
-    ]
+    hidden = [one.new for one in now.replacements if one.new not in known]
+    fresh = [*(file.path for files in hidden for file in files), *sorted(visible)]
     rows = manifest.rows_of(fresh)
     lacking = [path for path, row in zip(fresh, rows.tolist(), strict=True) if row < 0]
     return f"nothing is indexed of {lacking[0]!r}" if lacking else ""
