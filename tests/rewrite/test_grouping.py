@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import skipindex as sx
 from skipindex.rewrite.selection.bin_packing import pack, runs
+from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import (
     Run,
     Runs,
@@ -25,7 +33,9 @@ from skipindex.rewrite.selection.grouping import (
     rounds,
 )
 from skipindex.rewrite.selection.target import EligibleFile, Target
+from skipindex.storage.file_system.names import round_of
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
+from tests.tables import build, put
 
 weights = st.lists(st.integers(0, 100), max_size=40)
 
@@ -125,6 +135,134 @@ def test_a_cube_is_sealed_by_what_came_out() -> None:
     assert chosen([*files, FILES[0]], wrote(), Mode.INCREMENTAL) == [names(FILES[0])]
     few = [*files[:2], FILES[0]]
     assert chosen(few, wrote(), Mode.INCREMENTAL) == [names(*few)]
+
+
+WIDE = Target(("x",), "hilbert", rows_per_file=100, cube_size=10**6)
+
+
+def merged(
+    sizes: list[int], fresh: int, ratio: float, boxes: Boxes | None = None
+) -> set[str]:
+    """What is rewritten of cubes of one file each, ``a`` and so on, and a new file."""
+    cubes = [written(chr(97 + i), i + 1, 0, size) for i, size in enumerate(sizes)]
+    known = {run: how for i in range(len(cubes)) for run, how in wide(i + 1).items()}
+    files = [*cubes, *([file("new", fresh)] if fresh else [])]
+    groups = plan_clustering(
+        files, known, replace(WIDE, ratio=ratio), mode=Mode.INCREMENTAL, boxes=boxes
+    )
+    assert len(groups) <= 1
+    found = {f.path for group in groups for f in group.files}
+    return {chr(int(path[5:10])) if "part" in path else path for path in found}
+
+
+def wide(run: int) -> dict[str, Run]:
+    return wrote(run, cube_size=10**6)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "fresh", "ratio", "expected"),
+    [
+        ([100, 10], 2, 5, {"b", "new"}),
+        ([60, 10], 2, 5, {"a", "b", "new"}),
+        ([61, 10], 2, 5, {"b", "new"}),
+        ([100, 11], 2, 5, {"new"}),
+        ([100, 10], 2, 0, {"new"}),
+        ([100, 10], 2, math.inf, {"a", "b", "new"}),
+        ([100, 20], 0, 5, {"a", "b"}),
+        ([101, 20], 0, 5, set()),
+        ([101, 1, 20], 0, 5, set()),
+        ([100, 1, 20], 0, 5, {"a", "c"}),
+        ([100], 0, math.inf, set()),
+        ([], 5, 5, {"new"}),
+    ],
+)
+def test_cubes_are_merged_that_are_not_too_heavy(
+    sizes: list[int], fresh: int, ratio: float, expected: set[str]
+) -> None:
+    """The lightest first; each counts for the next."""
+    assert merged(sizes, fresh, ratio) == expected
+
+
+def boxes_of(files: Mapping[str, tuple[int, int]]) -> Boxes:
+    low, high = np.array([*files.values()], np.int64).T
+    rows = {path: i for i, path in enumerate(files)}
+    return Boxes(rows, low[:, None], high[:, None])
+
+
+def test_of_a_cube_the_files_are_rewritten_that_lie_where_the_new_ones_do() -> None:
+    cube = [written(name) for name in "abc"]
+    new = file("new")
+    ranges = [(0, 9), (10, 19), (20, 29), (15, 17)]
+    places = dict(zip([f.path for f in [*cube, new]], ranges, strict=True))
+    known = wrote(cube_size=10**6)
+
+    def rewritten() -> set[str]:
+        groups = plan_clustering(
+            [*cube, new], known, WIDE, mode=Mode.INCREMENTAL, boxes=boxes_of(places)
+        )
+        return {f.path for group in groups for f in group.files}
+
+    assert rewritten() == names(cube[1], new)
+    places[new.path] = 30, 31
+    assert rewritten() == names(new), "a new day touches none of the days before"
+    places[new.path] = 5, 25
+    assert rewritten() == names(*cube, new)
+
+
+def test_a_few_late_rows_do_not_rewrite_the_days_before() -> None:
+    """Of the new files only those count that lie where the old ones do."""
+    old = [written(chr(97 + i), 1, 0, 10) for i in range(10)]
+    new = [file(f"new-{i}") for i in range(10)]
+    places = {f.path: (i, i) for i, f in enumerate(old)}
+    places |= {f.path: (10, 10) for f in new}
+    places[new[0].path] = (0, 10)
+    groups = plan_clustering(
+        [*old, *new],
+        wrote(cube_size=10**6),
+        WIDE,
+        mode=Mode.INCREMENTAL,
+        boxes=boxes_of(places),
+    )
+    assert [{f.path for f in group.files} for group in groups] == [names(*new)]
+
+
+@given(data=st.data())
+def test_what_is_left_ends(data: st.DataObject) -> None:
+    """With nothing new, runs come to an end; each makes fewer cubes."""
+    ratio = data.draw(st.sampled_from([0.5, 2, 5, math.inf]))
+    n = data.draw(st.integers(1, 12))
+    weigh = st.integers(1, 100)
+    cubes = {i: data.draw(st.lists(weigh, min_size=1, max_size=4)) for i in range(n)}
+    for _ in range(n):
+        files = [
+            written(chr(97 + j), run + 1, 0, size)
+            for run, sizes in cubes.items()
+            for j, size in enumerate(sizes)
+        ]
+        known = {name: how for run in cubes for name, how in wide(run + 1).items()}
+        groups = plan_clustering(
+            files, known, replace(WIDE, ratio=ratio), mode=Mode.INCREMENTAL
+        )
+        if not groups:
+            break
+        gone = {round_of(f.path) for group in groups for f in group.files}
+        assert len(gone) > 1
+        runs_gone = {int(found[0], 16) - 1 for found in gone if found}
+        total = sum(size for run in runs_gone for size in cubes.pop(run))
+        cubes[max(cubes, default=0) + n + 1] = [total]
+    assert not groups
+
+
+def test_a_file_without_statistics_may_lie_anywhere(tmp_path: Path) -> None:
+    for i, values in enumerate(([1, 2], [3, 4], [None, None])):
+        put(tmp_path / f"{i}.parquet", {"x": pa.array(values, "int64")})
+    build(tmp_path, {"x": "bitmap"})
+    put(tmp_path / "3.parquet", {"x": [9]})
+    table = sx.open_table(tmp_path).state
+    boxes = Boxes.of(table, ["x"])
+    one, other, null, unknown = (file(f"{i}.parquet") for i in range(4))
+    assert boxes.meeting([one, other, null, unknown], [one]) == [one, null, unknown]
+    assert boxes.meeting([one, other], [unknown]) == [one, other]
 
 
 @pytest.mark.parametrize(

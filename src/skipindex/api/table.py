@@ -31,7 +31,7 @@ from skipindex.planner.stages.derived_partitions import derivation
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.rewrite.expiry import retention_record
 from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport
-from skipindex.rewrite.selection.target import CUBE_SIZE
+from skipindex.rewrite.selection.target import CUBE_SIZE, RATIO
 from skipindex.rewrite.vacuum import VacuumReport, vacuum
 from skipindex.rewrite.verify_table import TableReport, verify
 from skipindex.storage.log import Snapshot, commit
@@ -626,6 +626,7 @@ class Table:
         predicate: str | Predicate | None = None,
         mode: str = "incremental",
         cube_size: int = CUBE_SIZE,
+        size_ratio: float = RATIO,
         indexes: Request | None = None,
         into: str | os.PathLike[str] | None = None,
         in_place: bool = False,
@@ -646,11 +647,16 @@ class Table:
             layout: what to change of the table's own layout, as a ``Clustering``.
             predicate: the partitions to rewrite, as a condition that compares
                 partition columns with literals.
-            mode: ``"incremental"`` clusters what is new, together with what is not
-                sealed; ``"full"`` clusters all, unless one run has done just that.
+            mode: ``"incremental"`` clusters what is new, together with what lies
+                where that does, is not sealed and not too heavy for it; ``"full"``
+                clusters all, unless one run has done just that.
             cube_size: bytes from which on files that were clustered together are
                 sealed: incremental runs do not rewrite them.  A larger cube is better
                 separated, and costs more to grow.
+            size_ratio: how many times as heavy as the files that it is merged with a
+                group of clustered files may be, for an incremental run to rewrite it.
+                Larger reads fewer files and rewrites more bytes; 0 leaves all that is
+                clustered, and infinity merges all that is not sealed.
             indexes: the indexes of the new files, as for ``build_indexes``; by default
                 those that the table has.
             into: write an optimized copy of the whole table to this folder, which
@@ -687,6 +693,7 @@ class Table:
             where=predicate,
             mode=mode,
             cube_size=cube_size,
+            ratio=size_ratio,
             indexes=indexes,
             in_place=in_place,
             **given,

@@ -124,7 +124,7 @@ def layout_quality(
 def _column(table: TableState, info: ColumnInfo) -> ColumnQuality:
     stats = table.stats(info)
     n_files = len(table)
-    low, high = _ranked(stats)
+    low, high = ranked(stats)
     n_unknown = int((stats.can_value & ~stats.bounded).sum())
     if not len(low):
         share = n_unknown / n_files
@@ -169,7 +169,7 @@ def overlap(table: TableState, name: str) -> float | None:
     known = stats.bounded & stats.can_value
     if not known.any():
         return None
-    low, high = _ranked(stats)
+    low, high = ranked(stats)
     numbers: dict[object, int] = {}
     partition = np.array(
         [
@@ -193,8 +193,8 @@ def _n_met(low: Positions, high: Positions) -> Positions:
     return found
 
 
-def _ranked(stats: FileStats) -> tuple[Positions, Positions]:
-    """The bounds of the files that have any, as ranks among all bounds."""
+def ranked(stats: FileStats) -> tuple[Positions, Positions]:
+    """The least and greatest values of the files that have any, as ranks of all."""
     known = np.flatnonzero(stats.bounded & stats.can_value)
     ends = [
         end[known]

@@ -16,6 +16,7 @@ from skipindex.expressions import Predicate
 from skipindex.layout import curve_named
 from skipindex.layout.quality import overlap
 from skipindex.rewrite.selection.attributes import from_json, named, to_json
+from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.selection.eligible_files import (
     choose,
@@ -27,7 +28,7 @@ from skipindex.rewrite.selection.grouping import (
     plan_clustering,
     plan_joining,
 )
-from skipindex.rewrite.selection.target import CUBE_SIZE, Target, require_known
+from skipindex.rewrite.selection.target import CUBE_SIZE, RATIO, Target, require_known
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
 from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.names import published
@@ -56,6 +57,7 @@ class OptimizeOptions:
     rows_per_file: int | None = None
     bytes_per_file: int | None = None
     cube_size: int = CUBE_SIZE
+    ratio: float = RATIO
     sort_within: Sequence[str] | None = None
     indexes: Request | None = None
     in_place: bool = False
@@ -133,7 +135,10 @@ def optimize_files(
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
     known = runs_of(table.snapshot.properties)
     if target.cluster_by:
-        groups = plan_clustering(files, known, target, mode=mode)
+        attributes = target.known.get("via", {})
+        columns = [name for name in target.cluster_by if name not in attributes]
+        boxes = Boxes.of(table, columns) if columns else None
+        groups = plan_clustering(files, known, target, mode=mode, boxes=boxes)
     else:
         groups = plan_joining(files, known, target)
     before = overlaps(table, target)
@@ -221,6 +226,7 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
         rows,
         n_bytes,
         options.cube_size,
+        options.ratio,
         known,
     )
 

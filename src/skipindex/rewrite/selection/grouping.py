@@ -3,6 +3,14 @@
 Clustered files belong to *cubes*: the files that were clustered together.  A cube
 that weighs enough is sealed, and an incremental run never touches it again.  A run
 with nothing new finds nothing to do.
+
+An incremental run clusters new files among themselves, and merges cubes with them as a
+log-structured merge tree merges its levels (O'Neil et al., 1996): the lightest first,
+and each only if it weighs at most ``ratio`` times what is merged with it.  Then a cube
+that is rewritten grows by a share of ``1 / ratio`` at least, so a row is rewritten
+``log(table / run) / log(1 + 1 / ratio)`` times at most.  On either side only the files
+count that lie where the other side does in every clustering column, and of the cube no
+others are rewritten: a new day touches none of the days before.
 """
 
 from __future__ import annotations
@@ -14,6 +22,7 @@ from enum import Enum
 
 from skipindex.errors import LayoutError
 from skipindex.rewrite.selection.bin_packing import pack, runs
+from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import Run, Runs, cubes_of
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.storage.file_system.names import visible_name
@@ -83,17 +92,19 @@ def plan_clustering(
     target: Target,
     *,
     mode: Mode,
+    boxes: Boxes | None = None,
 ) -> list[Group]:
     """The groups to cluster; each becomes a cube.
 
-    Incremental: files that are in no cube of this shape, together with the cubes
-    that are not sealed yet.  Full: all files of a partition, unless one run has
+    Incremental: files that are in no cube of this shape, together with cubes that are
+    not sealed yet and not too heavy for them.  Without ``boxes`` every file may lie
+    where the others do.  Full: all files of a partition, unless one run has
     clustered all of them to this very target.
     """
     alike = {run: how for run, how in known.items() if how.shape == target.shape()}
     groups = []
     for mine in by_partition(files):
-        pool = _to_cluster(mine, alike, target, mode)
+        pool = _to_cluster(mine, alike, target, mode, boxes)
         for run in runs([file.size for file in pool], target.cube_size):
             chosen = tuple(pool[i] for i in run)
             sealed = sum(file.size for file in chosen) >= target.cube_size
@@ -102,19 +113,49 @@ def plan_clustering(
 
 
 def _to_cluster(
-    files: Sequence[EligibleFile], known: Runs, target: Target, mode: Mode
+    files: Sequence[EligibleFile],
+    known: Runs,
+    target: Target,
+    mode: Mode,
+    boxes: Boxes | None,
 ) -> list[EligibleFile]:
     cubes, fresh = cubes_of(files, known)
     if mode is Mode.FULL:
         is_one_run = len({cube.run for cube in cubes}) == 1
         alike = all(cube.how.size == target.size() for cube in cubes)
         return [] if is_one_run and alike and not fresh else list(files)
-    unsealed = [cube for cube in cubes if not cube.sealed]
-    if not fresh and len(unsealed) <= 1:
-        return []
+    unsealed = [cube.files for cube in cubes if not cube.sealed]
+    pool = _merged(fresh, sorted(unsealed, key=_weight), target.ratio, boxes)
     # Those of a cube first, so that a cube grows rather than is split.
-    old = {file.path for cube in unsealed for file in cube.files}
-    return [*(file for file in files if file.path in old), *fresh]
+    mine, new = {file.path for file in pool}, {file.path for file in fresh}
+    old = [file for file in files if file.path in mine - new]
+    return [*old, *fresh]
+
+
+def _merged(
+    fresh: Sequence[EligibleFile],
+    cubes: Sequence[tuple[EligibleFile, ...]],
+    ratio: float,
+    boxes: Boxes | None,
+) -> list[EligibleFile]:
+    """New files and what is merged with them; without any, two cubes or more."""
+    pool = list(fresh)
+    first: tuple[EligibleFile, ...] = ()
+    for cube in cubes:
+        near, around = list(cube), pool
+        if boxes and pool:
+            near, around = boxes.meeting(cube, pool), boxes.meeting(pool, cube)
+        is_light = _weight(near) <= ratio * _weight(around)
+        # Without new files a part of a cube is not enough, or it might go on for ever.
+        if pool and near and is_light and (fresh or len(near) == len(cube)):
+            pool += near
+        elif len(pool) == len(first) and not fresh:
+            pool, first = list(cube), cube
+    return pool if fresh or len(pool) > len(first) else []
+
+
+def _weight(files: Iterable[EligibleFile]) -> int:
+    return sum(file.size for file in files)
 
 
 def plan_joining(

@@ -11,6 +11,10 @@ from skipindex.table.partitions.hive import Pairs
 
 CUBE_SIZE: Final = 150_000_000_000
 """Bytes; the larger a cube, the better its rows can be separated."""
+RATIO: Final = 5.0
+"""Over 30 days of two uniform columns this rewrites a third of the bytes of a full
+rewrite each day, and a query reads some 1.15 times its files.  It is the knee of the
+curve that ``benchmarks.incremental`` draws."""
 QUERY_TREE: Final = "tree"
 """The key under which 0.1.0 stored a query tree in a table's layout."""
 
@@ -53,6 +57,8 @@ class Target:
         rows_per_file: rows of a file, about.
         bytes_per_file: bytes of a file, about; instead of rows.
         cube_size: bytes from which on a cube is sealed.
+        ratio: how many times as heavy as the files that it is merged with a cube may
+            be; it is a setting of one run.
         known: the rest of the table's layout, which stays: the most ranges of
             columns, the answers, the workload that they were chosen for.
     """
@@ -63,6 +69,7 @@ class Target:
     rows_per_file: int | None = None
     bytes_per_file: int | None = None
     cube_size: int = CUBE_SIZE
+    ratio: float = field(default=RATIO, compare=False)
     known: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -74,6 +81,11 @@ class Target:
                 raise LayoutError(
                     "expected one of rows_per_file and bytes_per_file, not both"
                 )
+        if not self.ratio >= 0:
+            raise LayoutError(
+                f"cannot merge cubes up to {self.ratio} times as heavy as what is new "
+                "(accepted: 0 or more; infinity merges all that are not sealed)"
+            )
         for what, size in (("files", self.limit), ("cubes", self.cube_size)):
             if size < 1:
                 raise LayoutError(f"cannot make {what} of {size} (at least 1)")

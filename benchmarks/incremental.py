@@ -1,0 +1,250 @@
+"""Daily appends: what ``optimize`` rewrites, and how many files are read then.
+
+::
+
+    python -m benchmarks.incremental [--rows N] [--days N] [--figure PATH]
+
+The rows are those of SSB's lineorder in the columns that count: customer and part are
+uniform, the order date is that of the day, and one row in a hundred comes up to ten
+days late.  Each day is appended along the curve, and then optimized with the library's
+own choice of files.  Nothing is written: a file is the box of its rows.  Bytes and
+files are compared with a full rewrite on each day and with none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+
+from skipindex.layout import CurveLayout
+from skipindex.rewrite.selection.boxes import Boxes
+from skipindex.rewrite.selection.cubes import Run
+from skipindex.rewrite.selection.grouping import Mode, plan_clustering
+from skipindex.rewrite.selection.target import EligibleFile, Target
+
+SAMPLE = 50_000
+"""Rows that a clustering is fitted to."""
+ROW_BYTES = 40
+N_CUSTOMERS, N_PARTS = 30_000, 200_000
+"""At scale 1."""
+RATIOS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 16.0)
+FULL = math.inf
+N_QUERIES = 200
+
+Rows = np.ndarray
+"""One row for each of the table's, one column for each clustering column."""
+
+
+@dataclass
+class Table:
+    """Files, each with its rows, and what was written so far.
+
+    ``runs`` has the run of each file that was clustered; ``n_bytes`` counts rewriting.
+    """
+
+    columns: tuple[str, ...]
+    rows_per_file: int
+    files: dict[str, Rows] = field(default_factory=dict)
+    runs: dict[str, Run] = field(default_factory=dict)
+    n_bytes: int = 0
+    n_runs: int = 0
+
+    def append(self, rows: Rows) -> None:
+        """One append, laid out by itself; its files are in no cube."""
+        self._write(rows)
+
+    def optimize(self, ratio: float) -> None:
+        """One run; ``FULL`` rewrites all."""
+        target = Target(
+            self.columns, "hilbert", rows_per_file=self.rows_per_file, ratio=ratio
+        )
+        mode = Mode.FULL if ratio == FULL else Mode.INCREMENTAL
+        eligible = [
+            EligibleFile(path, (), len(rows) * ROW_BYTES, len(rows))
+            for path, rows in self.files.items()
+        ]
+        groups = plan_clustering(
+            eligible, self.runs, target, mode=mode, boxes=self.boxes()
+        )
+        for group in groups:
+            rows = np.concatenate([self.files.pop(file.path) for file in group.files])
+            self.n_bytes += len(rows) * ROW_BYTES
+            self.runs[self._write(rows)] = Run.of(target)
+
+    def boxes(self) -> Boxes:
+        """Where the files lie."""
+        low, high = (
+            np.array([end(rows, axis=0) for rows in self.files.values()])
+            for end in (np.min, np.max)
+        )
+        return Boxes({path: i for i, path in enumerate(self.files)}, low, high)
+
+    def kept(self, queries: Sequence[tuple[Rows, Rows]]) -> float:
+        """Files that a query reads, on average."""
+        boxes = self.boxes()
+        n_kept = [
+            ((boxes.low <= high) & (boxes.high >= low)).all(axis=1).sum()
+            for low, high in queries
+        ]
+        return float(np.mean(n_kept))
+
+    def _write(self, rows: Rows) -> str:
+        self.n_runs += 1
+        run = f"{self.n_runs:032x}"
+        arrays = [pa.array(rows[:, i]) for i in range(len(self.columns))]
+        table = pa.table(dict(zip(self.columns, arrays, strict=True)))
+        n_files = -(-len(rows) // self.rows_per_file)
+        step = max(1, len(rows) // SAMPLE)
+        layout = CurveLayout.fit(
+            table.take(np.arange(0, len(rows), step)), self.columns, n_files=n_files
+        )
+        numbers = layout.assign(arrays).files
+        order = np.argsort(numbers, kind="stable")
+        ends = np.flatnonzero(np.diff(numbers[order])) + 1
+        for number, part in enumerate(np.split(rows[order], ends)):
+            self.files[f"part-{number:05d}-{run}-0.parquet"] = part
+        return run
+
+
+Draw = Callable[[np.random.Generator, int, int], Rows]
+"""The rows of a day."""
+
+
+def uniform(random: np.random.Generator, _: int, n_rows: int) -> Rows:
+    """Customer and part, of which no day differs from another."""
+    customers = random.integers(1, N_CUSTOMERS + 1, n_rows)
+    return np.stack([customers, random.integers(1, N_PARTS + 1, n_rows)], axis=1)
+
+
+def dated(random: np.random.Generator, day: int, n_rows: int) -> Rows:
+    """Order date and customer; a few rows are late."""
+    late = random.integers(0, 11, n_rows) * (random.random(n_rows) < 0.01)
+    dates = np.maximum(day - late, 0)
+    return np.stack([dates, random.integers(1, N_CUSTOMERS + 1, n_rows)], axis=1)
+
+
+def by_either(random: np.random.Generator, _: int) -> list[tuple[Rows, Rows]]:
+    """Look-ups of one customer, or of one part."""
+    least, most = np.array([1, 1]), np.array([N_CUSTOMERS, N_PARTS])
+    queries = []
+    for i in range(N_QUERIES):
+        low, high = least.copy(), most.copy()
+        low[i % 2] = high[i % 2] = random.integers(1, most[i % 2] + 1)
+        queries.append((low, high))
+    return queries
+
+
+def by_week(random: np.random.Generator, day: int) -> list[tuple[Rows, Rows]]:
+    """The orders of a week, of all customers or of one in ten."""
+    queries = []
+    for i in range(N_QUERIES):
+        first = random.integers(0, max(1, day - 5))
+        width = N_CUSTOMERS if i % 2 else N_CUSTOMERS // 10
+        begin = random.integers(1, N_CUSTOMERS - width + 2)
+        queries.append(
+            (np.array([first, begin]), np.array([first + 6, begin + width - 1]))
+        )
+    return queries
+
+
+CASES = {
+    "two uniform columns": (("customer", "part"), uniform, by_either),
+    "order date and customer": (("date", "customer"), dated, by_week),
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One way to maintain a table, day by day.
+
+    Args:
+        name: for people.
+        n_bytes: bytes rewritten until each day.
+        kept: files that a query reads after each day, on average.
+    """
+
+    name: str
+    n_bytes: list[int]
+    kept: list[float]
+
+
+def lived(case: str, ratio: float | None, *, n_rows: int, days: int) -> Outcome:
+    """A table over some days; a ratio of None optimizes nothing."""
+    columns, draw, ask = CASES[case]
+    table = Table(columns, max(1, n_rows // days // 10))
+    name = {None: "none", FULL: "full"}.get(ratio, f"ratio {ratio:g}" if ratio else "0")
+    n_bytes, kept = [], []
+    for day in range(days):
+        random = np.random.default_rng(day)
+        table.append(draw(random, day, n_rows // days))
+        if ratio is not None:
+            table.optimize(ratio)
+        n_bytes.append(table.n_bytes)
+        kept.append(table.kept(ask(random, day)))
+    return Outcome(name, n_bytes, kept)
+
+
+def told(case: str, outcomes: Sequence[Outcome]) -> str:
+    """Bytes and files of each way, as shares of a full rewrite on each day."""
+    full = outcomes[-1]
+    lines = [f"{case}:", f"{'':12} {'bytes':>8} {'files, mean':>12} {'worst day':>10}"]
+    for one in outcomes:
+        shares = np.array(one.kept) / np.array(full.kept)
+        lines.append(
+            f"{one.name:12} {one.n_bytes[-1] / full.n_bytes[-1]:>8.3f} "
+            f"{shares.mean():>12.3f} {shares.max():>10.3f}"
+        )
+    return "\n".join(lines)
+
+
+def drawn(found: dict[str, list[Outcome]]) -> bytes:
+    """Bytes and files of each way, by day, as SVG; it needs matplotlib."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+
+    figure = Figure(figsize=(9, 6.5), layout="constrained")
+    axes = figure.subplots(2, len(found), sharex=True, squeeze=False)
+    for column, (case, outcomes) in zip(axes.T, found.items(), strict=True):
+        full = outcomes[-1]
+        for one in outcomes:
+            days = np.arange(1, len(one.kept) + 1)
+            if one.name == "0":
+                continue
+            column[0].plot(days, np.array(one.n_bytes) / full.n_bytes[-1])
+            column[1].plot(days, np.array(one.kept) / full.kept, label=one.name)
+        column[0].set_title(case)
+        column[1].set_xlabel("day")
+    axes[0, 0].set_ylabel("bytes rewritten (full: 1)")
+    axes[1, 0].set_ylabel("files read (full: 1)")
+    axes[1, 0].legend(frameon=False)
+    sink = io.BytesIO()
+    figure.savefig(sink, format="svg", metadata={"Date": None})
+    return sink.getvalue()
+
+
+def main() -> None:
+    """Print both cases, and draw them where a path is given."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=6_000_000)
+    parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--figure", type=Path)
+    given = parser.parse_args()
+    found = {}
+    for case in CASES:
+        ways = (None, *RATIOS, FULL)
+        found[case] = [
+            lived(case, way, n_rows=given.rows, days=given.days) for way in ways
+        ]
+        print(told(case, found[case]), flush=True)
+    if given.figure is not None:
+        given.figure.write_bytes(drawn(found))
+
+
+if __name__ == "__main__":
+    main()
