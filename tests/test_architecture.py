@@ -53,8 +53,8 @@ BUDGETS = {
     "indexes": 7199,
     "layout": 2554,
     "planner": 13266,
-    "rewrite": 3286,
-    "spark": 5528,
+    "rewrite": 3302,
+    "spark": 5529,
     "storage": 8042,
     "table": 4044,
 }

@@ -307,6 +307,25 @@ def test_files_of_others_are_rewritten_in_place_only_if_asked(tmp_path: Path) ->
     assert optimized(folder, cluster_by=["x"], in_place=False).files_in == 8
 
 
+def test_where_nothing_is_new_no_file_is_read_and_nothing_committed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = fill(tmp_path)
+    optimized(folder, cluster_by=["x"], rows_per_file=100)
+    before = everything(folder)
+
+    def refuse(*_: Any) -> None:
+        raise AssertionError("a footer is read")
+
+    monkeypatch.setattr(
+        "skipindex.rewrite.selection.eligible_files.column_reader", refuse
+    )
+    report = optimized(folder)
+    assert (report.files_in, report.files_left) == (0, len(report.table))
+    assert report.overlap_after == report.overlap_before != {}
+    assert everything(folder) == before
+
+
 def test_the_layout_of_the_table_is_the_default(tmp_path: Path) -> None:
     folder = fill(tmp_path)
     first = optimized(

@@ -19,6 +19,7 @@ from skipindex.rewrite.selection.attributes import from_json, named, to_json
 from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.selection.eligible_files import (
+    check_rewritable,
     choose,
     clustering_columns,
     eligible_files,
@@ -144,6 +145,7 @@ def optimize_files(
     before = overlaps(table, target)
     done: list[Rewritten] = []
     if groups:
+        check_rewritable(table, [file for group in groups for file in group.files])
         done = rewrite(
             table,
             groups,
@@ -154,7 +156,7 @@ def optimize_files(
             ),
             properties=_properties(table, options, target),
         )
-    after = table.refresh()
+    after = table.refresh() if done else table
     old = [file for rewritten in done for file in rewritten.group.files]
     new = [file for rewritten in done for file in rewritten.files]
     return OptimizeReport(
@@ -167,7 +169,7 @@ def optimize_files(
         files_left=len(files) - len(old),
         sealed=sum(rewritten.group.sealed for rewritten in done),
         overlap_before=before,
-        overlap_after=overlaps(after, target),
+        overlap_after=overlaps(after, target) if done else before,
         seconds=time.perf_counter() - began,
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -72,10 +72,7 @@ def choose(
 
 
 def eligible_files(table: TableState, chosen: Sequence[int]) -> list[EligibleFile]:
-    """These files with their rows, from their own footers."""
-    require_plain(
-        table.location, (file.path for file in table.location.list()), insist=False
-    )
+    """These files with their rows, from their own footers where no index knows them."""
     for partition in table.partitions:
         if partition.name in table.schema.names:
             raise LayoutError(
@@ -88,15 +85,32 @@ def eligible_files(table: TableState, chosen: Sequence[int]) -> list[EligibleFil
                 f"partition column as {list(partition.names)} (expected one spelling)"
             )
 
-    def inspect(i: int) -> EligibleFile:
-        path = table.paths[i]
-        n_rows, schema = _footer(table.location, path)
-        _check_schema(table, path, schema)
-        values = partition_values(path)
-        return EligibleFile(path, values, int(table.sizes[i]), n_rows)
+    unknown = [i for i in chosen if table.n_rows[i] < 0]
+    read = row_counts(table.location, [table.paths[i] for i in unknown])
+    n_rows = dict(zip(unknown, read, strict=True))
+    return [
+        EligibleFile(
+            path := table.paths[i],
+            partition_values(path),
+            int(table.sizes[i]),
+            n_rows.get(i, int(table.n_rows[i])),
+        )
+        for i in chosen
+    ]
+
+
+def check_rewritable(table: TableState, files: Iterable[EligibleFile]) -> None:
+    """Refuse another format's table, and files whose columns are not the table's."""
+    require_plain(
+        table.location, (file.path for file in table.location.list()), insist=False
+    )
+
+    def check(file: EligibleFile) -> None:
+        _check_schema(table, file.path, _footer(table.location, file.path)[1])
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(inspect, chosen))
+        for _ in pool.map(check, files):
+            pass
 
 
 def count_rows(location: Location, paths: Sequence[str]) -> int:

@@ -24,7 +24,7 @@ from skipindex.rewrite.optimize import (
     target_of,
 )
 from skipindex.rewrite.selection.attributes import from_json
-from skipindex.rewrite.selection.eligible_files import eligible_files
+from skipindex.rewrite.selection.eligible_files import check_rewritable, eligible_files
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.spark.reading.frames import read_files
@@ -168,6 +168,7 @@ def _copy(
     request = wanted_of(table) if asked.indexes is None else asked.indexes
     target = target_of(table, asked, request)
     files = eligible_files(table, range(len(table)))
+    check_rewritable(table, files)
     n_rows = sum(file.n_rows for file in files)
     rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))
     began = time.perf_counter()
