@@ -52,9 +52,9 @@ BUDGETS = {
     "expressions": 1858,
     "indexes": 7199,
     "layout": 2554,
-    "planner": 13266,
+    "planner": 13281,
     "rewrite": 3302,
-    "spark": 5529,
+    "spark": 5559,
     "storage": 8042,
     "table": 4044,
 }

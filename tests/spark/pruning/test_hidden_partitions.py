@@ -148,6 +148,64 @@ def test_a_text_column_may_be_what_folders_are_made_of(
     assert files_read(whole.where("substring(text, 1, 4) = '2021'")) < 4
 
 
+FORMAT = "yyyy-MM-dd HH:mm:ss"
+
+
+@pytest.fixture(scope="module")
+def texts(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
+    """Times in a text, a folder a day, and one of NULL."""
+    root = tmp_path_factory.mktemp("days") / "texts"
+    for day in [*days(), None]:
+        null = "__HIVE_DEFAULT_PARTITION__"
+        parts = [null] * 3 if day is None else f"{day}".split("-")
+        path = root / "year={}/month={}/day={}/part.parquet".format(*parts)
+        path.parent.mkdir(parents=True)
+        some = [None] if day is None else [f"{day} 00:00:00", f"{day} 12:00:00"]
+        rows = pa.table({"dt": pa.array(some, pa.string())})
+        pq.write_table(rows, path, write_statistics=False)
+    return sx.open_table(root).declare_derived(
+        field="dt", format=FORMAT, timezone="UTC"
+    )
+
+
+@pytest.mark.few(5)
+@pytest.mark.parametrize("ansi", ["true", "false"])
+@pytest.mark.parametrize(
+    ("condition", "n_files"),
+    [
+        (
+            f"to_timestamp(dt, '{FORMAT}') > timestamp'2022-11-30 12:00:00'",
+            n_days("2022-11-30"),
+        ),
+        (
+            f"try_to_timestamp(dt, '{FORMAT}') > timestamp'2022-11-30 12:00:00'",
+            n_days("2022-11-30"),
+        ),
+        (
+            f"to_timestamp_ntz(dt, '{FORMAT}') <= timestamp_ntz'2022-10-29 00:00:00'",
+            N_DAYS - n_days("2022-10-30"),
+        ),
+        (f"to_date(dt, '{FORMAT}') > date'2022-10-29'", n_days("2022-10-30")),
+        (f"to_date(dt, '{FORMAT}') IN (date'2022-10-29', date'2023-07-24')", 2),
+        (f"month(to_date(dt, '{FORMAT}')) = 10", 2),
+        (f"unix_timestamp(dt, '{FORMAT}') >= 1690156800", n_days("2023-07-24")),
+        (f"to_unix_timestamp(dt, '{FORMAT}') < 1638057600", 0),
+        ("try_to_timestamp(dt, 'yyyy/MM/dd') > timestamp'2022-11-30 12:00:00'", N_DAYS),
+        (f"to_timestamp(dt, if(dt > '2', '{FORMAT}', 'yyyy')) IS NULL", N_DAYS),
+    ],
+)
+def test_times_that_queries_read_from_text_read_the_folders_that_plans_keep(
+    pruned: SparkSession, texts: sx.Table, condition: str, n_files: int, ansi: str
+) -> None:
+    """The folder of NULL is always read."""
+    root = texts.state.location.spark_path()
+    assert len(texts.plan(condition, timezone="UTC").paths) == n_files + 1
+    with settings(pruned, {"spark.sql.ansi.enabled": ansi}):
+        text = f"SELECT * FROM parquet.`{root}` WHERE {condition}"
+        assert rows_of(pruned.sql(text)) == unpruned(pruned, text)
+        assert files_read(pruned.sql(text)) == n_files + 1
+
+
 def test_a_field_is_declared_for_all_parts(pruned: SparkSession, table: Path) -> None:
     opened = sx.open_table(table)
     former = opened.status().derived

@@ -10,7 +10,7 @@ import random
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
@@ -53,6 +53,7 @@ CORNERS = [
     *("2024-03-10 02:30:00", "2024-11-03 01:30:00", "2011-12-30 10:00:00"),
     *("1999-01-01 00:00:00", "1000-01-01 00:00:00", "2399-12-31 23:59:59"),
     *("1582-10-10 05:00:00", "0999-06-07 08:09:10", "0001-01-01 00:00:00"),
+    *("1969-12-31 23:59:59", "1970-01-01 00:00:00"),
 ]
 MOMENTS = [datetime.fromisoformat(corner) for corner in CORNERS]
 ODD = [
@@ -65,6 +66,7 @@ ODD = [
     *("1:2", "2022-02-30", "2022-13-01", "2022-11-30 24:00:00", "2022-11-30t12:00:00"),
     *("0000-01-01", "12022-11-30", "2022-11-30 12:00:00.1", "2022-11-30 12:00:00 "),
     *("20221130x", "2022-11-30 12:00:60", "é", "2022\u201311"),
+    *("1969-12-31 23:59:59.500", "1969-12-31 23:59:58.500"),
 ]
 
 
@@ -72,6 +74,11 @@ def written(moment: datetime, form: str) -> str:
     """A text as Spark's pattern has it: years of four digits, milliseconds."""
     text = moment.strftime(form.replace("%Y", f"{moment.year:04}"))
     return text[:-3] if form.endswith("%f") else text
+
+
+def seconds(moment: datetime) -> int:
+    """Seconds since 1970, in UTC."""
+    return round(moment.replace(tzinfo=UTC).timestamp())
 
 
 def drawn_texts(rng: random.Random, n: int) -> list[str | None]:
@@ -152,6 +159,7 @@ def drawn_conditions(
             f"to_timestamp(dt, {pattern}) {operator()} TIMESTAMP '{at}'",
             f"to_timestamp_ntz(dt, {pattern}) {operator()} TIMESTAMP_NTZ '{at}'",
             f"to_date(dt, {pattern}) {operator()} DATE '{at[:10]}'",
+            f"unix_timestamp(dt, {pattern}) {operator()} {seconds(moment)}",
             f"to_date(dt) {operator()} DATE '{at[:10]}'",
             f"CAST(dt AS TIMESTAMP) {operator()} TIMESTAMP '{at}'",
             f"CAST(dt AS TIMESTAMP_NTZ) {operator()} TIMESTAMP_NTZ '{at}'",
@@ -261,6 +269,7 @@ def judged(
             "date_add(dt, 1) = DATE '2022-12-01'",
             "quarter(dt) = 1",
         ),
+        *(f"unix_timestamp(dt, 'yyyy-MM-dd HH:mm:ss.SSS') = {n}" for n in (0, -1, -2)),
         *("last_day(dt) > DATE '2022-11-30'", "datediff(dt, DATE '2022-01-01') = 333"),
         *(
             "date_format(dt, 'yyyy/MM/dd HH:mm:ss.SSS') > '2022/11/30 12'",

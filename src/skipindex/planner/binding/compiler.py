@@ -54,7 +54,10 @@ _CLOCK_TARGETS: Final = {"DATE", "STRING", "TIMESTAMP_NTZ"}
 _TIME_TARGETS: Final = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
 _OF_TIMES: Final = {Coercion.CLOCK, Coercion.DATE, Coercion.INSTANT}
 _SEVERAL_TYPES: Final = "a number to Spark, and a time to other readers"
-_READ_ALIKE: Final = dict.fromkeys(("to_timestamp", "to_date"), "to_timestamp_ntz")
+_SECONDS: Final = ("unix_timestamp", "to_unix_timestamp")
+_READ_ALIKE: Final = dict.fromkeys(
+    ("to_timestamp", "to_date", *_SECONDS), "to_timestamp_ntz"
+)
 """Functions that first read a wall clock from text, as another one does."""
 _ARITHMETIC: Final = {"+", "-", "*", "/", "%", "mod"}
 
@@ -146,6 +149,8 @@ class Compiler:
         if name == "date_trunc" or name in _READ_ALIKE:
             # The wall clock of an instant.
             found = through(dates.instant(self.zone), found, text)
+        if name in _SECONDS:
+            return through(dates.unix_seconds(), found, text)
         return self._cast_to(found, "DATE", text) if name == "to_date" else found
 
     def _read(self, operand: BoundTerm, kind: str, text: str) -> BoundTerm:

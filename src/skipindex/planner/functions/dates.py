@@ -118,6 +118,15 @@ def to_date() -> Function:
     return Function(DATE, lambda t: t // DAY, 1, key="to_date")
 
 
+def unix_seconds() -> Function:
+    """From an instant to whole seconds, towards zero: a cast takes those below."""
+
+    def seconds(t: int) -> int:
+        return t // SECOND if t >= 0 else -(-t // SECOND)
+
+    return Function(integer(64), seconds, 1, key="unix_seconds")
+
+
 def midnight() -> Function:
     """From a day to its first moment."""
     span = INT64_MIN // DAY + 1, INT64_MAX // DAY

@@ -53,8 +53,9 @@ _PLAIN_DAYS: Final = (
 
 
 @FUNCTIONS.named("to_timestamp_ntz", "to_timestamp", "to_date", takes="string string")
+@FUNCTIONS.named("unix_timestamp", "to_unix_timestamp", takes="string string")
 def _by_pattern(_: Argument, pattern: Argument) -> Function | None:
-    """The wall clock of a text; the caller makes an instant or a date of it."""
+    """The wall clock of a text; the caller makes of it what the function returns."""
     if not isinstance(pattern.value, str):
         return None
     form = pattern_of(pattern.value)

@@ -47,6 +47,29 @@ def _cast(write: Writer, node: Node) -> str | None:
     return None
 
 
+def _read_text(write: Writer, node: Node) -> str | None:
+    """Spark 4 holds too what it suggests where a text cannot be read."""
+    match node.held, node.children:
+        case [("timestamp" | "timestamp_ntz") as kind, *suggested, zone, bool()], [
+            Node(kind="string") as text,
+            Node(name="Literal", kind="string", value=str()) as pattern,
+        ] if kind == node.kind and len(suggested) < 2 and _in_zone(write, zone):
+            name = "to_timestamp" if kind == "timestamp" else "to_timestamp_ntz"
+            return call_text(name, [write.text(text), write.text(pattern)])
+    return None
+
+
+def _seconds_of_text(write: Writer, node: Node) -> str | None:
+    match node.held, node.children:
+        case [zone, bool()], [
+            Node(kind="string") as text,
+            Node(name="Literal", kind="string", value=str()) as pattern,
+        ] if _in_zone(write, zone):
+            arguments = [write.text(text), write.text(pattern)]
+            return call_text("unix_timestamp", arguments)
+    return None
+
+
 def _case(write: Writer, node: Node) -> str | None:
     parts = [write.text(child) for child in node.children]
     has_else = len(parts) % 2 == 1
@@ -203,6 +226,8 @@ _TRIMMED: Final = Form(_trim, "`trim(…)`, `ltrim(…)`, `rtrim(…)`")
 _INTERVAL: Final = Form(
     _later, "`+ INTERVAL`", "an interval of whole seconds, or of months"
 )
+_BY_PATTERN: Final = "of a text, by a pattern that is a literal"
+_SECONDS: Final = Form(_seconds_of_text, "`unix_timestamp(…)`", _BY_PATTERN)
 
 FORMS: Final[Mapping[str, Form]] = MappingProxyType(
     {
@@ -214,6 +239,9 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
             _cast, "`CAST`", f"not `try_cast`; to {', '.join(sorted(_CAST_TARGETS))}"
         ),
         "DateAddYMInterval": _INTERVAL,
+        "GetTimestamp": Form(
+            _read_text, "`to_timestamp(…)`, `to_timestamp_ntz(…)`", _BY_PATTERN
+        ),
         "In": Form(_in, "`IN`", "literals in the list"),
         "InSet": Form(_in_set, "`IN`"),
         "Like": _ESCAPED,
@@ -232,6 +260,8 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
             _steps_later, "`+ INTERVAL`", "a number of weeks or of shorter units"
         ),
         "TimestampAddInterval": _INTERVAL,
+        "ToUnixTimestamp": _SECONDS,
+        "UnixTimestamp": _SECONDS,
     }
 )
 """Forms by the name of the class."""
