@@ -9,6 +9,8 @@ SESSION_VALUES: Final = {
     *("CURRENT_USER", "LOCALTIME", "SESSION_USER"),
 }
 """Functions that need no parentheses.  USER is one too, but more often a column."""
+TWO_COLUMNS: Final = "two columns are compared"
+"""Why ``a > b`` is not judged."""
 REASONS: Final = {
     **dict.fromkeys(SESSION_VALUES, "a value of the session"),
     **dict.fromkeys("+-*/%&|^~", "arithmetic"),

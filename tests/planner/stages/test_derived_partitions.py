@@ -562,3 +562,37 @@ def test_a_comparison_with_another_column_keeps_all_and_says_why(
     plan = table.plan("dt > other", timezone="UTC")
     assert len(plan.paths) == len(DAYS) + 1
     assert "dt > other: not judged, two columns are compared" in plan.explain()
+
+
+def noted(table: sx.Table, condition: str) -> list[str]:
+    """The comparisons of columns that the notes of a plan name."""
+    found = [
+        note.partition(" not left out for ") for note in table.plan(condition).notes
+    ]
+    return [
+        rest.removesuffix(": two columns are compared") for *_, rest in found if rest
+    ]
+
+
+def test_a_comparison_with_another_column_is_noted_once_if_nothing_else_is_judged(
+    tmp_path: Path,
+) -> None:
+    table = texts(tmp_path / "t", f"to_timestamp(dt, '{TEXT}')")
+    assert noted(table, "dt > other") == ["dt > other"]
+    assert noted(table, "NOT (other >= `DT`)") == ["NOT (other >= `DT`)"]
+    assert noted(table, "dt > other AND dt > other") == ["dt > other"]
+    assert noted(table, "dt > other OR dt > '2022'") == ["dt > other"]
+    assert noted(table, "dt > other AND other < dt") == ["dt > other", "other < dt"]
+    for judged in (
+        "dt > other AND dt > '2022'",
+        "dt > other AND year = 2022",
+        "dt > other AND 1 = 2",
+        "other = upper(other)",
+        "dt > '2022'",
+        "dt = lower(other) AND other = 'a'",
+    ):
+        assert noted(table, judged) == [], judged
+    plain = sx.open_table(
+        put(tmp_path / "u/f.parquet", {"dt": ["a"], "other": ["b"]}).parent
+    )
+    assert noted(plain, "dt > other") == []

@@ -30,7 +30,7 @@ from skipindex.expressions import (
     push_not,
 )
 from skipindex.expressions.domain import float_key
-from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.expressions.not_judged import TWO_COLUMNS, NotJudgedError
 from skipindex.expressions.truth import is_false, is_not_true, is_true, is_unknown
 from skipindex.planner.functions.decimals import within_38_digits
 from skipindex.planner.sql.operands import (
@@ -89,7 +89,7 @@ def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
         case LiteralOperand(value), Reference() | Call() | Case():
             return Comparison(right, MIRRORED.get(operator, operator), value)
         case _:
-            raise NotJudgedError("two columns are compared")
+            raise NotJudgedError(TWO_COLUMNS)
 
 
 def _compare_truth(

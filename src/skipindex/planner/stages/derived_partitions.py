@@ -40,12 +40,19 @@ from skipindex.expressions.atoms import (
     successor,
 )
 from skipindex.expressions.domain import Domain
-from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.expressions.not_judged import TWO_COLUMNS, NotJudgedError
 from skipindex.planner.binding.compiler import Compiler
 from skipindex.planner.binding.inversion import BoundCall
 from skipindex.planner.binding.scalar import answer, judged
 from skipindex.planner.binding.terms import BoundColumn, BoundTerm, Interval
-from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
+from skipindex.planner.bound_predicate import (
+    BoundPredicate,
+    Computed,
+    Leaf,
+    fold,
+    shorten,
+    unknowns,
+)
 from skipindex.planner.functions import calendar
 from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
 from skipindex.planner.functions.dates import DATE
@@ -209,6 +216,35 @@ class DerivedPartitions:
                 known = {v: v is None or test(v) for v in set(one.values)}
                 possible &= np.array([known[value] for value in one.values], bool)
         return possible
+
+    def unasked(self, tree: BoundPredicate) -> list[str]:
+        """Why no partition is left out where columns are compared, one a condition.
+
+        Nothing is said if another condition of ``tree`` may leave out some.
+        """
+        if not self._derivations or _may_leave_out(tree):
+            return []
+        names = "|".join({re.escape(d.source.name) for d in self._derivations})
+        compared = re.compile(rf"(?<!\w)({names})(?!\w)", re.IGNORECASE)
+        return [
+            f"partitions are not left out for {shorten(text)}: {TWO_COLUMNS}"
+            for text in dict.fromkeys(
+                one.text for one in unknowns(tree) if one.reason == TWO_COLUMNS
+            )
+            if compared.search(text)
+        ]
+
+
+def _may_leave_out(tree: BoundPredicate) -> bool:
+    """Whether some condition that is judged can leave out a file by itself."""
+    return fold(
+        tree,
+        leaf=lambda _: True,
+        all_of=any,
+        any_of=all,
+        constant=lambda value: not value,
+        unknown=lambda _: False,
+    )
 
 
 _known: Final[WeakKeyDictionary[TableState, DerivedPartitions]] = WeakKeyDictionary()

@@ -69,7 +69,7 @@ class Evaluation:
         rows: what bitmaps say of files, by their number.
         deferred: files that hold a matching row, surely or nearly so, and whose rows
             were not counted yet (``planning_stages.count_deferred_rows``).
-        remarks: what was left undone to save time, in words.
+        remarks: what was left undone, in words.
         problems: declarations of the table that cannot be used, in words.
         runs: the stages that were run, in order.
     """

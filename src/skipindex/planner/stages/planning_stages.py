@@ -64,6 +64,7 @@ class Partitions:
         """Ask the paths."""
         derived = derived_partitions(found.table)
         found.problems += derived.problems
+        found.remarks += derived.unasked(found.tree)
         is_asked = not found.leaves
         for leaf, record in checked(found.leaves.items()):
             if record.column.is_partition:
