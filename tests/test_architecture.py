@@ -52,11 +52,11 @@ BUDGETS = {
     "expressions": 1860,
     "indexes": 7199,
     "layout": 2554,
-    "planner": 13318,
+    "planner": 13354,
     "rewrite": 3302,
-    "spark": 5559,
+    "spark": 5578,
     "storage": 8042,
-    "table": 4044,
+    "table": 4045,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -118,6 +118,57 @@ def test_without_the_writers_zone_a_folder_is_a_day_wider(tmp_path: Path) -> Non
 _INSTANT = pa.timestamp("us", "UTC")
 
 
+MONTHS = [f"2022-{month:02}" for month in range(1, 13)]
+ODD = ("+12022-06", "-2021-06", "0000-06", "2022-13", "2022-6", "x")
+"""Texts of which no time of four digits' years is known."""
+
+
+@pytest.mark.parametrize("zone", ["UTC", "+09:00", "-03:00"])
+@pytest.mark.parametrize("column", ["t", "d", "n"])
+@pytest.mark.parametrize("shown", ["parts", "text", "number"])
+def test_a_month_that_is_shown_bounds_the_time(
+    tmp_path: Path, shown: str, column: str, zone: str
+) -> None:
+    """Tight in a zone without rules; nearly so in one with rules."""
+    names = {
+        "parts": "year={}/month={}",
+        "text": "p={}-{}",
+        "number": "p={}{}",
+    }
+    terms = {
+        "parts": {"year": f"year({column})", "month": f"month({column})"},
+        "text": {"p": f"date_format({column}, 'yyyy-MM')"},
+        "number": {"p": f"CAST(date_format({column}, 'yyyyMM') AS INT)"},
+    }
+    schema = pa.schema([("t", _INSTANT), ("d", pa.date32()), ("n", pa.timestamp("us"))])
+    place = names[shown]
+    for month in MONTHS:
+        put(
+            tmp_path / place.format(*month.split("-")) / "f.parquet",
+            schema.empty_table(),
+        )
+    odd = ODD if shown == "text" else ()
+    for text in odd:
+        put(tmp_path / f"p={text}" / "f.parquet", schema.empty_table())
+    table = sx.open_table(tmp_path, derived=sx.Derived(terms[shown], zone))
+    near = sx.open_table(tmp_path, derived=sx.Derived(terms[shown], "Asia/Tokyo"))
+    for condition, expected in (
+        (f"{column} >= '2022-06-01'", MONTHS[5:]),
+        (f"{column} < '2022-06-01'", MONTHS[:5]),
+        (f"{column} BETWEEN '2022-06-30' AND '2022-07-01'", MONTHS[5:7]),
+        (f"date_format({column}, 'yyyyMM') > '202206'", MONTHS[6:]),
+        (f"date_format({column}, 'yyyy-MM-dd') <= '2022-06'", MONTHS[:5]),
+        (f"date_format({column}, 'yyyy') = '2023'", []),
+        (f"substring({column}, 1, 7) > '2022-06'", MONTHS[6:]),
+    ):
+        paths = kept(table, condition, timezone=zone)
+        places = [place.format(*month.split("-")) for month in expected]
+        wanted = places + [f"p={text}" for text in odd]
+        assert sorted(p.rpartition("/")[0] for p in paths) == sorted(wanted), condition
+        nearly = kept(near, condition, timezone="Asia/Tokyo")
+        assert len(expected) <= len(nearly) - len(odd) <= len(expected) + 2, condition
+
+
 def test_hours_and_unpadded_folders(tmp_path: Path) -> None:
     for hour in (0, 9, 23):
         place = tmp_path / f"y=2020/m=2/d=29/h={hour}" / "f.parquet"

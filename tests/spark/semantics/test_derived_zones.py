@@ -67,6 +67,11 @@ def values(
     return found
 
 
+def ranked(value: str) -> tuple[int, str]:
+    """A number, a date or a text, by its order."""
+    return (int(value), "") if value.lstrip("-").isdecimal() else (0, value)
+
+
 def sweep(
     spark: SparkSession,
     folder: Path,
@@ -89,9 +94,13 @@ def sweep(
             said = made[function, asked]
             for wanted in sorted(set(said))[::9]:
                 literal = wanted if wanted.lstrip("-").isdecimal() else f"'{wanted}'"
+                same = [v == wanted for v in said]
+                above = [ranked(v) > ranked(wanted) for v in said]
                 for text, truth in (
-                    (f"{function} = {literal}", [v == wanted for v in said]),
-                    (f"{function} != {literal}", [v != wanted for v in said]),
+                    (f"{function} = {literal}", same),
+                    (f"{function} != {literal}", [not one for one in same]),
+                    (f"{function} > {literal}", above),
+                    (f"{function} <= {literal}", [not one for one in above]),
                 ):
                     plan = table.plan(text, timezone=asked, kinds=["file_map"])
                     kept = {path.partition("/")[0] for path in plan.paths}
@@ -136,6 +145,61 @@ def test_the_same_zone_by_another_name_answers(tmp_path: Path) -> None:
         )
         plan = table.plan("month(TS) = 1", timezone=asked)
         assert len(plan.paths) == files, (declared, asked)
+
+
+ODD_YEARS = (-12022, -2022, -2021, -1, 0, 1, 999, 1582, 2022, 9999, 10000, 12022)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
+@pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP"])
+@pytest.mark.parametrize("policy", ["CORRECTED", "LEGACY"])
+def test_years_that_sort_otherwise_as_texts_are_kept(
+    spark: SparkSession, tmp_path: Path, zone: str, kind: str, policy: str
+) -> None:
+    """Years below 0 and above 9999 have signs; the query's session may show none."""
+    days = [(year - 1970) * 365.2425 + 150 for year in ODD_YEARS]
+    numbers = [int(day) for day in days]
+    pattern = "'yyyy-MM'"
+    literals = ("'2021-06'", "'-2'", "'+12022-05'", "'0000-06'", "'9999-05'")
+    conditions = [
+        f"date_format(c, {pattern}) {operator} {literal}"
+        for operator in ("<", ">=", "=", "!=")
+        for literal in literals
+    ]
+    made = [(number,) for number in numbers]
+    cast = f"CAST(date_from_unix_date(n) AS {kind})"
+    frame = spark.createDataFrame(made, "n int").selectExpr("n", f"{cast} AS c")
+
+    def told(policy: str, terms: Sequence[str]) -> list[list[str]]:
+        wanted = {ZONE: zone, "spark.sql.legacy.timeParserPolicy": policy}
+        with settings(spark, wanted):
+            texts = [f"CAST({term} AS STRING)" for term in terms]
+            return [list(row) for row in frame.coalesce(1).selectExpr(*texts).collect()]
+
+    shown = [text for (text,) in told("CORRECTED", [f"date_format(c, {pattern})"])]
+    values = frame.selectExpr("unix_date(c)" if kind == "DATE" else "unix_micros(c)")
+    with settings(spark, {ZONE: zone}):
+        plain = [row[0] for row in values.coalesce(1).collect()]
+    arrow = pa.date32() if kind == "DATE" else pa.timestamp("us", "UTC")
+    width = pa.int32() if kind == "DATE" else pa.int64()
+    for name, value in zip(shown, plain, strict=True):
+        column = pa.array([value], width).cast(arrow)
+        put(tmp_path / f"p={name}/f.parquet", {"c": column}, write_statistics=False)
+    declared = sx.Derived({"p": f"date_format(c, {pattern})"}, zone)
+    table = sx.open_table(tmp_path, derived=declared)
+    truths = told(policy, conditions)
+    now = ODD_YEARS.index(2022)
+    for i, condition in enumerate(conditions):
+        paths = table.plan(condition, timezone=zone).paths
+        lost = [
+            name
+            for name, truth in zip(shown, truths, strict=True)
+            if truth[i] == "true" and f"p={name}/f.parquet" not in paths
+        ]
+        assert not lost, condition
+        if zone == "UTC":
+            is_kept = f"p={shown[now]}/f.parquet" in paths
+            assert is_kept == (truths[now][i] == "true"), condition
 
 
 @pytest.mark.slow

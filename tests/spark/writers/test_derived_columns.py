@@ -101,6 +101,30 @@ def test_another_time_zone_appends_no_missing_column(
 
 
 @pytest.mark.parametrize(
+    "term",
+    ["date_format(dt, 'yyyy-MM')", "year(to_date(dt, 'yyyy-MM-dd'))"],
+)
+def test_what_sparks_old_formatter_makes_is_not_computed(
+    spark: SparkSession, tmp_path: Path, term: str
+) -> None:
+    """It shows years before Christ without a sign, and reads texts of other forms."""
+    parts = {"p": term}
+    text = rows(spark).selectExpr("id", "left(dt, 10) AS dt")
+    some = rows(spark) if "date_format" in term else text
+    table = sx.write_table(
+        some, tmp_path / "t", partition_by=parts, indexes={"*": None}
+    )
+    with settings(spark, {"spark.sql.legacy.timeParserPolicy": "LEGACY"}):
+        for write in (
+            lambda: sx.append(some, table),
+            lambda: sx.write_table(some, tmp_path / "u", partition_by=parts),
+        ):
+            with pytest.raises(TableError, match="timeParserPolicy=LEGACY"):
+                write()
+        sx.write_table(rows(spark), tmp_path / "v", partition_by=PARTS)
+
+
+@pytest.mark.parametrize(
     ("parts", "error", "why"),
     [
         ({"dt": "year(dt)"}, LayoutError, "'dt': the rows have a column 'dt'"),

@@ -87,6 +87,14 @@ def _moved(domain: Domain, zone: str | None, sign: int) -> Function:
     return Function(domain, lambda t: in_bits(t + distance, 64), 1, span, key=key)
 
 
+def is_sure_of_years(function: Function) -> bool:
+    """Whether it makes a time of four digits' years of what it is sure of alone."""
+    match function.key:
+        case "midnight" | (str(), int()):  # a shift, by an offset of hours
+            return True
+    return False
+
+
 def _nearly(_: int) -> int:
     raise UnsureError
 

@@ -55,12 +55,11 @@ from skipindex.planner.bound_predicate import (
 )
 from skipindex.planner.functions import calendar
 from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
-from skipindex.planner.functions.dates import DATE
+from skipindex.planner.functions.dates import DATE, is_sure_of_years
 from skipindex.planner.functions.patterns import Pattern, pattern_of
 from skipindex.planner.functions.reading import CLOCK_OF_TEXT, DATE_OF_TEXT
 from skipindex.planner.functions.registry import (
     UNSURE,
-    Function,
     TextInterval,
     Texts,
     from_plain,
@@ -429,17 +428,28 @@ def _interval(
 
 
 def _shown_as(one: Derivation, value: Value) -> Interval:
-    """The values of the base that ``date_format`` shows as a folder's text."""
-    match one.term, one.of_base, one.base:
+    """The values of the base that ``date_format`` shows as a folder's text.
+
+    So does Spark's own formatter, by default: years of another number of digits than
+    four have a sign.
+    """
+    match one.term, one.of_base, value:
         case (
             Call("date_format", (_, str(pattern))),
             BoundCall(arguments=(moment, _)),
-            BoundCall(function=Function(texts=Pattern())),  # Spark's default formatter
-        ) if isinstance(value, bytes):
-            shown = pattern_of(pattern).alike(value.decode(errors="replace"))
-            if shown is not None:
-                return _hull(moment.preimage(Range("", *shown), ""))
-    return None, None
+            bytes(),
+        ):
+            text = value.decode(errors="replace")
+        case (
+            Call("cast", (Call("date_format", (_, str(pattern))), _)),
+            BoundCall(arguments=(BoundCall(arguments=(moment, _)), _)),
+            int(),
+        ):
+            text = f"{value}".zfill(len(pattern_of(pattern).shown(0)))
+        case _:
+            return None, None
+    shown = pattern_of(pattern).alike(text)
+    return _where(moment, *shown) if shown else (None, None)
 
 
 def _part_of(term: Term) -> tuple[str, str]:
@@ -480,7 +490,25 @@ def _of_parts(given: Mapping[str, tuple[BoundTerm, int]]) -> Interval:
     if len(numbers) == 4 and not is_date:
         low += hour * CLOCK_UNITS["HOUR"]
         high = low + CLOCK_UNITS["HOUR"]
-    return _hull(bound_term.preimage(Range("", low, high), ""))
+    return _where(bound_term, low, high)
+
+
+def _where(term: BoundTerm, low: int, high: int) -> Interval:
+    """The values of the term's column where it is in ``[low, high)``."""
+    while isinstance(term, BoundCall) and term.varying is not None:
+        function = term.function
+        if function.slack:  # of zones with rules
+            low -= function.slack
+            high += 0 if function.is_later else function.slack
+        elif is_sure_of_years(function):
+            found = term.reaching((low, high - 1))
+            if found is None:
+                return None, None
+            low, high = found[0], found[1] + 1
+        else:
+            break
+        term = term.varying
+    return _hull(term.preimage(Range("", low, high), ""))
 
 
 def _hull(tree: BoundPredicate) -> Interval:

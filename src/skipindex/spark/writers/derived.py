@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -14,6 +15,11 @@ from skipindex.spark.pruning.verdicts import ZONE
 from skipindex.spark.settings import setting
 from skipindex.table import Derived, TableState
 
+_PARSER: Final = "spark.sql.legacy.timeParserPolicy"
+_BY_PATTERN: Final = re.compile(
+    r"\b(date_format|(to_)?unix_timestamp|to_date|to_timestamp(_ntz)?)\s*\(.*['\"]",
+    re.IGNORECASE | re.DOTALL,
+)
 _ZONED: Final = (types.TimestampType, types.StringType)
 """Types of which a function may depend on the session's time zone."""
 
@@ -40,6 +46,7 @@ def computed(df: DataFrame, table: TableState) -> DataFrame:
                 "columns to partition by)"
             )
         derivation(table, name, text)
+        _check_parser(df, name, text)
     return df.withColumns({name: sf.expr(text) for name, text in columns.items()})
 
 
@@ -59,10 +66,22 @@ def completed(df: DataFrame, table: TableState) -> DataFrame:
         name = names.get(declared.lower(), declared)
         source = derivation(table, name, text).source.name
         _check_zone(df, table, name, source, text)
+        _check_parser(df, name, text)
         missing[name] = text
     if not missing:
         return df
     return df.withColumns({name: sf.expr(text) for name, text in missing.items()})
+
+
+def _check_parser(df: DataFrame, name: str, text: str) -> None:
+    """Refuse to compute by a pattern what plans take for the work of another parser."""
+    policy = setting(df.sparkSession, _PARSER)
+    if policy.upper() == "LEGACY" and _BY_PATTERN.search(text):
+        raise TableError(
+            f"cannot compute the partition column {name!r} as {text!r}: the session "
+            f"has {_PARSER}={policy} (accepted: CORRECTED, EXCEPTION, or a column "
+            f"{name!r} in the rows)"
+        )
 
 
 def _check_zone(

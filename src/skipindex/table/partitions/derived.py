@@ -15,7 +15,8 @@ class Derived:
     A function may read a time from text, as ``to_timestamp(dt, 'yyyy-MM-dd')`` does: by
     Spark's own parser, so that other texts are in the partition of NULL.  Spark reads
     more texts with ``spark.sql.legacy.timeParserPolicy=LEGACY``, and without a pattern:
-    then comparisons by ``<`` and ``>`` leave out no folder.
+    then comparisons by ``<`` and ``>`` leave out no folder.  Times before the year 1
+    that ``date_format`` has shown under that setting, without a sign, are not found.
 
     Args:
         columns: by partition column, a function of a column of the files in SQL.
