@@ -56,7 +56,7 @@ BUDGETS = {
     "rewrite": 3302,
     "spark": 5578,
     "storage": 8042,
-    "table": 4045,
+    "table": 4068,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
+from skipindex.cli import main
 
 FIRST = datetime(2021, 11, 28, 23, 30, tzinfo=UTC)
 PARTS = "year={0:%Y}/month={0:%m}/day={0:%d}"
@@ -80,3 +81,34 @@ def test_folders_of_something_else_are_not_explained(tmp_path: Path) -> None:
     single = put(tmp_path / "b", lambda _: "year=2021", columns)
     assert other.propose_derived() == ()
     assert single.propose_derived() == ()
+
+
+def test_the_status_names_the_proposal_until_something_is_declared(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = put(tmp_path / "t", PARTS.format, {"dt": pa.date32()})
+    said = "year, month, day: partition columns that may be made of a time"
+    status = table.status()
+    assert status.undeclared == ("year", "month", "day")
+    assert [said in line for line in f"{status}".splitlines()].count(True) == 1
+    assert main(["describe", table.folder]) == 0
+    told = capsys.readouterr().out
+    assert told.count(said) == told.count("propose_derived") == 1
+    (proposal, *_) = table.propose_derived()
+    declared = table.declare_derived(proposal.columns, timezone=proposal.timezone)
+    assert declared.status().undeclared == ()
+    assert "propose_derived" not in f"{declared.status()}"
+
+
+def test_the_status_of_other_partitions_names_no_proposal(tmp_path: Path) -> None:
+    table = put(tmp_path / "t", "Hour={0:%H}/y={0:%Y}".format, {"dt": pa.date32()})
+    assert table.status().undeclared == ("Hour",)
+    for file in (tmp_path / "t").rglob("*.parquet"):
+        file.write_bytes(b"no Parquet file")
+    known = sx.open_table(tmp_path / "t", schema=table.schema)
+    assert known.status().undeclared == ("Hour",), "no data file is read"
+    number = {"n": pa.array([1])}
+    for name in ("year=2022", "y=2022"):
+        (tmp_path / name / name).mkdir(parents=True)
+        pq.write_table(pa.table(number), tmp_path / name / name / "f.parquet")
+        assert sx.open_table(tmp_path / name).status().undeclared == ()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +15,11 @@ from skipindex.storage.blobs import spec_key
 from skipindex.table.listing import JoinedTables
 from skipindex.table.schema import ColumnInfo
 from skipindex.table.table import TableState
+
+_PARTS: Final = {"year", "month", "day", "hour", "dt"}
+"""Names of partition columns, in small letters, that are made of a time as a rule."""
+_TIMES: Final = {"date", "timestamp", "timestamp_ntz", "string"}
+"""Domains of columns that hold times."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +61,8 @@ class Status:
             joined table has changed has none.
         layout: the layout of the table, if it is known.
         derived: by partition column, what it was declared to be made of.
+        undeclared: if nothing is declared, the partition columns that are named as
+            parts of a time, where a column of the files may hold that time.
         exclusive: whether the files change only through skipindex, by declaration.
         retention_seconds: how long the table keeps what is superseded; None is the
             default.
@@ -75,6 +82,7 @@ class Status:
     columns: tuple[ColumnStatus, ...]
     layout: Mapping[str, Any] | None
     derived: Mapping[str, str]
+    undeclared: tuple[str, ...]
     exclusive: bool
     retention_seconds: float | None
     notes: tuple[str, ...]
@@ -107,6 +115,11 @@ class Status:
         lines += [f"{n} files: {reason}" for reason, n in self.gaps.items()]
         if self.vanished_files:
             lines.append(f"{self.vanished_files} files are known and gone or changed")
+        if self.undeclared:
+            lines.append(
+                f"{', '.join(self.undeclared)}: partition columns that may be made of "
+                "a time, and nothing is declared (propose_derived compares some rows)"
+            )
         return "\n".join([*lines, *self.notes])
 
 
@@ -132,10 +145,20 @@ def status_of(table: TableState) -> Status:
         ),
         layout=properties.layout,
         derived=table.derived.columns,
+        undeclared=_undeclared(table),
         exclusive=table.snapshot.is_exclusive,
         retention_seconds=(properties.retention or {}).get("seconds"),
         notes=table.notes,
     )
+
+
+def _undeclared(table: TableState) -> tuple[str, ...]:
+    """The partition columns that may be made of a time, by their names."""
+    kinds = {c.domain.name for c in table.columns if c.domain and not c.is_partition}
+    if table.derived.columns or not kinds & _TIMES:
+        return ()
+    names = (partition.name for partition in table.partitions)
+    return tuple(name for name in names if name.lower() in _PARTS)
 
 
 def _column(

@@ -428,11 +428,8 @@ def _interval(
 
 
 def _shown_as(one: Derivation, value: Value) -> Interval:
-    """The values of the base that ``date_format`` shows as a folder's text.
-
-    So does Spark's own formatter, by default: years of another number of digits than
-    four have a sign.
-    """
+    """The values of the base that ``date_format`` shows as a folder's text."""
+    # Years of another number of digits than four have a sign, so no text is of both.
     match one.term, one.of_base, value:
         case (
             Call("date_format", (_, str(pattern))),
