@@ -19,7 +19,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
+from tests.spark.pruning.scans import files_of_run, rows_of
 from tests.spark.reading.whole import ZONE, settings
+from tests.spark.semantics.catalogue import accepted
 from tests.spark.semantics.test_catalogue import truth
 from tests.spark.semantics.test_functions import INTERPRETED, check
 from tests.spark.versions import frame_of
@@ -325,3 +327,77 @@ def test_no_folder_is_left_out_in_any_zone(
     print(f"{right} plans right, {left_out} folders left out")
     assert right > 5000
     assert left_out > 20000
+
+
+def queried(spark: SparkSession, folder: Path, *, seed: int, n: int) -> tuple[int, int]:
+    """How many queries of a catalog's table were right, and the files they left out.
+
+    Half of the partitions were moved, some into folders that are named as others are.
+    """
+    rng = random.Random(seed)
+    pattern = rng.choice([p for p in PATTERNS if "d" in p])
+    texts = drawn_texts(rng, 2 * n)
+    conditions = drawn_conditions(rng, texts, n)
+    zone = rng.choice(["UTC", "+06:00", "America/New_York"])
+    read = f"to_timestamp_ntz(dt, {literal(pattern)})"
+    parts = ", ".join(f"{part}({read}) AS {part}" for part in PARTS[:3])
+    frame = frame_of(spark, pa.table({"dt": pa.array(texts, pa.string())}))
+    frame.coalesce(1).selectExpr("dt").createOrReplaceTempView("drawn")
+    with settings(spark, {ZONE: zone, **LAX, "spark.sql.ansi.enabled": "false"}):
+        spark.sql("DROP TABLE IF EXISTS moved")
+        spark.sql(
+            "CREATE TABLE moved (dt STRING, year INT, month INT, day INT) "
+            "USING parquet PARTITIONED BY (year, month, day) "
+            f"LOCATION 'file:{folder}/moved' TBLPROPERTIES ("
+            "'skipindex.time.field' = 'dt', "
+            f"'skipindex.time.format' = {literal(pattern)})"
+        )
+        spark.sql(f"INSERT INTO moved SELECT dt, {parts} FROM drawn")
+        names = [row[0] for row in spark.sql("SHOW PARTITIONS moved").collect()]
+        known = [name for name in names if NULL not in name]
+        moved = rng.sample(known, len(known) // 2)
+        others = rng.sample(known, len(moved))
+        for name, other in zip(moved, others, strict=True):
+            place = folder / "others" / other
+            place.parent.mkdir(parents=True, exist_ok=True)
+            (folder / "moved" / name).rename(place)
+            spec = ", ".join(name.split("/"))
+            spark.sql(
+                f"ALTER TABLE moved PARTITION ({spec}) SET LOCATION 'file:{place}'"
+            )
+        right = left_out = 0
+        for condition in conditions:
+            text = f"SELECT dt, year, month, day FROM moved WHERE {condition}"
+            if not accepted(spark.table("moved"), condition):
+                continue
+            whole = rows_of(spark.sql(text))
+            sx.enable(spark)
+            pruned = spark.sql(text)
+            found = rows_of(pruned)
+            sx.disable(spark)
+            assert found == whole, f"{condition} in {zone}: {pattern}"
+            right += 1
+            left_out += len(names) - files_of_run(pruned)
+        spark.sql("DROP TABLE moved")
+    return right, left_out
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("seed", range(2))
+def test_queries_find_the_rows_of_moved_partitions(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    right, left_out = queried(spark, tmp_path, seed=seed, n=8)
+    assert right > 5
+    assert left_out > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10, 14))
+def test_many_queries_find_the_rows_of_moved_partitions(
+    spark: SparkSession, tmp_path: Path, seed: int
+) -> None:
+    right, left_out = queried(spark, tmp_path, seed=seed, n=60)
+    print(f"{right} queries right, {left_out} files left out")
+    assert right > 50
+    assert left_out > 200
