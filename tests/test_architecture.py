@@ -52,7 +52,7 @@ BUDGETS = {
     "expressions": 1860,
     "indexes": 7199,
     "layout": 2554,
-    "planner": 13354,
+    "planner": 13356,
     "rewrite": 3302,
     "spark": 5578,
     "storage": 8042,

@@ -536,6 +536,35 @@ def test_a_date_of_text_is_a_folder_too(tmp_path: Path) -> None:
         assert sorted(found) == [f"p={day}/f.parquet" for day in DAYS[3:]]
 
 
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("2022-1\x7f", "2022-01-01"),
+        ("2022-1\x7f \x7f", "2022-01-01"),
+        ("2022\x7f", "2022-01-01"),
+        ("2022-12\x7f", "2022-12-01"),
+        ("2022-12-1\x7f", "2022-12-01"),
+        ("2022-12-2\x7f", "2022-12-02"),
+    ],
+)
+@pytest.mark.parametrize("read", ["to_date(dt)", "CAST(dt AS TIMESTAMP_NTZ)"])
+def test_a_cast_reads_a_text_whose_last_parts_a_control_character_stands_for(
+    tmp_path: Path, read: str, text: str, day: str
+) -> None:
+    """A cast takes blanks and control characters off both ends."""
+    days = ["2022-01-01", "2022-01-02", "2022-12-01", "2022-12-02", "2023-02-01"]
+    schema = pa.schema([("dt", pa.string())])
+    for one in days:
+        place = "year={}/month={}/day={}".format(*one.split("-"))
+        put(tmp_path / place / "f.parquet", schema.empty_table())
+    declared = {part: f"{part}({read})" for part in PARTS}
+    table = sx.open_table(tmp_path, derived=sx.Derived(declared))
+    found = kept(table, f"dt = '{text}'")
+    wanted = "year={}/month={}/day={}/f.parquet".format(*day.split("-"))
+    assert wanted in found
+    assert len(found) <= 2
+
+
 def test_hours_of_text(tmp_path: Path) -> None:
     schema = pa.schema([("dt", pa.string())])
     for hour in (0, 9, 23):

@@ -102,7 +102,12 @@ class CastTexts:
         least = f"{year}-{month:02}-{day:02}".removesuffix("-01").removesuffix("-01")
         n = 3 if start == end else 2 if start[:2] == end[:2] else 1
         stop = after_prefix("-".join(map(str, end[:n])).encode())
-        return (*self.odd, (least.encode(), stop))
+        # A control character that is dropped, behind parts of which the last are left
+        # out, is the one that lies above the signs and digits of others.
+        ends = [f"{year}\x7f"] if n > 1 and start[1:] == (1, 1) else []
+        ends += [f"{year}-{month}\x7f"] if n == 3 and day == 1 else []
+        cut = ((end.encode(), after_prefix(end.encode())) for end in ends)
+        return (*self.odd, (least.encode(), stop), *cut)
 
 
 def date_of_text() -> Function:
