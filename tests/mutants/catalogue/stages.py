@@ -148,8 +148,8 @@ STAGES: Final = (
     Mutant(
         "texts-with-blanks",
         "planner.functions.reading.CastTexts.between",
-        "(*self.odd, (least.encode(), stop))",
-        "((least.encode(), stop),)",
+        "(*self.odd, (least.encode(), stop), *cut)",
+        "((least.encode(), stop), *cut)",
         "a text that a blank or a sign begins lies in no folder",
         _DERIVED,
     ),
