@@ -9,6 +9,7 @@ kill at any step of ours or any damage below ``_skipindex``.
 
 from __future__ import annotations
 
+import math
 import random
 import shutil
 import tempfile
@@ -156,10 +157,19 @@ class Life(RuleBasedStateMachine):
             after=False,
         )
 
-    @rule(by=st.sampled_from(["x", "i"]), full=st.booleans(), size=st.integers(5, 40))
-    def optimize(self, by: str, full: bool, size: int) -> None:
+    @rule(
+        by=st.sampled_from(["x", "i"]),
+        full=st.booleans(),
+        size=st.integers(5, 40),
+        ratio=st.sampled_from([0.0, 1.0, 5.0, math.inf]),
+        cube_size=st.sampled_from([2000, 10**9]),
+    )
+    def optimize(
+        self, by: str, full: bool, size: int, ratio: float, cube_size: int
+    ) -> None:
         """The files are clustered anew."""
-        self._act("optimize", lambda: self._optimize(by, size, full=full), None)
+        options = {"full": full, "ratio": ratio, "cube_size": cube_size}
+        self._act("optimize", lambda: self._optimize(by, size, **options), None)
 
     @rule(repair=st.sampled_from([None, True, False]))
     def refresh(self, repair: bool | None) -> None:
@@ -189,19 +199,16 @@ class Life(RuleBasedStateMachine):
 
     @rule(step=STEPS, after=st.booleans(), day=st.sampled_from(DAYS), seed=SEEDS)
     def killed_arrive(self, step: int, after: bool, day: int, seed: int) -> None:
-        """An append dies: all of its rows are there, or none, and may be lost."""
+        """An append dies: its file is visible and stays, or is none."""
         rows = self._new_rows(random.Random(seed))
         more = _counted(day, rows)
         with suppress(Killed), killed_at(step, after=after):
             self._arrive(day, rows, SaveMode.APPEND)
             step = -1
-        before = [self.truth, *self.others]
-        if step < 0:
+        if step < 0 or self._read(sx.open_table(self.folder).paths) == (
+            self.truth + more
+        ):
             self._add(day, rows)
-        elif self._read(sx.open_table(self.folder).paths) == self.truth + more:
-            self._add(day, rows)
-            self.others += before
-            self.publishing = True
 
     @rule(step=STEPS, after=st.booleans(), day=st.sampled_from(DAYS), seed=SEEDS)
     @_unless_publishing
@@ -330,14 +337,15 @@ class Life(RuleBasedStateMachine):
     def _build(self, kind: str, column: str) -> None:
         sx.build_indexes(self.folder, {column: kind}, workers=1)
 
-    def _optimize(self, by: str, size: int, *, full: bool = False) -> None:
-        mode = "full" if full else "incremental"
+    def _optimize(
+        self, by: str, size: int, *, full: bool = False, **options: Any
+    ) -> None:
         optimized(
             self.folder,
             cluster_by=[by],
             rows_per_file=size,
-            cube_size=2000,
-            mode=mode,
+            mode="full" if full else "incremental",
+            **{"cube_size": 2000, **options},
         )
 
     def _put(self, day: int, source: random.Random, *, name: str = "") -> None:
