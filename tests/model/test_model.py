@@ -41,7 +41,7 @@ def test_each_rule_is_needed(rule: str) -> None:
     assert search(CASTS[NEEDED[rule]], NEW_RULES.without(rule)).problem
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", CASTS)
 def test_with_all_rules_nothing_goes_wrong(name: str) -> None:
     """All that three parties can do, whatever order they do it in."""
@@ -51,7 +51,7 @@ def test_with_all_rules_nothing_goes_wrong(name: str) -> None:
     assert found.n_states < OF_ALL
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", DEEP)
 def test_nor_where_there_are_more_parties(name: str) -> None:
     found = search(DEEP[name], depth=AT_MOST)

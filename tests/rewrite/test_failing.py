@@ -29,6 +29,7 @@ def test_a_writer_that_fails_anywhere_has_done_all_or_none(
     assert {case: problem for case, problem in told.items() if problem} == {}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["append", "overwrite files", "vacuum", "build again"])
 def test_a_file_that_gives_half_of_its_bytes_is_not_taken_for_damaged(
     tmp_path: Path, name: str

@@ -16,7 +16,7 @@ POOLS = {pool.name: pool for pool in pools()}
 NAMES = ["timestamp in America/New_York", "int32"]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("name", NAMES)
 def test_no_breach_by_spark_in_some_conditions(spark: SparkSession, name: str) -> None:

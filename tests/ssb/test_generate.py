@@ -170,6 +170,7 @@ def test_slices_give_the_same_files_as_the_whole(
 # ------------------------------------------------------- lineorder is TPC-H
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_lineorder_is_tpch_row_for_row(
     tables: dict[str, pa.Table], tpch: dict[str, pa.Table]

@@ -212,6 +212,7 @@ def test_a_small_grid_loses_nothing_and_is_tight(run: GridRun) -> None:
     assert results.layouts["generated"].files > 2 * results.layouts["hilbert"].files
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_queries_read_less_and_answer_the_same(run: GridRun) -> None:
     cell = load(run.work.parent).cells["hilbert", FULL]

@@ -75,6 +75,7 @@ def dataset(ssb_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory) -> D
     return dataclasses.replace(ssb_dataset, path=folder)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_query_of_each_flight_has_the_answer_of_the_flat_table(
     spark: SparkSession, ssb_dataset: Dataset

@@ -55,7 +55,7 @@ SMALL_GUESS = 64
 """Directories are larger than it, as those of many files are than the usual guess."""
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("condition", "is_match", "most", "guess"),
     [

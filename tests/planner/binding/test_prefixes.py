@@ -128,7 +128,7 @@ TERMS = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("term", TERMS)
 def test_every_edge_of_a_prefix(term: str) -> None:
     n = TERMS[term]

@@ -391,7 +391,7 @@ FORMS = {
 }
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("pattern", FORMS)
 @pytest.mark.parametrize("n_parts", [1, 2, 3, 4])
 def test_of_texts_in_a_pattern_folders_are_left_out_exactly(

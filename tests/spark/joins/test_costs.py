@@ -137,6 +137,7 @@ def test_folders_that_a_dimension_chooses(
         assert off.files <= 3  # the years, also of a second run, and one folder
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_an_exchange_that_is_reused(sales: SparkSession, setting: str) -> None:
     for name, value in SETTINGS[setting].items():

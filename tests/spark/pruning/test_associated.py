@@ -129,7 +129,7 @@ JOINS = {
 """Queries, and at most how many files of the orders they read."""
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("text", JOINS)
 def test_conditions_of_dimensions_are_judged_by_the_facts_indexes(
     star: SparkSession, text: str

@@ -82,6 +82,7 @@ N = len(DAYS) + 1
 """The last is that of NULL, which no condition on times leaves out."""
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("condition", "n_files"),
     [
@@ -184,7 +185,7 @@ FUNCTIONS = {
 """By type of a partition column, what it is made of, and a condition on that."""
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", FUNCTIONS)
 def test_spark_finds_the_partitions_of_drawn_conditions(
     session: SparkSession, tmp_path: Path, kind: str

@@ -164,6 +164,7 @@ def with_types(**types: str) -> dict[str, str]:
     return {"data": schema(TYPES | types)}
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "others",
     [

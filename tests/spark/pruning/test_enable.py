@@ -297,6 +297,7 @@ def test_damaged_indexes_are_not_used(pruned: SparkSession, folder: str) -> None
     assert df.count() == 1
 
 
+@pytest.mark.slow
 def test_threads(pruned: SparkSession, folder: str) -> None:
     df = pruned.read.parquet(folder)
 

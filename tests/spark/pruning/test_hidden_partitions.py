@@ -80,7 +80,7 @@ def n_days(since: str) -> int:
     return sum(f"{day}" >= since for day in days())
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("condition", "n_files"),
     [

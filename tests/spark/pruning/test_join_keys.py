@@ -112,7 +112,7 @@ JOINS = {
 """Queries, and at most how many files of the orders they read."""
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("text", JOINS)
 def test_a_join_reads_the_files_with_wanted_keys(star: SparkSession, text: str) -> None:
     _, some, everything = with_and_without(star, lambda: star.sql(text), "/orders")

@@ -53,6 +53,7 @@ def check(spark: SparkSession, table: sx.Table | Path, schema: StructType) -> No
         assert high is None or len(wanted) <= high
 
 
+@pytest.mark.slow
 def test_with_merge_schema_the_columns_are_those_of_all_files(
     spark: SparkSession, folder: Path
 ) -> None:

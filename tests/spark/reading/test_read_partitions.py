@@ -79,7 +79,7 @@ def test_trap_c30_values_are_typed_as_spark_types_them(
     assert [row.asDict() for row in read.collect()] == answer[1:]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("folders", "conditions"),
     [
@@ -113,7 +113,7 @@ def test_partitions_of_every_spelling_are_read_as_from_the_whole_table(
         check_law_7(spark, tmp_path, condition)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("condition", ["id = 1", "p = 2", "id > 0", "id < 0"])
 @pytest.mark.usefixtures("way")
 def test_trap_c31_files_that_are_named_keep_their_partition_columns(
@@ -185,7 +185,7 @@ def test_names_of_partitions_may_differ_in_capitals(
         sx.plan_files("id = 1", table=tmp_path, case_sensitive=True)
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("values", "conditions", "n_kept"),
     [

@@ -27,6 +27,7 @@ pytestmark = pytest.mark.spark
 KINDS = ["bitmap", "bloom"]
 
 
+@pytest.mark.slow
 @given(data=st.data())
 @hypothesis_settings(
     max_examples=5,

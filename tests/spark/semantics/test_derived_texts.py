@@ -299,6 +299,7 @@ def judged(
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("policy", ["CORRECTED", "LEGACY"])
 def test_functions_of_texts_are_judged_row_by_row(
     spark: SparkSession, tmp_path: Path, policy: str

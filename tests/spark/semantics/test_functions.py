@@ -516,7 +516,7 @@ def check_tame(
     assert inexact == []
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("zone", "first"), [("Europe/Berlin", 1), (None, 2)])
 def test_some_wild_values_are_never_lost(
     spark: SparkSession, tmp_path: Path, zone: str | None, first: int

@@ -263,6 +263,7 @@ def sweep(
     return len(asked), alike
 
 
+@pytest.mark.slow
 def test_old_dates_and_times_are_those_that_spark_makes_of_them(
     spark: SparkSession, table: sx.Table
 ) -> None:

@@ -219,7 +219,7 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
     return build(put_all(folder, files), {"*": "bitmap"})
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("zone", "first"), [(None, 1), ("Europe/Berlin", 0)])
 def test_some_rows_are_those_of_the_moment(
     spark: SparkSession, table: sx.Table, zone: str | None, first: int

@@ -192,6 +192,7 @@ def _leaves(tree: Predicate) -> Iterator[Predicate]:
             yield tree
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_conditions_mean_what_they_mean_to_spark(
     session: SparkSession, frame: DataFrame, ansi: str
@@ -222,6 +223,7 @@ def test_what_is_judged_is_judged() -> None:
     assert [text for text in UNJUDGED if not list(_unsupported(parse(text)))] == []
 
 
+@pytest.mark.slow
 @settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(st.data())
 def test_drawn_trees_mean_what_they_mean_to_spark(

@@ -116,6 +116,7 @@ def test_each_connection_has_pruned_queries(
         assert other.query(text) == ([["33", "n33"]], [1])
 
 
+@pytest.mark.slow
 def test_tables_and_views_of_a_connection(
     pruned: SparkSession, url: str, folder: Path
 ) -> None:

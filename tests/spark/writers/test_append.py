@@ -149,6 +149,7 @@ def test_a_failed_append_leaves_nothing(df: DataFrame, path: Path) -> None:
     assert everything(path) == files
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("adaptive", "by"), [("true", []), ("false", ["id"])], ids=str)
 def test_a_table_overwritten_with_its_own_rows(
     spark: SparkSession, df: DataFrame, path: Path, adaptive: str, by: list[str]

@@ -137,6 +137,7 @@ def test_a_copy_is_clustered_by_the_same(
     assert everything.count() == N_ROWS
 
 
+@pytest.mark.slow
 def test_new_files_have_the_associated_columns_of_the_table(
     spark: SparkSession, df: DataFrame, folder: Path, tmp_path: Path
 ) -> None:

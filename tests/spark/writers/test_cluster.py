@@ -126,6 +126,7 @@ def spark_api(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     return str(request.param)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("curve", ["hilbert", "zorder", "linear"])
 def test_rows_and_schema_stay_as_they_were(mixed: DataFrame, curve: str) -> None:
     found = cluster(mixed, by=["city", "real", "day"], curve=curve, n_files=5)
@@ -155,7 +156,7 @@ def test_every_type_clusters_with_its_nulls(
     assert min(steps) >= -5
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 def test_files_are_even_and_separated(points: DataFrame, spark_api: str) -> None:
     found = cluster(points, by=["x", "y"], n_files=16)
     files = partitions(found)
@@ -230,6 +231,7 @@ def test_rows_of_a_file_follow_the_curve_or_sort_within(points: DataFrame) -> No
         assert keys == sorted(keys)
 
 
+@pytest.mark.slow
 def test_check_07_sorting_inside_files_does_not_change_their_bounds(
     points: DataFrame,
 ) -> None:

@@ -331,6 +331,7 @@ def test_a_query_tree_of_before_is_named_and_the_table_goes_on(
     assert both(spark, path)[0] == rows(few.union(few))
 
 
+@pytest.mark.slow
 def test_an_order_alone_stays_the_layout(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:

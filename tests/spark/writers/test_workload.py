@@ -152,6 +152,7 @@ def test_answers_stay_together_in_appends_and_rewrites(
         assert after.plan(query).read(spark).count() == n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "by", [["price", "day"], pytest.param(None, marks=pytest.mark.slow)]
 )

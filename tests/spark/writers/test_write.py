@@ -202,6 +202,7 @@ def test_overwrite_replaces_rows_and_indexes(
     assert set(table.state.snapshot.manifest.paths) == set(table.paths)
 
 
+@pytest.mark.slow
 def test_overwrite_replaces_partitions_that_are_gone(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:

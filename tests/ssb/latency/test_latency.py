@@ -86,7 +86,7 @@ def test_files_that_cannot_be_cut_are_refused(
         cut(files, tmp_path / "cut", n_files)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_gives_the_rows_of_the_files_that_it_reads(
     name: str, served: tuple[Store, Proxy]
