@@ -448,6 +448,40 @@ def test_a_finished_write_leaves_one_name_of_each_file(
     assert len(open_table(folder).plan("x = 2").paths) == 2
 
 
+def test_hidden_names_that_an_overwrite_did_not_delete_go_after_the_retention(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Hidden files below a table may be that table's, unless something tells.
+    for folder in (tmp_path, tmp_path / "below"):
+        put(folder / "day=1" / "0.parquet", {"x": [1], "i": [1]})
+        build(folder, {"x": "bitmap"})
+    folder = tmp_path / "below"
+    delete = Location.delete
+
+    def dying(location: Location, path: str) -> None:
+        if "_skipindex-" in path:
+            raise Killed
+        delete(location, path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Location, "delete", dying)
+        with pytest.raises(Killed):
+            arrived(folder, SaveMode.OVERWRITE)
+    assert open_table(folder).state.snapshot.rewrites == Rewrites()
+    (one, other) = hidden_names(folder)
+    (outcome,) = (folder / ".skipindex-publishing").glob("*.outcome.json")
+    vacuum(folder)
+    assert hidden_names(folder) == [one, other]
+    set_mtime(outcome, time.time() + 60)
+    vacuum(folder, retention=NOW)
+    assert hidden_names(folder) == [one, other], "published a moment ago"
+    set_mtime(outcome, time.time() - 60)
+    assert len(vacuum(folder, retention=NOW, dry_run=True).deleted) >= 2
+    vacuum(folder, retention=NOW)
+    assert hidden_names(folder) == []
+    assert len(open_table(folder).plan("x = 2").paths) == 2
+
+
 def test_commits_of_many_appends_do_not_grow(tmp_path: Path) -> None:
     put(tmp_path / "day=1" / "0.parquet", {"x": [1], "i": [1]})
     build(tmp_path, {"x": "bitmap"})

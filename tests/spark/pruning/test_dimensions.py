@@ -164,7 +164,6 @@ def with_types(**types: str) -> dict[str, str]:
     return {"data": schema(TYPES | types)}
 
 
-@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "others",
     [
