@@ -6,6 +6,7 @@ ever too, so a pause and a crash need no step of their own.  An answer may be lo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 from tests.model.state import (
@@ -13,11 +14,15 @@ from tests.model.state import (
     Entry,
     File,
     Party,
+    Rewrites,
     Rules,
     State,
-    is_lost,
+    all_visible,
+    counted,
+    fits,
+    is_copied,
     is_same,
-    is_taken_over,
+    is_shown_by,
     replaced,
     visible,
 )
@@ -40,9 +45,14 @@ NEW: dict[str, tuple[File, ...]] = {
 
 
 def put(state: State, n: int, party: Party, **changes: object) -> State:
-    """The state with a party that has gone on."""
-    parties = (*state.parties[:n], party, *state.parties[n + 1 :])
-    return state._replace(parties=parties, **changes)  # type: ignore[arg-type]
+    """The state with a party that has gone on; readers learn what became true."""
+    after = state._replace(**changes)  # type: ignore[arg-type]
+    parties = [*state.parties[:n], party, *state.parties[n + 1 :]]
+    for i, one in enumerate(parties):
+        if one.name == "reader" and one.at not in {"begin", "done"}:
+            must, may = one.must & after.truth, one.may | after.truth | after.loose
+            parties[i] = one._replace(must=must, may=may)
+    return after._replace(parties=tuple(parties))
 
 
 def append(rules: Rules, state: State, n: int) -> Steps:
@@ -69,10 +79,10 @@ def append(rules: Rules, state: State, n: int) -> Steps:
                 ),
             )
         case "move" | "read":
-            yield from _reads(state, n, "create")
+            yield from _reads(rules, state, n, "create")
         case "create":
             assert me.base is not None
-            yield from _creates(rules, state, n, me.base.entries, "told")
+            yield from _creates(rules, state, n, me.base.rewrites, "read", "told")
         case "look":
             yield from _looks_again(state, n)
         case "told":
@@ -90,125 +100,248 @@ def overwrite(rules: Rules, state: State, n: int) -> Steps:
                 put(state, n, me._replace(at="read"), files=state.files | {*new}),
             )
         case "read":
-            yield from _reads(state, n)
+            yield from _reads(rules, state, n, "list")
         case "list":
-            tried = me.nonce and rules.nonce and rules.looks_again
-            if tried and _is_known(state, me):
+            assert me.base is not None
+            if me.nonce and rules.nonce and _is_known(state, me):
                 yield from _goes_to(state, n, "told", "sees that it is committed")
                 return
             if not all(file in state.files for file in new):
                 return  # it raises, and has committed nothing
-            if any(_is_open(state, entry) for entry in _without_mine(rules, me)):
-                yield from _goes_to(state, n, "read", "waits")
-                return
             old = tuple(sorted(f for f in state.files if not f.name.startswith("h:")))
             mine = me._replace(at="create", entry=Entry(me.name, old, new))
-            assert mine.entry is not None
-            yield "lists", put(state, n, mine._replace(todo=(), end=False))
+            yield "lists", put(state, n, mine)
         case "create":
             assert me.base is not None
             assert me.entry is not None
-            yield from _creates(rules, state, n, (me.entry,), "told")
+            known = me.base.rewrites
+            gone = [f for e in (*known.open, *known.shown) for f in e.new]
+            after = known.changed(
+                open=(me.entry,), shown=(), trash=(*known.trash, *gone)
+            )
+            yield from _creates(rules, state, n, after, "read", "told")
         case "told":
             told = "" if me.name in state.applied else f"{me.name} was not committed"
-            yield (
-                "is told that it committed",
-                put(state, n, me._replace(at="record"), told=told),
-            )
+            ready = me._replace(at="link", todo=me.entry.new if me.entry else ())
+            yield "is told that it committed", put(state, n, ready, told=told)
         case _:
-            yield from _publishes(rules, state, n)
+            yield from _ends_overwrite(rules, state, n)
 
 
 def vacuum(rules: Rules, state: State, n: int) -> Steps:
-    """A vacuum that publishes one entry of the newest commit."""
+    """A vacuum that brings one entry of the newest commit to its end."""
     me = state.parties[n]
+    known = state.newest.rewrites
     if me.at == "begin":
-        for entry in state.newest.entries:
-            yield (
-                f"finds {entry.id}",
-                put(state, n, me._replace(at="record", entry=entry)),
-            )
-        known = {entry.id for entry in state.newest.entries}
-        for entry in state.records:
-            if entry.id not in known and state.shown(entry.id) is not None:
-                yield (
-                    f"finds the record {entry.id}",
-                    put(state, n, me._replace(at="old", entry=entry)),
-                )
+        for entry in known.open:
+            at = "link" if entry.overwrite else "look at files"
+            ready = me._replace(at=at, entry=entry, todo=entry.new)
+            yield f"finds {entry.id}", put(state, n, ready)
+        for entry in known.shown:
+            ready = me._replace(at="old", entry=entry)
+            yield f"finds {entry.id} shown", put(state, n, ready)
+    elif me.entry is not None and me.entry.overwrite:
+        yield from _ends_overwrite(rules, state, n)
     else:
         yield from _publishes(rules, state, n)
 
 
-def expiry(_: Rules, state: State, n: int) -> Steps:
+def optimize(rules: Rules, state: State, n: int) -> Steps:
+    """One hidden file for two, for what was rewritten, or for its visible copy."""
+    me = state.parties[n]
+    match me.at:
+        case "begin":
+            again = File("h:m@1", frozenset({"o1@1", "o2@2"}))
+            files = state.files | {again}
+            ready = me._replace(at="read", todo=(again,))
+            yield "hides its file", put(state, n, ready, files=files)
+        case "read":
+            yield from _reads(rules, state, n, "list")
+        case "list":
+            assert me.base is not None
+            known, there = me.base.rewrites, {f.name: f for f in state.files}
+            (again,) = me.todo
+            now = counted(rules, me.base, state.files)
+            if now != Counter(again.rows) or again not in state.files:
+                return  # other rows: it would have rewritten others
+            copy = there.get("n@1")
+            if known.open and fits(known.open[0], there):
+                (before,) = known.open
+                after = known.changed(
+                    open=(Entry("again", before.old, me.todo, False),),
+                    trash=(*known.trash, *before.new),
+                )
+            elif not known.open:
+                plain = (there.get("o1@1"), there.get("o2@2"))
+                seen = (copy,) if copy else tuple(filter(None, plain))
+                entry = Entry("again", seen, me.todo, False)
+                after = known.changed(open=(entry,))
+            else:
+                return
+            base = me.base._replace(rewrites=after)
+            yield "lists", put(state, n, me._replace(at="create", base=base))
+        case "create":
+            assert me.base is not None
+            yield from _creates(rules, state, n, me.base.rewrites, "read", "done")
+        case "look":
+            yield from _looks_again(state, n)
+
+
+def tidy(rules: Rules, state: State, n: int) -> Steps:
+    """The retention is over for hidden files that count no more."""
+    me = state.parties[n]
+    match me.at:
+        case "begin" if not state.last.damaged:
+            known = state.newest.rewrites
+            there = {file.name: file for file in state.files}
+            over = [e for e in known.shown if not _left(rules, e, there)]
+            todo = tuple(f for e in over for f in e.new)
+            if todo:
+                ready = me._replace(at="hidden", todo=todo, then="shown")
+                yield "finds what is shown", put(state, n, ready)
+            if known.trash:
+                ready = me._replace(at="hidden", todo=known.trash, then="trash")
+                yield "finds trash", put(state, n, ready)
+        case "hidden" if me.todo:
+            file, *rest = me.todo
+            left = me._replace(todo=tuple(rest), seen=me.seen | {file})
+            files = replaced(state.files, file.name)
+            yield f"deletes {file.name}", put(state, n, left, files=files)
+        case "hidden":
+            at = "copies" if me.then == "trash" else "read"
+            ready = me._replace(at=at, todo=tuple(sorted(me.seen)))
+            yield "has deleted the hidden ones", put(state, n, ready)
+        case "copies" if me.todo:
+            file, *rest = me.todo
+            copy = state.file(visible(file.name))
+            files = state.files
+            if copy is not None and copy.rows == file.rows:
+                files = replaced(files, copy.name)
+            left = me._replace(todo=tuple(rest))
+            yield f"deletes {visible(file.name)}", put(state, n, left, files=files)
+        case "copies":
+            yield from _goes_to(state, n, "read", "has deleted the copies")
+        case "read":
+            yield from _reads(rules, state, n, "create")
+        case "create":
+            assert me.base is not None
+            known = me.base.rewrites
+            trash = known.trash
+            if me.then == "trash":
+                trash = tuple(f for f in known.trash if f not in me.seen)
+            shown = tuple(
+                e
+                for e in known.shown
+                if me.then == "trash" or not me.seen.issuperset(e.new)
+            )
+            after = known.changed(shown=shown, trash=trash)
+            yield from _creates(rules, state, n, after, "read", "done")
+        case "look":
+            yield from _looks_again(state, n)
+
+
+def reader(rules: Rules, state: State, n: int) -> Steps:
+    """The log is read, each partition listed, and the number of the log read again."""
+    me = state.parties[n]
+    match me.at:
+        case "begin":
+            base, truth = state.newest, state.truth
+            ready = me._replace(at="list 1", base=base, must=truth, may=truth)
+            yield f"reads commit {base.number}", put(state, n, ready)
+        case "list 1":
+            seen = frozenset(f for f in state.files if f.name.endswith("@1"))
+            yield (
+                "lists partition 1",
+                put(state, n, me._replace(at="list 2", seen=seen)),
+            )
+        case "list 2":
+            seen = me.seen | {f for f in state.files if f.name.endswith("@2")}
+            yield (
+                "lists partition 2",
+                put(state, n, me._replace(at="again", seen=seen)),
+            )
+        case "again":
+            assert me.base is not None
+            now, then = state.newest, me.base.rewrites
+            if now.rewrites != then and (
+                rules.changes or now.rewrites._replace(changes=then.changes) != then
+            ):
+                again = me._replace(at="list 1", base=now, seen=frozenset())
+                yield "looks again", put(state, n, again)
+                return
+            rows = counted(rules, now, me.seen)
+            told = ""
+            for row in sorted((rows.keys() | me.must) - state.loose):
+                least, most = row in me.must, row in me.may
+                if not least <= rows[row] <= most:
+                    told = f"a reader counts row {row} {rows[row]} times"
+            yield "counts", put(state, n, Party("reader", "done"), told=told)
+
+
+def expiry(rules: Rules, state: State, n: int) -> Steps:
     """All commits but the newest are too old for the clock of this machine."""
     if state.parties[n].at == "begin" and len(state.log) > 1:
+        if state.last.damaged:
+            return
         yield (
             "deletes old commits",
             put(state, n, Party("expiry", "done"), log=(state.newest,)),
         )
 
 
-def _reads(state: State, n: int, at: str = "list") -> Steps:
-    me = state.parties[n]._replace(base=state.newest, at=at)
-    yield f"reads commit {state.newest.number}", put(state, n, me)
+def _reads(rules: Rules, state: State, n: int, at: str) -> Steps:
+    newest = state.newest
+    if newest.number < state.last.number:  # the number is taken, though damaged
+        newest = newest._replace(number=state.last.number, nonce=state.last.nonce)
+    me = state.parties[n]._replace(base=newest, at=at)
+    yield f"reads commit {newest.number}", put(state, n, me)
 
 
 def _goes_to(state: State, n: int, at: str, what: str) -> Steps:
     me = state.parties[n]._replace(at=at, base=None, todo=())
+    if at == "done":
+        me = Party(me.name, "done")
     yield what, put(state, n, me)
 
 
-def _without_mine(rules: Rules, me: Party) -> tuple[Entry, ...]:
-    """The entries of the base; with the new rules a change adds an arrival once."""
-    assert me.base is not None
-    return tuple(e for e in me.base.entries if not (rules.nonce and e.id == me.name))
-
-
 def _is_known(state: State, me: Party) -> bool:
-    """Whether the arrival of a writer that has tried to commit was committed."""
+    """Whether the files of a writer that has tried to commit were committed."""
     assert me.base is not None
+    known = me.base.rewrites
     return (
-        any(entry.id == me.name for entry in me.base.entries)
-        or state.shown(me.name) is not None
+        any(entry.id == me.name for entry in (*known.open, *known.shown))
+        or any(file in known.trash for file in NEW[me.name])
         or any(state.file(visible(file.name)) for file in NEW[me.name])
     )
 
 
-def _is_open(state: State, entry: Entry) -> bool:
-    """Whether a file of it may still get its visible name."""
-    shown = state.shown(entry.id)
-    if entry.arrival or shown is not None:
-        return any(
-            f.name not in (shown or ()) and state.file(f.name) for f in entry.new
-        )
-    return True
-
-
 def _creates(
-    rules: Rules, state: State, n: int, entries: tuple[Entry, ...], then: str
+    rules: Rules, state: State, n: int, rewrites: Rewrites, again: str, then: str
 ) -> Steps:
     """Create the commit after the base, which is the only atomic step of a writer."""
     me = state.parties[n]
     assert me.base is not None
     number = me.base.number + 1
-    nonce = f"{me.name}{' ends' if me.end else ''} {number}"
-    mine = Commit(number, nonce, me.base.nonce, entries)
+    nonce = f"{me.name} {again} {number}"
+    mine = Commit(number, nonce, me.base.nonce, rewrites)
     taken = next((one for one in state.log if one.number == number), None)
-    again = me._replace(at="end read" if me.end else "read", base=None, nonce=nonce)
+    at = "look" if rules.looks_again else then
+    looking = me._replace(at=at, nonce=nonce, then=f"{then}|{again}|{me.then}")
+    if not rules.looks_again:
+        looking = looking._replace(then=me.then, base=None)
     if taken is not None:
         if rules.nonce and taken.nonce == nonce:
-            at = "look" if rules.looks_again else then
-            found = me._replace(at=at, nonce=nonce)
-            yield "finds its own commit", put(state, n, found)
+            yield "finds its own commit", put(state, n, looking)
         else:
-            yield f"finds {number} taken", put(state, n, again)
+            retry = me._replace(at=again, base=None, nonce=nonce)
+            yield f"finds {number} taken", put(state, n, retry)
         return
     made = state._replace(log=(*state.log, mine))
-    if number > state.newest.number:
+    if number > state.last.number:
         made = _applied(made, me)
-    at = "look" if rules.looks_again else then
-    done = me._replace(at=at, nonce=nonce, todo=())
-    yield f"creates commit {number}", put(made, n, done)
+    if at == "done":
+        looking = Party(me.name, "done")
+    yield f"creates commit {number}", put(made, n, looking)
     if state.lost_answers:
         lost = made._replace(lost_answers=state.lost_answers - 1)
         yield f"creates commit {number}, answer lost", put(lost, n, me)
@@ -216,154 +349,174 @@ def _creates(
 
 def _applied(state: State, me: Party) -> State:
     """The truth after a commit that is the newest."""
-    if me.end or me.entry is None or me.name in state.applied:
+    is_mine = me.entry is not None and me.entry.id == me.name
+    if not is_mine or me.name in state.applied:
         return state
+    assert me.entry is not None
     # What became visible since it listed the folder is none that it replaces.
-    old = frozenset(row for file in me.entry.old for row in file.rows)
+    assert me.base is not None
+    hidden = [file for entry in me.base.rewrites.open for file in entry.new]
+    old = frozenset(row for file in (*me.entry.old, *hidden) for row in file.rows)
     new = frozenset(row for file in me.entry.new for row in file.rows)
     truth = state.truth - old | new
     return state._replace(truth=truth, applied=state.applied | {me.name})
 
 
-def _publishes(rules: Rules, state: State, n: int) -> Steps:
-    """Bring an entry to its end, as its writer and every vacuum may do."""
-    me = state.parties[n]
-    entry = me.entry
-    assert entry is not None
-    shown = state.shown(entry.id)
-    match me.at:
-        case "record":
-            taken_over = is_taken_over(rules, state, entry)
-            if shown is not None:
-                yield from _goes_to(state, n, "old", "sees the outcome")
-            elif rules.all_visible and taken_over:
-                ready = me._replace(at="old", taken_over=True)
-                yield "takes over what is visible", put(state, n, ready)
-            else:
-                yield from _goes_to(state, n, "write record", "sees no outcome")
-        case "write record":
-            is_mine = not entry.arrival and entry not in state.records
-            at = "look for entry" if is_mine else "stat"
-            ready = me._replace(at=at, todo=entry.new)
-            records = state.records | {entry}
-            yield "writes the record", put(state, n, ready, records=records)
-        case "look for entry" if any(e.id == entry.id for e in state.newest.entries):
-            yield "sees the entry", put(state, n, me._replace(at="stat"))
-        case "look for entry":
-            yield "sees no entry", put(state, n, me._replace(at="over"))
-        case "over" if shown is not None:
-            yield from _goes_to(state, n, "old", "sees the outcome")
-        case "over":
-            # It has slept, and another vacuum has done it all.
-            records = state.records - {entry}
-            done = Party(me.name, "done")
-            yield "deletes its record", put(state, n, done, records=records)
-        case "stat" if not me.todo:
-            yield from _goes_to(state, n, "outcome", "has copied")
-        case "stat":
-            absent = state.file(visible(me.todo[0].name)) is None
-            if not _fits(rules, state, entry):
-                yield from _goes_to(state, n, "outcome", "finds it changed")
-            elif absent:
-                target = visible(me.todo[0].name)
-                yield f"sees no {target}", put(state, n, me._replace(at="copy"))
-            else:
-                left = me._replace(todo=me.todo[1:])
-                yield f"sees {visible(me.todo[0].name)}", put(state, n, left)
-        case "copy":
-            source, left = state.file(me.todo[0].name), me._replace(at="stat")
-            left = left._replace(todo=me.todo[1:])
-            target = visible(me.todo[0].name)
-            if source is None or (rules.twins_first and state.file(target)):
-                yield f"cannot copy {target}", put(state, n, left)
-            else:
-                copy = source._replace(name=target)
-                files = replaced(state.files, target, copy)
-                yield f"copies to {target}", put(state, n, left, files=files)
-        case "outcome":
-            ended = me._replace(at="old", todo=())
-            names = frozenset(
-                f.name for f in entry.new if state.file(visible(f.name)) is not None
-            )
-            if not _fits(rules, state, entry) or not (
-                (rules.each_file and entry.arrival) or len(names) == len(entry.new)
-            ):
-                names = frozenset()
-            if entry not in state.records:  # then it says that all are shown
-                names = frozenset(file.name for file in entry.new)
-            outcomes = state.outcomes
-            if shown is None:
-                outcomes |= {(entry.id, names)}
-            yield "writes the outcome", put(state, n, ended, outcomes=outcomes)
-        case "old" if is_lost(state, entry) and not me.taken_over:
-            yield from _goes_to(state, n, "record", "misses the record")
-        case "old":
-            yield from _looks_at_old(rules, state, n)
-        case "delete" if not me.todo:
-            yield from _goes_to(state, n, "end read", "has deleted")
-        case "delete" | "delete twin":
-            yield from _deletes(rules, state, n)
-        case "end read":
-            yield from _reads(state._replace(), n, "end")
-        case "end":
-            assert me.base is not None
-            left_over = tuple(e for e in me.base.entries if e.id != entry.id)
-            if len(left_over) == len(me.base.entries):
-                yield from _goes_to(state, n, "forget", "sees that it is ended")
-            else:
-                ending = put(state, n, me._replace(end=True))
-                yield from _creates(rules, ending, n, left_over, "forget")
-        case "forget":
-            records = state.records
-            if shown is not None and len(shown) == len(entry.new):
-                records -= {entry}
-            done = Party(me.name, "done")
-            yield "deletes the record", put(state, n, done, records=records)
-        case "look":
-            yield from _looks_again(state, n)
-
-
 def _looks_again(state: State, n: int) -> Steps:
     """After its create a writer looks whether its commit counts."""
     me = state.parties[n]
-    counts = state.newest.nonce == me.nonce
+    then, again, before = me.then.split("|")
+    counts = state.last.nonce == me.nonce
     counts |= any(one.parent == me.nonce for one in state.log)
-    then = "forget" if me.end else "told"
-    again = "end read" if me.end else "read"
-    yield (
-        "looks at the log",
-        put(state, n, me._replace(at=then if counts else again, base=None)),
-    )
+    at = then if counts else again
+    after = me._replace(at=at, base=None, then=before)
+    if at == "done":
+        after = Party(me.name, "done")
+    yield "looks at the log", put(state, n, after)
 
 
-def _fits(rules: Rules, state: State, entry: Entry) -> bool:
-    """Whether no file of it has changed."""
-    if rules.each_file and entry.arrival:
-        return True
-    files = entry.new if entry.arrival else (*entry.old, *entry.new)
-    return all(is_same(rules, file, state.file(file.name)) for file in files)
+def _links(rules: Rules, state: State, n: int, then: str) -> Steps:
+    """Each hidden file gets its visible name, in a look and a call."""
+    me = state.parties[n]
+    if not me.todo:
+        yield from _goes_to(state, n, then, "has linked")
+        return
+    file, *rest = me.todo
+    target, left = visible(file.name), me._replace(at="link", todo=tuple(rest))
+    if me.at == "link":
+        absent = state.file(target) is None
+        ready = me._replace(at="link now") if absent else left
+        yield f"looks at {target}", put(state, n, ready)
+        return
+    source = state.file(file.name)
+    if source is None or state.file(target):
+        yield f"cannot link {target}", put(state, n, left)
+    else:
+        files = replaced(state.files, target, source._replace(name=target))
+        yield f"links {target}", put(state, n, left, files=files)
 
 
-def _looks_at_old(rules: Rules, state: State, n: int) -> Steps:
+def _ends_overwrite(rules: Rules, state: State, n: int) -> Steps:
+    """Link, delete what is overwritten, commit, delete the hidden names."""
     me = state.parties[n]
     entry = me.entry
     assert entry is not None
-    there = [state.file(file.name) for file in entry.old]
-    old = tuple(
-        now
-        for file, now in zip(entry.old, there, strict=True)
-        if now is not None and is_same(rules, file, now)
-    )
-    is_there = any(state.file(visible(file.name)) for file in entry.new)
-    is_shown = me.taken_over or bool(state.shown(entry.id))
-    if not is_shown or (rules.new_is_there and not is_there):
-        old = ()
-    at = "delete twin" if rules.twins_first and old else "delete"
-    yield "looks at old files", put(state, n, me._replace(at=at, todo=old))
+    match me.at:
+        case "link" | "link now":
+            yield from _links(rules, state, n, "old")
+        case "old" | "delete" | "delete twin":
+            yield from _deletes_old(rules, state, n, "end read")
+        case "end read":
+            yield from _reads(rules, state, n, "end")
+        case "end":
+            assert me.base is not None
+            known = me.base.rewrites
+            left = tuple(e for e in known.open if e.id != entry.id)
+            if left == known.open:
+                yield from _hides(state, n)
+            else:
+                after = known.changed(open=left)
+                yield from _creates(rules, state, n, after, "end read", "hide")
+        case "look":
+            yield from _looks_again(state, n)
+        case "hide":
+            yield from _hides(state, n)
+        case "hidden" if me.todo:
+            file, *rest = me.todo
+            files = replaced(state.files, file.name)
+            left_ = me._replace(todo=tuple(rest))
+            yield f"deletes {file.name}", put(state, n, left_, files=files)
+        case "hidden":
+            yield from _goes_to(state, n, "done", "ends")
 
 
-def _deletes(rules: Rules, state: State, n: int) -> Steps:
+def _hides(state: State, n: int) -> Steps:
     me = state.parties[n]
+    assert me.entry is not None
+    ready = me._replace(at="hidden", todo=me.entry.new, base=None)
+    yield "has ended the entry", put(state, n, ready)
+
+
+def _publishes(rules: Rules, state: State, n: int) -> Steps:
+    """Bring a rewrite to its end."""
+    me = state.parties[n]
+    entry = me.entry
+    assert entry is not None
+    there = {file.name: file for file in state.files}
+    match me.at:
+        case "look at files":
+            at = "link" if fits(entry, there) else "show read"
+            todo = entry.new if at == "link" else ()
+            yield "looks at the files", put(state, n, me._replace(at=at, todo=todo))
+        case "link now" if not fits(entry, there) and entry.new == me.todo:
+            # Another tool has deleted an old file since the look: its rows come back.
+            rows = frozenset(row for file in entry.new for row in file.rows)
+            loose = state._replace(loose=state.loose | (rows - state.truth))
+            yield from _links(rules, loose, n, "show read")
+        case "link" | "link now":
+            yield from _links(
+                rules, state, n, "show read" if rules.shown_first else "old"
+            )
+        case "show read":
+            yield from _reads(rules, state, n, "show")
+        case "show":
+            assert me.base is not None
+            known = me.base.rewrites
+            now = next((e for e in known.open if e.id == entry.id), None)
+            if now is None:
+                is_shown = any(e.id == entry.id for e in known.shown)
+                at = "old" if is_shown else "done"
+                yield from _goes_to(state, n, at, "sees that it is ended")
+                return
+            left = tuple(e for e in known.open if e.id != entry.id)
+            is_whole = fits(now, there) and all_visible(now, there)
+            if is_whole or (not fits(now, there) and is_shown_by(rules, now, there)):
+                shown = (*known.shown, now)
+                after = known.changed(open=left, shown=shown)
+                ready = me._replace(then="old")
+            elif fits(now, there):
+                return  # a copy was deleted meanwhile: the next vacuum goes on
+            else:
+                after = known.changed(open=left, trash=(*known.trash, *now.new))
+                ready = me._replace(then="done")
+            base = me.base._replace(rewrites=after)
+            yield (
+                "looks at the copies",
+                put(state, n, ready._replace(at="show now", base=base)),
+            )
+        case "show now":
+            assert me.base is not None
+            yield from _creates(rules, state, n, me.base.rewrites, "show read", me.then)
+        case "look":
+            yield from _looks_again(state, n)
+        case "old" | "delete" | "delete twin":
+            yield from _deletes_old(rules, state, n, "done")
+
+
+def _left(rules: Rules, entry: Entry, there: dict[str, File]) -> list[File]:
+    """The old files that are still there, and the same."""
+    by_content = is_copied(rules, entry, there)
+    found = [(file, there.get(file.name)) for file in entry.old]
+    return [
+        now
+        for file, now in found
+        if now and (is_same(file, now) or (by_content and now.rows == file.rows))
+    ]
+
+
+def _deletes_old(rules: Rules, state: State, n: int, then: str) -> Steps:
+    me = state.parties[n]
+    entry = me.entry
+    assert entry is not None
+    there = {file.name: file for file in state.files}
+    if me.at == "old":
+        old = tuple(_left(rules, entry, there))
+        at = "delete twin" if rules.twins_first and old else "delete"
+        yield "looks at old files", put(state, n, me._replace(at=at, todo=old))
+        return
+    if not me.todo:
+        yield from _goes_to(state, n, then, "has deleted")
+        return
     file, *rest = me.todo
     if me.at == "delete twin":
         files = replaced(state.files, f"h:{file.name}")
@@ -374,8 +527,7 @@ def _deletes(rules: Rules, state: State, n: int) -> Steps:
         return
     at = "delete twin" if rules.twins_first and rest else "delete"
     left = me._replace(at=at, todo=tuple(rest))
-    same = is_same(rules, file, state.file(file.name))
     files = state.files
-    if same or not rules.looks_before_deleting:
+    if is_same(file, state.file(file.name)) or not rules.looks_before_deleting:
         files = replaced(files, file.name)
     yield f"deletes {file.name}", put(state, n, left, files=files)

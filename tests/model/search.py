@@ -14,13 +14,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.model import strangers
-from tests.model.parties import Program, append, expiry, overwrite, vacuum
+from tests.model.parties import (
+    Program,
+    append,
+    expiry,
+    optimize,
+    overwrite,
+    reader,
+    tidy,
+    vacuum,
+)
 from tests.model.state import (
-    NEW_RULES,
+    ALL_RULES,
     Commit,
     Entry,
     File,
     Party,
+    Rewrites,
     Rules,
     State,
     wrong,
@@ -33,13 +43,15 @@ PROGRAMS: Final[dict[str, Program]] = {
     "vacuum": vacuum,
     "other vacuum": vacuum,
     "expiry": expiry,
+    "optimize": optimize,
+    "tidy": tidy,
+    "other tidy": tidy,
+    "reader": reader,
     "drop": strangers.drop,
     "rewrite": strangers.rewrite,
     "delete": strangers.delete,
-    "forget": strangers.forget,
-    "sweep": strangers.sweep,
     "copy": strangers.copy,
-    "foreign": strangers.foreign,
+    "damage": strangers.damage,
 }
 OLD: Final = (
     File("o1@1", frozenset({"o1@1"})),
@@ -69,7 +81,7 @@ class Cast:
         )
         files = frozenset((*OLD, REWRITTEN) if self.rewritten else OLD)
         return State(
-            (Commit(0, "first", "", entries),),
+            (Commit(0, "first", "", Rewrites(entries)),),
             files,
             tuple(map(Party, self.parties)),
             frozenset({"o1@1", "o2@2"}),
@@ -102,7 +114,7 @@ class Found:
         return f"nothing wrong in {self.n_states} states, {end} ({self.depth} steps)"
 
 
-def search(cast: Cast, rules: Rules = NEW_RULES, *, depth: int = 1000) -> Found:
+def search(cast: Cast, rules: Rules = ALL_RULES, *, depth: int = 1000) -> Found:
     """Look at all states that can be reached in so many steps."""
     begin = cast.begin()
     came: dict[State, tuple[State, str] | None] = {begin: None}
@@ -140,14 +152,18 @@ CASTS: Final[dict[str, Cast]] = {
     "a partition that is dropped": Cast(("overwrite", "drop", "vacuum")),
     "a copy of an overwrite": Cast(("overwrite", "copy", "vacuum")),
     "a copy of a vacuum": Cast(("vacuum", "copy", "other vacuum"), rewritten=True),
+    "a copy that is tidied": Cast(("vacuum", "copy", "tidy"), rewritten=True),
     "a publisher that sleeps": Cast(("overwrite", "vacuum", "other overwrite")),
     "a file that is written again": Cast(("vacuum", "rewrite"), rewritten=True),
     "a file that is deleted": Cast(("vacuum", "delete"), rewritten=True),
-    "records that are lost": Cast(("vacuum", "other vacuum", "forget"), rewritten=True),
-    "a vacuum that sleeps": Cast(("vacuum", "other vacuum", "sweep"), rewritten=True),
-    "a foreign record": Cast(("vacuum", "foreign", "append")),
+    "a vacuum that sleeps": Cast(("vacuum", "other vacuum", "tidy"), rewritten=True),
+    "a rewrite that is rewritten": Cast(("vacuum", "optimize", "tidy"), rewritten=True),
+    "a reader of a vacuum": Cast(("vacuum", "tidy", "reader"), rewritten=True),
+    "a reader of an overwrite": Cast(("overwrite", "reader", "append")),
+    "a rewrite from begin to end": Cast(("optimize", "vacuum", "tidy", "reader")),
+    "a damaged commit": Cast(("vacuum", "damage", "append"), rewritten=True),
 }
-"""One for each rule."""
+"""Of three parties at most."""
 DEEP: Final[dict[str, Cast]] = {
     "two writers, a vacuum and an expiry": Cast(
         ("append", "overwrite", "vacuum", "expiry"), lost_answers=1
@@ -161,20 +177,24 @@ DEEP: Final[dict[str, Cast]] = {
     "two vacuums, a delete and a copy": Cast(
         ("vacuum", "other vacuum", "delete", "copy"), rewritten=True
     ),
-    "two vacuums, lost records and a copy": Cast(
-        ("vacuum", "other vacuum", "forget", "copy"), rewritten=True
+    "two vacuums, an optimize and two tidies": Cast(
+        ("vacuum", "other vacuum", "optimize", "tidy", "other tidy"), rewritten=True
     ),
-    "two vacuums, a sweep and a copy": Cast(
-        ("vacuum", "other vacuum", "sweep", "copy"), rewritten=True
-    ),
-    "two writers, a vacuum and a sweep": Cast(
-        ("append", "overwrite", "vacuum", "sweep"), lost_answers=1
+    "an optimize, a vacuum, an overwrite and a tidy": Cast(
+        ("optimize", "vacuum", "overwrite", "tidy"), rewritten=True
     ),
     "an overwrite and two vacuums": Cast(
         ("overwrite", "vacuum", "other vacuum", "expiry"), rewritten=True
     ),
     "all writers and a copy": Cast(
         ("append", "overwrite", "vacuum", "copy", "drop"), lost_answers=1
+    ),
+    "a reader of all": Cast(("overwrite", "vacuum", "tidy", "reader"), rewritten=True),
+    "a reader of an optimize": Cast(
+        ("optimize", "vacuum", "tidy", "reader"), rewritten=True
+    ),
+    "damage, and two vacuums": Cast(
+        ("vacuum", "damage", "append", "other vacuum", "tidy"), rewritten=True
     ),
 }
 """Casts of more parties."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.model.parties import Steps, put
-from tests.model.state import Entry, File, Party, Rules, State, replaced, visible
+from tests.model.state import File, Party, Rules, State, replaced, visible
 
 _AT_REST = {"done", "begin"}
 
@@ -15,7 +15,7 @@ def drop(_: Rules, state: State, n: int) -> Steps:
     """
     if state.parties[n].at != "begin":
         return
-    named = {f.name for e in state.newest.entries for f in e.new}
+    named = {f.name for e in state.newest.rewrites.open for f in e.new}
     hidden = {f.name for f in state.files if f.name.startswith("h:")}
     waiting = {f for f in hidden if visible(f) not in state.truth}
     if waiting - named:
@@ -53,44 +53,10 @@ def delete(_: Rules, state: State, n: int) -> Steps:
         return
     row = frozenset({"o2@2"})
     changed = state._replace(truth=state.truth - row)
-    if state.shown("rewrite") or state.file("n@1"):
+    if state.newest.rewrites.shown or state.file("n@1"):
         changed = state._replace(loose=state.loose | row)
     files = replaced(state.files, "o2@2")
     yield "deletes o2@2", put(changed, n, Party("delete", "done"), files=files)
-
-
-def forget(_: Rules, state: State, n: int) -> Steps:
-    """The folder of the records is lost, as in a copy without it.
-
-    Not while a vacuum is about to write one, of whose looks it cannot know.
-    """
-    if state.parties[n].at != "begin" or not state.records:
-        return
-    if any(party.at == "write record" for party in state.parties):
-        return
-    yield (
-        "loses the records",
-        put(
-            state,
-            n,
-            Party("forget", "done"),
-            records=frozenset(),
-            outcomes=frozenset(),
-        ),
-    )
-
-
-def sweep(_: Rules, state: State, n: int) -> Steps:
-    """The retention of what has ended is over: its outcome and hidden files go."""
-    open_ = {entry.id for entry in (*state.newest.entries, *state.records)}
-    ended = {(id_, shown) for id_, shown in state.outcomes if id_ not in open_}
-    if state.parties[n].at != "begin" or not ended:
-        return
-    gone = {name for _, shown in ended for name in shown}
-    files = frozenset(file for file in state.files if file.name not in gone)
-    done = Party("sweep", "done")
-    outcomes = state.outcomes - ended
-    yield "sweeps what has ended", put(state, n, done, files=files, outcomes=outcomes)
 
 
 def copy(_: Rules, state: State, n: int) -> Steps:
@@ -108,20 +74,13 @@ def copy(_: Rules, state: State, n: int) -> Steps:
     )
 
 
-def foreign(_: Rules, state: State, n: int) -> Steps:
-    """A record and an outcome of another table come beside this one."""
-    if state.parties[n].at != "begin":
+def damage(_: Rules, state: State, n: int) -> Steps:
+    """The newest commit cannot be read any more."""
+    if state.parties[n].at != "begin" or len(state.log) < 2:
         return
-    old = tuple(sorted(f for f in state.files if not f.name.startswith("h:")))
-    record = Entry("foreign", old, (File("h:f1@1", frozenset({"f1@1"})),))
-    outcome = ("foreign", frozenset({"h:f1@1"}))
+    log = tuple(one for one in state.log if one != state.last)
+    broken = state.last._replace(damaged=True)
     yield (
-        "a foreign record comes",
-        put(
-            state,
-            n,
-            Party("foreign", "done"),
-            records=state.records | {record},
-            outcomes=state.outcomes | {outcome},
-        ),
+        "damages the newest commit",
+        put(state, n, Party("damage", "done"), log=(*log, broken), careful=False),
     )

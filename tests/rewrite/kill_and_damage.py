@@ -8,7 +8,8 @@
 A writer dies, before or after one of its changes of the file system, and then
 ``_skipindex`` is damaged or lost.  Whoever reads through skipindex sees every row once,
 at once and after whatever comes next.  After the next vacuum so does who lists the
-folder.
+folder.  Where commits are lost of a vacuum or an overwrite that was killed, rows may
+count twice, or some that were overwritten; none is lost.
 
 A new writer is one more entry of ``WRITERS``.
 """
@@ -57,12 +58,14 @@ class Writer:
         write: what is killed.
         then: the rows that the table may have instead, from those before.
         by_file: rows become visible file by file, so a killed writer may leave some.
+        shows: files are visible under two names before a commit says which counts.
     """
 
     prepare: Callable[[Path], None]
     write: Callable[[Path], Any]
     then: Callable[[Rows], Rows] = lambda before: before
     by_file: bool = False
+    shows: bool = False
 
     def after_a_kill(self, before: Rows) -> list[Rows]:
         """The rows that the table may have after the writer was killed."""
@@ -173,14 +176,16 @@ WRITERS: Final[dict[str, Writer]] = {
     "create": Writer(
         _nothing, partial(arrived, mode=SaveMode.CREATE), _with_new, by_file=True
     ),
-    "overwrite": Writer(_twice, partial(arrived, mode=SaveMode.OVERWRITE), _new_alone),
-    "overwrite files": Writer(
-        _fill, partial(arrived, mode=SaveMode.OVERWRITE), _new_alone
+    "overwrite": Writer(
+        _twice, partial(arrived, mode=SaveMode.OVERWRITE), _new_alone, shows=True
     ),
-    "vacuum": Writer(_optimized, _vacuum),
-    "vacuum of an overwrite": Writer(_killed_overwrite, _vacuum, _filled),
-    "vacuum of two": Writer(_twice, _vacuum),
-    "vacuum again": Writer(_published, _vacuum),
+    "overwrite files": Writer(
+        _fill, partial(arrived, mode=SaveMode.OVERWRITE), _new_alone, shows=True
+    ),
+    "vacuum": Writer(_optimized, _vacuum, shows=True),
+    "vacuum of an overwrite": Writer(_killed_overwrite, _vacuum, _filled, shows=True),
+    "vacuum of two": Writer(_twice, _vacuum, shows=True),
+    "vacuum again": Writer(_published, _vacuum, shows=True),
 }
 
 
@@ -260,6 +265,30 @@ DAMAGES: Final[dict[str, Damage]] = {
 }
 
 
+OF_COMMITS: Final = frozenset(
+    name for name in DAMAGES if name.startswith(("all ", "log ", "newest "))
+)
+"""Those that lose commits."""
+
+
+@dataclass(frozen=True)
+class Allowed:
+    """The rows that a table may have; or none of those is lost, if not ``exact``."""
+
+    rows: Sequence[Rows]
+    exact: bool = True
+
+    def __contains__(self, now: Rows) -> bool:
+        if self.exact:
+            return now in self.rows
+        known = {row for rows in self.rows for row in rows}
+        return now.keys() <= known and any(not rows - now for rows in self.rows)
+
+    def still(self, now: Rows, before: Rows) -> bool:
+        """Whether a later look may see these rows."""
+        return now == before if self.exact else now in self
+
+
 def states(
     name: str,
     work: Path,
@@ -309,11 +338,11 @@ def seen(folder: Path) -> Rows:
         return Counter()
 
 
-def check(folder: Path, allowed: Sequence[Rows]) -> None:
+def check(folder: Path, allowed: Allowed) -> None:
     """Every row once: now, after a build, after a vacuum, and after all again."""
     if not seen(folder):
         assert Counter() in allowed, "at once"
-        check_at_once(folder, [Counter()])
+        check_at_once(folder, Allowed([Counter()]))
         arrived(folder, SaveMode.CREATE)
         assert seen(folder) in allowed, "after another try"
 
@@ -330,10 +359,12 @@ def check(folder: Path, allowed: Sequence[Rows]) -> None:
     now = ours()
     assert now in allowed, "at once"
     build(folder, {"x": "bitmap"})
-    assert ours() == now, "after a build"
+    assert allowed.still(ours(), now), "after a build"
     for round_ in ("vacuum", "another vacuum"):
         vacuum(folder, retention=NOW)
-        assert ours() == now, round_
+        after = ours()
+        assert allowed.still(after, now), round_
+        now = after
         assert rows_of(folder, listed(folder)) == now, f"listed, after {round_}"
     optimized(folder, cluster_by=["x"], rows_per_file=30, mode="full")
     assert ours() == now, "after optimize"
@@ -342,7 +373,7 @@ def check(folder: Path, allowed: Sequence[Rows]) -> None:
     assert ours() == rows_of(folder, listed(folder)) == now, "at the end"
 
 
-def check_at_once(folder: Path, allowed: Sequence[Rows]) -> None:
+def check_at_once(folder: Path, allowed: Allowed) -> None:
     """The same in short: a vacuum comes first, before anybody has built."""
     vacuum(folder, retention=NOW)
     now = seen(folder)
@@ -365,12 +396,14 @@ def sweep(
         for step, killed, before in states(
             name, work / str(after), after=after, is_wanted=is_wanted
         ):
-            allowed = writer.after_a_kill(before)
+            rows = writer.after_a_kill(before)
             for what in chosen(after, step):
                 for checked in (check, check_at_once):
                     folder = work / "case"
                     copy(killed, folder)
                     DAMAGES[what](folder)
+                    exact = not (writer.shows and what in OF_COMMITS)
+                    allowed = Allowed(rows, exact)
                     case = f"{name}, {'after' if after else 'before'} step {step}: "
                     case += f"{what}, {checked.__name__}"
                     with warnings.catch_warnings():

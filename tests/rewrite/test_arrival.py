@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
@@ -16,7 +17,7 @@ from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.replacements import Replacement
+from skipindex.storage.log import Snapshot
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
     Rows,
@@ -227,27 +228,25 @@ def test_a_writer_that_is_interrupted_leaves_all_or_none(
 def test_a_vacuum_that_has_read_the_log_before_a_commit_takes_nothing_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It reads the log, the rows are committed, and then it sees the record."""
+    """It reads the log, the rows are committed, and then it looks at the files."""
     folder = fill(tmp_path, 2)
     build(folder, {"x": "bitmap"})
-    original = Publisher._being_published
+    original = Publisher.due
     calls: list[int] = []
 
-    def beside_a_writer(self: Publisher) -> list[Replacement]:
+    def beside_a_writer(self: Publisher, base: Snapshot) -> Any:
         calls.append(1)
-        if len(calls) > 1:
-            return original(self)
-        found = original(self)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Location, "copy", killed)
             patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
             with pytest.raises(Killed):
                 arrived(folder, SaveMode.OVERWRITE)
-        return found
+        return original(self, base)
 
-    monkeypatch.setattr(Publisher, "_being_published", beside_a_writer)
-    vacuum(folder, retention=NOW)
-    assert len(calls) > 1
+    with monkeypatch.context() as patch:
+        patch.setattr(Publisher, "due", beside_a_writer)
+        vacuum(folder, retention=NOW)
+    assert calls
     vacuum(folder, retention=NOW)
     ours, theirs = seen_by_both(folder)
     assert ours == theirs
@@ -277,24 +276,24 @@ def test_hidden_files_that_vanish_are_not_committed(tmp_path: Path) -> None:
     assert seen_by_both(folder) == (before, before)
 
 
-def test_an_overwrite_waits_for_rows_that_are_arriving(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_overwrite_replaces_rows_that_are_arriving(tmp_path: Path) -> None:
     folder = fill(tmp_path, 1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Location, "copy", killed)
+        patch.setattr(Location, "sync", killed_when_visible)
         patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
         with pytest.raises(Killed):
-            arrived(folder, SaveMode.OVERWRITE)
-    monkeypatch.setattr("skipindex.rewrite.arrival._PAUSE", 0.0)
-    assert seen_by_both(folder)[0].total() == 6
-    with pytest.raises(CommitConflictError, match="vacuum finishes for it"):
-        arrived(folder, SaveMode.OVERWRITE)
-    assert seen_by_both(folder)[0].total() == 6
+            arrived(folder, SaveMode.OVERWRITE, values=[8, 9])
+    assert [n.total() for n in seen_by_both(folder)] == [4, 44]
     assert optimized(folder, cluster_by=["x"]).n_rows == 0, "arriving rows wait"
-    vacuum(folder, retention=NOW)
     arrived(folder, SaveMode.OVERWRITE)
     assert [n.total() for n in seen_by_both(folder)] == [6, 6]
+    vacuum(folder, retention=NOW)
+    assert [n.total() for n in seen_by_both(folder)] == [6, 6]
+
+
+def killed_when_visible(_: Location, paths: Iterable[str]) -> None:
+    if not any("_skipindex" in path for path in paths):
+        raise Killed
 
 
 def killed(*_: Any) -> None:

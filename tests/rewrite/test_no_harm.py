@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,6 @@ from skipindex.errors import CommitConflictError
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.names import LOG, is_own_garbage, is_plain_path
-from skipindex.storage.log import newest_snapshot
-from skipindex.storage.publications import PUBLISHING, read_publications
 from tests.rewrite.arrow_writer import (
     Rows,
     everything,
@@ -77,7 +73,7 @@ def outside(tmp_path: Path) -> Path:
 )
 def test_trash_is_only_a_hidden_copy(folder: Path, outside: Path, path: str) -> None:
     (folder / "_skipindex-a-0").mkdir()
-    forge(folder, trash=[[path, 0]])
+    forge(folder, trash=[[path, 1, 1, 0]])
     before = everything(outside), everything(folder)
     table = open_table(folder)
     assert "property 'rewrites' ignored" in table.notes[0]
@@ -91,10 +87,10 @@ def test_a_replacement_leads_nowhere_outside(folder: Path, outside: Path) -> Non
         "old": [triple(folder, "../outside/gone")],
         "new": [triple(folder, "../outside/d/secret")],
         "since": 0,
-        "publication": "ab" * 16,
     }
-    forge(folder, replacements=[one])
-    vacuum(folder, retention=NOW)
+    for name in ("replacements", "shown"):
+        forge(folder, **{name: [one]})
+        vacuum(folder, retention=NOW)
     assert {
         path: (outside / path).read_bytes() for path in everything(outside)
     } == before
@@ -110,10 +106,9 @@ def test_a_copy_with_other_rows_replaces_nothing(folder: Path) -> None:
         "since": 0,
     }
     before = rows_of(folder, listed(folder))
-    for more in ({}, {"publication": "ab" * 16}):
-        forge(folder, replacements=[{**one, **more}])
-        vacuum(folder, retention=NOW)
-        assert not before - rows_of(folder, listed(folder)), "no row is gone"
+    forge(folder, replacements=[one])
+    vacuum(folder, retention=NOW)
+    assert not before - rows_of(folder, listed(folder)), "no row is gone"
 
 
 @pytest.mark.filterwarnings("ignore:commit . of the table is damaged")
@@ -154,7 +149,6 @@ def test_files_of_others_in_our_folders_stay(folder: Path) -> None:
         "_skipindex/packs/thesis.tex",
         "_skipindex/log/notes.json",
         "_skipindex-backup/part-0.parquet",
-        ".skipindex-publishing/mine.json",
     }
     for path in others:
         put(folder / path, {"x": [1]})
@@ -204,8 +198,14 @@ def bodies() -> list[tuple[str, Any]]:
         {"replacements": [{**one, "since": True}]},
         {"replacements": [{**one, "old": [hidden]}]},
         {"replacements": [{**one, "old": [["0.parquet", 2**64, 1]]}]},
-        {"replacements": [{**one, "publication": "../x"}]},
+        {"replacements": [{**one, "overwrites": "x"}]},
+        {"shown": [one, one]},
+        {"shown": [{**one, "new": []}]},
         {"trash": [[1, 2, 3]]},
+        {"trash": [[*hidden, -1]]},
+        {"trash": [[*a_file, 0]]},
+        {"replacements": [one], "trash": [[*hidden, 0]]},
+        {"changes": "x"},
     ]
     found = [("rewrites", record) for record in records]
     shape = {"cluster_by": ["x"]}
@@ -234,35 +234,24 @@ def test_a_property_that_is_wrong_is_ignored_alone(
     assert properties["more"] == [1]
 
 
-Step = Callable[[Path], object]
-
-
 def vacuumed(folder: Path) -> None:
     vacuum(folder, retention=NOW)
 
 
-def lost_and_vacuumed(folder: Path) -> None:
-    shutil.rmtree(folder / "_skipindex")
-    vacuumed(folder)
-
-
-@pytest.mark.few(5)
-@pytest.mark.parametrize("between", [vacuumed, lost_and_vacuumed])
-@pytest.mark.parametrize("step", ["_end", "_show", "_show_file", "_remove_old"])
+@pytest.mark.parametrize("step", ["due", "_link", "_link_file", "_delete_old"])
 @pytest.mark.parametrize("after", [False, True])
 def test_two_vacuums_at_once_agree(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    between: Step,
     step: str,
     after: bool,
 ) -> None:
-    """The second runs as a whole where the first one stands, even without the log."""
+    """The second runs as a whole where the first one stands."""
     folder = fill(tmp_path)
     optimized(folder, cluster_by=["x"], rows_per_file=3)
     before = rows_of(folder, listed(folder))
     original = getattr(Publisher, step)
-    pending = [between]
+    pending = [vacuumed]
 
     def interrupted(self: Publisher, *args: Any) -> Any:
         if after:
@@ -280,8 +269,10 @@ def test_two_vacuums_at_once_agree(
     assert seen_by_both(folder) == (before, before)
 
 
-def shown_and_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Rows]:
-    """A table whose vacuum died when the copies were visible, before the outcome."""
+def linked_and_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> tuple[Path, Rows]:
+    """A table whose vacuum died when the copies were visible, before its commit."""
     folder = fill(tmp_path / "t")
     before = rows_of(folder, listed(folder))
     optimized(folder, cluster_by=["x"])
@@ -290,7 +281,7 @@ def shown_and_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("skipindex.rewrite.publish.write_outcome", die)
+        patch.setattr(Publisher, "_with_shown", die)
         with pytest.raises(KeyboardInterrupt):
             vacuumed(folder)
     return folder, before
@@ -299,24 +290,24 @@ def shown_and_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path
 def test_what_is_taken_back_is_the_copy_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, before = shown_and_not(tmp_path, monkeypatch)
-    shutil.rmtree(folder / "_skipindex")
+    folder, before = linked_and_not_shown(tmp_path, monkeypatch)
+    optimized(folder, cluster_by=["i"])  # the copies are of hidden files in the trash
     assert len(listed(folder)) == 5
     assert seen_by_both(folder)[0] == before
-    vacuumed(folder)
+    vacuum(folder)
     assert listed(folder) == [f"{i}.parquet" for i in range(4)]
     assert seen_by_both(folder) == (before, before)
 
 
-def test_a_delete_is_obeyed_while_copies_are_visible(
+def test_where_one_file_is_deleted_while_copies_are_visible_no_row_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, _ = shown_and_not(tmp_path, monkeypatch)
+    """A vacuum may have deleted it, after a commit that is lost; its rows are there."""
+    folder, before = linked_and_not_shown(tmp_path, monkeypatch)
     (folder / "1.parquet").unlink()
-    left = rows_of(folder, ["0.parquet", "2.parquet", "3.parquet"])
-    assert seen_by_both(folder)[0] == left
+    assert seen_by_both(folder)[0] == before
     vacuumed(folder)
-    assert seen_by_both(folder) == (left, left)
+    assert seen_by_both(folder) == (before, before)
 
 
 @pytest.mark.filterwarnings("ignore:commit . of the table is damaged")
@@ -335,22 +326,3 @@ def test_an_overwrite_after_publishing_is_obeyed_though_the_log_goes_back(
     for commit in reversed(commits[1:]):
         assert rows_of(folder, open_table(folder).paths) == before
         commit.unlink()
-
-
-def test_records_that_cannot_be_read_say_nothing(folder: Path) -> None:
-    name = "a" * 32
-    (folder / PUBLISHING).mkdir()
-    record = folder / PUBLISHING / f"{name}.json"
-    for content in (
-        b"",
-        b"{}",
-        b"[" * 100_000,
-        json.dumps({"publication": 1}).encode(),
-    ):
-        record.write_bytes(content)
-        table = open_table(folder)
-        assert len(table.paths) == 4
-        assert f"{name}.json ignored" in table.notes[0]
-        assert read_publications(table.state.location).records == ()
-    vacuum(folder)
-    assert newest_snapshot(table.state.location).version == 0

@@ -7,7 +7,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
@@ -16,15 +15,14 @@ from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
-from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from skipindex.storage.log import latest_version
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.parts import ReadCount
-from skipindex.storage.publications import PUBLISHING
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import everything, make_own, optimized
+from tests.rewrite.arrow_writer import everything, make_own
 from tests.rewrite.killing import Killed, killed_at
 from tests.tables import (
     build,
@@ -123,33 +121,6 @@ def test_nothing_is_left_of_a_deleted_file(folder: Path) -> None:
     assert sx.open_table(folder).refresh_indexes(workers=1).files == 0, (
         "all others are kept"
     )
-
-
-def test_no_record_of_a_publication_names_a_deleted_file(tmp_path: Path) -> None:
-    """One of two replacements could not be shown, so the record stays for a while."""
-    folder = tmp_path / "t"
-    for day in (1, 2):
-        put(folder / f"day={day}" / f"{SECRET}.parquet", {"x": [day, 7]})
-    build(folder, {"x": "bitmap"})
-    optimized(folder, cluster_by=["x"], rows_per_file=1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Location, "copy", killed)
-        with pytest.raises(Killed):
-            vacuum(folder, retention=timedelta(0))
-    put(folder / "day=1" / f"{SECRET}.parquet", {"x": [3]})
-    vacuum(folder)
-    assert SECRET in named_by_records(folder)
-    (folder / "day=1" / f"{SECRET}.parquet").unlink()
-    put(folder / "day=1" / "other.parquet", {"x": [4]})
-    vacuum(folder, purge=True)
-    assert SECRET not in named_by_records(folder)
-    rows = sx.open_table(folder).plan("x >= 0").paths
-    assert sum(pq.ParquetFile(folder / p).metadata.num_rows for p in rows) == 3
-
-
-def named_by_records(folder: Path) -> str:
-    records = (folder / PUBLISHING).glob("*.json")
-    return "".join(path.read_text() for path in records)
 
 
 def killed(*_: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
@@ -13,19 +12,9 @@ import pytest
 
 import skipindex as sx
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.storage.file_system.location import Location
-from skipindex.storage.publications import (
-    PUBLISHING,
-    outcome_path,
-    record_path,
-    write_outcome,
-    write_record,
-)
 from tests.rewrite.arrow_writer import optimized, rows_of
 from tests.tables import build, put
 from tests.traps.test_unreadable import as_another
-
-ID = "ab" * 16
 
 
 @contextmanager
@@ -35,32 +24,6 @@ def masked(mask: int) -> Iterator[None]:
         yield
     finally:
         os.umask(old)
-
-
-def mode_of(path: Path) -> int:
-    return stat.S_IMODE(path.stat().st_mode)
-
-
-@pytest.mark.parametrize("mask", [0o077, 0o027, 0o022, 0])
-@pytest.mark.parametrize("mode", [0o755, 0o750, 0o700, 0o775], ids=oct)
-def test_records_are_as_open_as_the_table(tmp_path: Path, mode: int, mask: int) -> None:
-    location = Location(str(tmp_path))
-    tmp_path.chmod(mode)
-    with masked(mask):
-        write_record(location, ID, [])
-        write_outcome(location, ID, [])
-    assert mode_of(tmp_path / PUBLISHING) & mode == mode
-    assert not mode_of(tmp_path / PUBLISHING) & ~mode
-    for path in (record_path(ID), outcome_path(ID)):
-        assert mode_of(tmp_path / path) & 0o666 == mode & 0o666
-        assert not mode_of(tmp_path / path) & 0o111
-
-
-def test_a_folder_that_is_closed_is_opened_by_the_next_writer(tmp_path: Path) -> None:
-    tmp_path.chmod(0o755)
-    (tmp_path / PUBLISHING).mkdir(0o700)
-    write_outcome(Location(str(tmp_path)), ID, [])
-    assert mode_of(tmp_path / PUBLISHING) == 0o755
 
 
 def test_another_user_opens_a_table_that_was_vacuumed_in_private(

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skipindex.api import build_indexes, open_table
+from skipindex.api import open_table
 from skipindex.errors import CommitConflictError, StorageError, TableError
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
@@ -30,7 +30,7 @@ from skipindex.storage.file_system.local import LocalFiles
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import MANIFESTS, commit_path
 from skipindex.storage.log import latest_version
-from skipindex.storage.publications import PUBLISHING, write_outcome, write_record
+from skipindex.storage.replacements import Replacement
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import listed, optimized, rows_of, seen_by_both
 from tests.rewrite.killing import Killed
@@ -38,7 +38,7 @@ from tests.rewrite.test_killed import fill
 from tests.tables import build, kept, newest_commit
 
 NOW = timedelta(0)
-HOUR, DAY = 3600, 86_400
+DAY = 86_400
 
 
 @pytest.fixture
@@ -79,57 +79,32 @@ def purge(folder: Path) -> None:
     vacuum(folder, purge=True)
 
 
-def hours_pass(folder: Path) -> None:
-    vacuum(folder, retention=NOW)
-    age((folder / PUBLISHING).iterdir(), 2 * HOUR)
-    vacuum(folder, retention=NOW)
-
-
 def days_pass(folder: Path) -> None:
     vacuum(folder, retention=NOW)
-    age([*(folder / PUBLISHING).iterdir(), *folder.rglob("_skipindex-*/*")], 8 * DAY)
+    age(folder.rglob("_skipindex-*/*"), 8 * DAY)
     vacuum(folder)
 
 
-@pytest.mark.parametrize("meanwhile", [purge, hours_pass, days_pass])
-def test_a_vacuum_that_sleeps_before_its_record_hides_no_row(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[Path], None]
+@pytest.mark.parametrize("step", ["_link_file", "_with_shown", "_delete_old"])
+@pytest.mark.parametrize("meanwhile", [purge, days_pass])
+def test_a_vacuum_that_sleeps_hides_no_row_and_brings_none_back(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    meanwhile: Callable[[Path], None],
+    step: str,
 ) -> None:
+    """Before it links, before its commit, and before it deletes."""
     optimized(folder, cluster_by=["x"], rows_per_file=10)
+    original = getattr(Publisher, step)
 
-    def late(*given: Any) -> None:
+    def late(self: Publisher, *given: Any) -> Any:
         monkeypatch.undo()
         meanwhile(folder)
-        write_record(*given)
+        return original(self, *given)
 
-    monkeypatch.setattr("skipindex.rewrite.publish.write_record", late)
+    monkeypatch.setattr(Publisher, step, late)
     with suppress(CommitConflictError):
         vacuum(folder, retention=NOW)
-    assert totals(folder) == [40, 40]
-    vacuum(folder, retention=NOW)
-    assert totals(folder) == [40, 40]
-
-
-def test_a_record_that_a_sleeping_vacuum_left_hides_no_row(folder: Path) -> None:
-    """It was killed before it looked at the log once more."""
-    optimized(folder, cluster_by=["x"], rows_per_file=10)
-    saved: dict[Path, bytes] = {}
-    remove = Location.delete
-
-    def keep(self: Location, path: str) -> None:
-        if path.startswith(PUBLISHING):
-            saved[folder / path] = (folder / path).read_bytes()
-        remove(self, path)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Location, "delete", keep)
-        vacuum(folder, retention=NOW)
-    age((folder / PUBLISHING).iterdir(), 2 * HOUR)
-    vacuum(folder, retention=NOW)
-    assert saved
-    assert not list((folder / PUBLISHING).iterdir())
-    for path, data in saved.items():
-        path.write_bytes(data)
     assert totals(folder) == [40, 40]
     vacuum(folder, retention=NOW)
     assert totals(folder) == [40, 40]
@@ -254,7 +229,7 @@ def newest(folder: Path) -> str:
     return commit_path(latest_version(location_of(folder)))
 
 
-@pytest.mark.parametrize("change", [{"format": 2}, {"needs": ["something"]}])
+@pytest.mark.parametrize("change", [{"format": 3}, {"needs": ["something"]}])
 def test_rows_that_a_newer_library_appends_are_not_left_out(
     folder: Path, change: dict[str, Any]
 ) -> None:
@@ -307,9 +282,9 @@ def test_an_overwrite_whose_log_is_deleted_is_no_success(
 ) -> None:
     finish = Publisher.finish
 
-    def deleted(self: Publisher, name: str) -> None:
+    def deleted(self: Publisher, overwrite: Replacement) -> None:
         shutil.rmtree(folder / "_skipindex")
-        finish(self, name)
+        finish(self, overwrite)
 
     monkeypatch.setattr(Publisher, "finish", deleted)
     with pytest.raises(TableError, match="does not name them; nothing was added"):
@@ -318,65 +293,6 @@ def test_an_overwrite_whose_log_is_deleted_is_no_success(
     assert totals(folder) == [40, 40]
     arrived(folder, SaveMode.OVERWRITE)
     assert totals(folder) == [6, 6]
-
-
-@pytest.mark.parametrize("arrival", [True, False])
-@pytest.mark.parametrize("has_outcome", [True, False])
-def test_a_record_whose_names_no_run_has_made_is_ignored(
-    tmp_path: Path, arrival: bool, has_outcome: bool
-) -> None:
-    for name, first in (("a", 0), ("b", 10)):
-        rows = pa.table({"x": list(range(first, first + 10))})
-        pq.write_table(rows, tmp_path / f"{name}.parquet")
-    build_indexes(tmp_path, {"x": "minmax"}, workers=1)
-    one, other = (location_of(tmp_path).stat(f"{name}.parquet") for name in "ab")
-    assert one is not None
-    assert other is not None
-    hidden, name = "_skipindex-ab-1/a.parquet", "0" * 32
-    replacement = {
-        "old": [["b.parquet", other.size, other.mtime]],
-        "new": [[hidden, one.size, one.mtime]],
-        "since": 1.0,
-        **({"arrival": True} if arrival else {}),
-    }
-    (tmp_path / PUBLISHING).mkdir()
-    record = {"format": 1, "replacements": [replacement]}
-    (tmp_path / PUBLISHING / f"{name}.json").write_bytes(sealed("publication", record))
-    if has_outcome:
-        outcome = sealed("outcome", {"format": 1, "shown": [hidden]})
-        (tmp_path / PUBLISHING / f"{name}.outcome.json").write_bytes(outcome)
-    assert totals(tmp_path) == [20, 20]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        vacuum(tmp_path, retention=NOW)
-    assert totals(tmp_path) == [20, 20]
-
-
-def test_an_outcome_is_obeyed_also_where_its_record_is_lost(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of two rewrites it shows one; of the other, a copy is visible."""
-    optimized(folder, cluster_by=["x"], rows_per_file=10)
-
-    def half(location: Location, name: str, shown: list[str]) -> None:
-        write_outcome(
-            location, name, [path for path in shown if path.startswith("day=1/")]
-        )
-        raise Killed
-
-    monkeypatch.setattr("skipindex.rewrite.publish.write_outcome", half)
-    with suppress(Killed):
-        vacuum(folder, retention=NOW)
-    monkeypatch.undo()
-    next((folder / "day=2").glob("part-*.parquet")).unlink()
-    for path in (folder / PUBLISHING).glob("*.json"):
-        if "outcome" not in path.name:
-            path.unlink()
-    assert n_rows(folder) == 40
-    vacuum(folder, retention=NOW)
-    assert n_rows(folder) == 40
-    vacuum(folder, retention=NOW)
-    assert totals(folder)[0] == 40
 
 
 def test_an_index_stays_behind_a_file_that_is_written_again_at_once(
@@ -434,32 +350,3 @@ def test_an_append_that_is_published_is_not_withdrawn(
     with pytest.raises(KeyboardInterrupt):
         arrived(folder, SaveMode.APPEND)
     assert totals(folder) == [46, 46]
-
-
-def test_an_outcome_without_its_record_is_read_once(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A commit that ended two rewrites is lost, and both ask for the outcome."""
-    optimized(folder, cluster_by=["x"], rows_per_file=10)
-
-    def ended(*given: Any) -> None:
-        write_outcome(*given)
-        raise Killed
-
-    monkeypatch.setattr("skipindex.rewrite.publish.write_outcome", ended)
-    with suppress(Killed):
-        vacuum(folder, retention=NOW)
-    monkeypatch.undo()
-    assert len(open_table(folder).state.snapshot.rewrites.replacements) == 2
-    for path in (folder / PUBLISHING).glob("*.json"):
-        if "outcome" not in path.name:
-            path.unlink()
-    read, seen = LocalFiles.read, []
-
-    def counted(self: LocalFiles, path: str, limit: int) -> bytes:
-        seen.append(path)
-        return read(self, path, limit)
-
-    monkeypatch.setattr(LocalFiles, "read", counted)
-    assert n_rows(folder) == 40
-    assert sum(path.endswith(".outcome.json") for path in seen) == 1

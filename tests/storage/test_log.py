@@ -254,7 +254,7 @@ def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
     location = Location(str(tmp_path))
     commit(location, add("f"), operation="test")
     rewrite_commit(tmp_path, format=FORMAT + 1)
-    with pytest.raises(IndexVersionError, match=r"format 2.*newer than ours \(1\)"):
+    with pytest.raises(IndexVersionError, match=r"format 3.*newer than ours \(2\)"):
         read_snapshot(location)
 
 

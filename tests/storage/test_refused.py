@@ -14,8 +14,6 @@ import pytest
 from crc32c import crc32c
 
 from skipindex.errors import CorruptIndexError, StorageError
-from skipindex.rewrite.selection import eligible_files
-from skipindex.rewrite.selection.eligible_files import footer_crcs
 from skipindex.storage import checks
 from skipindex.storage.checks import RefusedError, canonical, unsealed
 from skipindex.storage.file_system.file_info import SECOND
@@ -28,14 +26,8 @@ from skipindex.storage.log import (
     newest_for_writer,
     newest_snapshot,
 )
-from skipindex.storage.log.identity import recognised
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.publications import (
-    PUBLISHING,
-    read_publications,
-    write_record,
-)
 from skipindex.storage.replacements import Replacement
 from tests.storage.test_log import add
 
@@ -167,24 +159,6 @@ def test_deep_nesting_is_told_from_a_deep_stack() -> None:
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
-def test_a_record_that_cannot_be_read_now_is_not_ignored(
-    location: Location, monkeypatch: pytest.MonkeyPatch, error: Exception
-) -> None:
-    """It says which files count, so nothing else may."""
-    write_record(location, "ab" * 16, [])
-    original = Location.read
-
-    def read(self: Location, path: str, limit: int) -> bytes:
-        if path.startswith(PUBLISHING):
-            raise error
-        return original(self, path, limit)
-
-    monkeypatch.setattr(Location, "read", read)
-    with pytest.raises(StorageError, match="which says which files"):
-        read_publications(location)
-
-
-@pytest.mark.parametrize("error", ERRORS, ids=repr)
 @pytest.mark.parametrize("answer", [False, StorageError("no answer")], ids=repr)
 def test_a_commit_that_cannot_be_read_now_is_not_taken_for_another(
     location: Location,
@@ -264,60 +238,15 @@ def test_whether_a_commit_counts_is_not_guessed(
     assert newest_snapshot(location).manifest.paths == ["f", "g", "h", "i"]
 
 
-@pytest.mark.parametrize("gone", [True, False])
-def test_a_replaced_file_of_a_copy_that_cannot_be_read_now_is_not_taken_for_another(
-    location: Location, monkeypatch: pytest.MonkeyPatch, gone: bool
-) -> None:
-    """If it were, it would count beside those that stand for it."""
-    new = FileInfo(HIDDEN, 9, 1)
-    old = FileInfo("old.parquet", 9, 1)
-    one = Replacement((old,), (new,), 1.0, crcs={"old.parquet": 7})
-    there = {file.path: FileInfo(file.path, 9, 2) for file in (new, old)}
-    error = FileNotFoundError("gone") if gone else OSError(errno.EIO, "no answer")
-
-    def failing(*_: Any) -> None:
-        raise error
-
-    monkeypatch.setattr(Location, "open_input", failing)
-    if gone:
-        assert recognised(location, [one], there) == (one,)
-        return
-    with pytest.raises(StorageError, match="whether it was replaced"):
-        recognised(location, [one], there)
-
-
-def failing(error: Exception) -> Callable[..., Any]:
-    def fail(*_: Any) -> None:
-        raise error
-
-    return fail
-
-
-@pytest.mark.parametrize("error", ERRORS[:5], ids=repr)
-def test_a_footer_that_cannot_be_read_now_is_not_taken_for_none(
-    location: Location, monkeypatch: pytest.MonkeyPatch, error: OSError
-) -> None:
-    """Without its crc32c a copy of the table cannot tell the file from another."""
-    monkeypatch.setattr(eligible_files, "footer_crc", failing(error))
-    files = [FileInfo("f", 1, 1)]
-    with pytest.raises(StorageError, match="cannot rewrite"):
-        footer_crcs(location, Manifest.empty(), files, {})
-    monkeypatch.setattr(eligible_files, "footer_crc", failing(FileNotFoundError("f")))
-    assert footer_crcs(location, Manifest.empty(), files, {}) == {}
-
-
 @pytest.mark.parametrize("fraction", [0, 123_000_000])
-def test_a_listing_that_says_fractions_of_a_second_is_no_copy(
-    location: Location, monkeypatch: pytest.MonkeyPatch, fraction: int
-) -> None:
+def test_a_listing_that_says_fractions_of_a_second_is_no_copy(fraction: int) -> None:
     """A store says none where it is asked for one object."""
-    monkeypatch.setattr("skipindex.storage.log.identity.footer_crc", lambda *_: 7)
     hidden = FileInfo(HIDDEN, 9, 1_700_000_100 * SECOND, "h")
     old = FileInfo("f", 5, 1_700_000_000 * SECOND, "a")
-    one = Replacement((old,), (hidden,), 1.0, crcs={"f": 7})
+    one = Replacement((old,), (hidden,), 1.0)
     again = FileInfo("f", 5, 1_700_000_050 * SECOND, "b")
     there = {HIDDEN: replace(hidden, mtime=hidden.mtime + fraction), "f": again}
-    assert recognised(location, [one], there) == (one,)
-    # A real copy has other seconds, and then the footer tells.
+    assert one.left(there) == []
+    # A real copy has other seconds, and then the size tells.
     there[HIDDEN] = replace(hidden, mtime=hidden.mtime + 5 * SECOND)
-    assert recognised(location, [one], there)[0].old == (again,)
+    assert one.left(there) == [again]

@@ -14,8 +14,7 @@ from skipindex.errors import CommitConflictError
 from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import is_data_file, is_hidden_copy, published
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.publications import Publication, Publications
-from skipindex.storage.replacements import Replacement, Rewrites
+from skipindex.storage.replacements import Replacement, Rewrites, Trash
 
 
 def is_visible(file: FileInfo) -> bool:
@@ -33,7 +32,12 @@ def hidden(name: str) -> FileInfo:
 OLD = (visible("a"), visible("b"))
 NEW = (hidden("x"),)
 ONE = Rewrites((Replacement(OLD, NEW, 5.0),))
-PUBLISHING = Rewrites((Replacement(OLD, NEW, 5.0, publication="ab" * 16),))
+SHOWN = Rewrites(shown=(Replacement(OLD, NEW, 5.0),))
+TWO = Rewrites((Replacement(OLD, (*NEW, hidden("y")), 5.0),))
+OVERWRITE = Rewrites((Replacement(OLD, (*NEW, hidden("y")), 5.0, overwrites=True),))
+TRASH = Rewrites(trash=(Trash(NEW[0], 5.0),))
+OTHER = FileInfo("_skipindex-1-0/x", 1, 8)
+"""The hidden file in a copy of the table."""
 
 
 def live(rewrites: Rewrites, listing: Sequence[FileInfo]) -> list[str]:
@@ -66,33 +70,54 @@ def test_what_does_not_fit_is_void(listing: list[FileInfo]) -> None:
     assert "gone or changed" in notes[0]
 
 
-@pytest.mark.parametrize(
-    ("listing", "expected"),
-    [
-        ([*OLD, *NEW], ["_skipindex-1-0/x"]),
-        ([*OLD, *NEW, visible("x")], ["_skipindex-1-0/x"]),
-        ([OLD[0], *NEW, visible("x")], ["_skipindex-1-0/x"]),
-        ([*NEW, visible("x")], ["_skipindex-1-0/x"]),
-        ([visible("x")], ["x"]),
-        ([OLD[0], visible("x")], ["x"]),
-        ([visible("a", 2), *NEW, visible("c")], ["a", "c"]),
-        ([visible("a", 2), *NEW, visible("x")], ["_skipindex-1-0/x", "a"]),
-        ([OLD[0], *NEW], ["a"]),
-        ([*OLD, visible("x")], ["x"]),
-        ([*OLD, *NEW, FileInfo("x", 1, 8)], ["x"]),
-        ([visible("c")], ["c"]),
-    ],
-)
-def test_what_is_published_without_a_record_counts_once_its_copies_are_there(
-    listing: list[FileInfo], expected: list[str]
+X, Y = "_skipindex-1-0/x", "_skipindex-1-0/y"
+CASES = [
+    # Linked, and not shown yet: copies wait as long as an old file is there.
+    (ONE, [*OLD, *NEW, visible("x")], [X]),
+    (ONE, [*OLD, *NEW, FileInfo("x", 1, 8)], [X]),
+    (ONE, [*OLD, *NEW, visible("x", 2)], [X, "x"]),
+    (ONE, [*OLD, visible("x")], ["a", "b"]),
+    (ONE, [FileInfo("a", 1, 8), FileInfo("b", 1, 8), OTHER, visible("x")], ["a", "b"]),
+    (ONE, [visible("a", 2), *NEW, visible("c")], ["a", "c"]),
+    # The commit that has shown them is lost, and vacuum had deleted the old files.
+    (ONE, [*NEW, visible("x")], ["x"]),
+    (ONE, [visible("x")], ["x"]),
+    (ONE, [visible("c")], ["c"]),
+    (ONE, [OLD[0], *NEW, visible("x")], ["x"]),
+    (ONE, [OLD[0], *NEW], ["a"]),
+    (ONE, [FileInfo("a", 1, 8), OTHER, visible("x")], ["x"]),
+    (TWO, [OLD[0], *NEW, hidden("y"), visible("x")], ["a"]),
+    (TWO, [OLD[0], visible("x"), visible("y")], ["x", "y"]),
+    # Shown: old files that are left do not count, nor does the hidden one.
+    (SHOWN, [*OLD, *NEW, visible("x")], ["x"]),
+    (SHOWN, [OLD[0], visible("x")], ["x"]),
+    (SHOWN, [*OLD, *NEW], []),
+    (SHOWN, [visible("a", 2), *NEW, visible("x")], ["a", "x"]),
+    (SHOWN, [FileInfo("a", 1, 8), visible("x")], ["a", "x"]),
+    (SHOWN, [FileInfo("a", 1, 8), OTHER, visible("x")], ["x"]),
+    # Each file of an overwrite counts for itself.
+    (OVERWRITE, [*OLD, *NEW, hidden("y")], [X, Y]),
+    (OVERWRITE, [*OLD, *NEW, hidden("y"), visible("y")], [X, Y]),
+    (OVERWRITE, [*OLD, *NEW, hidden("y"), visible("y", 2)], [X, Y, "y"]),
+    (OVERWRITE, [*OLD, hidden("y"), visible("c")], [Y, "c"]),
+    (OVERWRITE, [OLD[0], *NEW, visible("y")], [X, "y"]),
+    (OVERWRITE, [visible("x"), visible("y")], ["x", "y"]),
+    (OVERWRITE, [*OLD], []),
+    (OVERWRITE, [FileInfo("a", 1, 8), *NEW], [X, "a"]),
+    # A copy of what is trash is made by a vacuum that was too late.
+    (TRASH, [*OLD, *NEW, visible("x")], ["a", "b"]),
+    (TRASH, [*OLD, visible("x")], ["a", "b"]),
+    (TRASH, [*OLD, visible("x", 2)], ["a", "b", "x"]),
+]
+
+
+@pytest.mark.parametrize(("rewrites", "listing", "expected"), CASES)
+def test_each_row_counts_once_at_every_step(
+    rewrites: Rewrites, listing: list[FileInfo], expected: list[str]
 ) -> None:
-    assert live(PUBLISHING, listing) == expected
-
-
-def test_what_was_published_without_a_record_and_is_lost_is_void() -> None:
-    assert live(PUBLISHING, [*OLD]) == ["a", "b"]
-    there = {file.path: file for file in OLD}
-    assert len(PUBLISHING.live_files(there, is_visible)[1]) == 1
+    assert live(rewrites, listing) == expected
+    again = Rewrites.from_properties(rewrites.to_properties(TableProperties()))
+    assert live(again, listing) == expected
 
 
 def test_rewriting_again_joins_replacements() -> None:
@@ -100,14 +125,26 @@ def test_rewriting_again_joins_replacements() -> None:
     newer = (hidden("y"), hidden("z"))
     both = ONE.with_replaced([([*NEW, *added], newer)], now=9.0)
     assert both.replacements == (Replacement((*OLD, *added), newer, 9.0),)
-    assert both.trash == (("_skipindex-1-0/x", 9.0),)
+    assert both.trash == (Trash(NEW[0], 9.0),)
     assert live(both, [*OLD, *NEW, *added, *newer]) == [f.path for f in newer]
     part = both.with_replaced([([newer[0]], [hidden("w")])], now=11.0)
     assert part.replacements[0].new == (hidden("z"), hidden("w"))
     apart = ONE.with_replaced([(added, newer)], now=9.0)
     assert apart.replacements == (*ONE.replacements, Replacement(added, newer, 9.0))
-    with pytest.raises(CommitConflictError, match="vacuum is publishing"):
-        PUBLISHING.with_replaced([(NEW, newer)], now=9.0)
+    with pytest.raises(CommitConflictError, match="an overwrite gives visible names"):
+        OVERWRITE.with_replaced([(NEW, newer)], now=9.0)
+
+
+def test_rewriting_what_has_ended_leaves_its_files_as_they_count() -> None:
+    """An old file that was written again, or a copy that counts: each of its kind."""
+    newer = (hidden("z"),)
+    void = ONE.with_replaced([([visible("a", 2)], newer)], now=9.0)
+    assert (void.shown, void.trash) == ((), (Trash(NEW[0], 9.0),))
+    two = Rewrites((Replacement(OLD, (*NEW, hidden("y")), 5.0),))
+    left = [visible("x"), visible("y")]
+    assert live(two, left) == ["x", "y"]
+    part = two.with_replaced([([left[0]], newer)], now=9.0)
+    assert live(part, [*left, *newer]) == ["_skipindex-1-0/z", "y"]
 
 
 names = st.lists(st.sampled_from("abcdef"), max_size=4, unique=True)
@@ -117,22 +154,23 @@ names = st.lists(st.sampled_from("abcdef"), max_size=4, unique=True)
     old=names.filter(bool),
     new=st.lists(st.sampled_from("uvwxyz"), min_size=1, max_size=4, unique=True),
     since=st.floats(0, 1e10),
-    publication=st.sampled_from([None, "ab" * 16]),
+    overwrites=st.booleans(),
 )
 def test_properties_round_trip(
-    old: list[str], new: list[str], since: float, publication: str | None
+    old: list[str], new: list[str], since: float, overwrites: bool
 ) -> None:
     one = Replacement(
-        tuple(map(visible, old)), tuple(map(hidden, new)), since, publication
+        tuple(map(visible, old)), tuple(map(hidden, new)), since, overwrites
     )
-    rewrites = Rewrites((one,), (("p=1/_skipindex-2-0/q", since),))
+    shown = Replacement((), (FileInfo("p=1/_skipindex-2-0/r", 1, 7),), since)
+    trash = Trash(FileInfo("p=1/_skipindex-2-0/q", 1, 7), since)
+    rewrites = Rewrites((one,), (shown,), (trash,))
     laid_out = TableProperties(layout={"cluster_by": ["x"]}, others={"more": [None]})
     properties = rewrites.to_properties(laid_out)
-    assert Rewrites.from_properties(properties) == rewrites
+    assert Rewrites.from_properties(properties) == replace(rewrites, changes=1)
     record = json.loads(json.dumps(properties.to_json()))
     assert TableProperties.from_json(record) == (properties, ())
     assert record.keys() == {"layout", "rewrites", "more"}
-    assert Rewrites().to_properties(properties) == laid_out
 
 
 def test_names() -> None:
@@ -152,7 +190,6 @@ def many(n: int) -> tuple[Replacement, ...]:
             (visible(f"day={i}/a"),),
             (FileInfo(f"day={i}/_skipindex-1-0/x", 1, 7),),
             1.0,
-            publication="ab" * 16,
         )
         for i in range(n)
     )
@@ -161,17 +198,15 @@ def many(n: int) -> tuple[Replacement, ...]:
 @pytest.mark.parametrize(
     "step",
     [
-        lambda n: Rewrites(many(n)).with_publication(many(n), "cd" * 16),
-        lambda n: Rewrites(many(n)).without_replacements(many(n), now=2.0),
-        lambda n: Rewrites(
-            tuple(replace(r, publication=None) for r in many(n))
-        ).with_replaced(
+        lambda n: Rewrites(many(n)).ended(many(n), (), now=2.0),
+        lambda n: Rewrites(many(n)).ended((), many(n), now=2.0),
+        lambda n: Rewrites(many(n)).with_replaced(
             [(r.new, [hidden(f"{i}")]) for i, r in enumerate(many(n))], now=3.0
         ),
-        lambda n: opened(n, decided=True),
-        lambda n: opened(n, decided=False),
+        lambda n: opened(Rewrites(many(n)), n),
+        lambda n: opened(Rewrites(shown=many(n)), n),
     ],
-    ids=["mark", "end", "replace", "open", "open before the outcome"],
+    ids=["show", "void", "replace", "open", "open shown"],
 )
 def test_a_step_looks_at_each_replacement_a_few_times(
     monkeypatch: pytest.MonkeyPatch, step: Callable[[int], object]
@@ -200,8 +235,6 @@ def count_comparisons(
     patch.setattr(kind, "__eq__", equal)
 
 
-def opened(n: int, *, decided: bool) -> list[FileInfo]:
-    shown = frozenset(path for r in many(n) for path in r.names) if decided else None
-    records = Publications((Publication("ab" * 16, many(n), shown),))
+def opened(rewrites: Rewrites, n: int) -> list[FileInfo]:
     there = {f.path: f for r in many(n) for f in (*r.old, *r.new)}
-    return Rewrites(many(n)).live_files(there, is_visible, records.shown_of)[0]
+    return rewrites.live_files(there, is_visible)[0]

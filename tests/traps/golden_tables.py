@@ -9,9 +9,9 @@ of ``unasked``, and file 3 came after the build.
 ``segments``: files 0 to 8 were built on ``x`` and ``s``, then 9 was appended, 0
 overwritten and 5 deleted, with a build after each.  File 10 came last.
 
-``publications``: files 0 and 1 of day 1 were rewritten, and a vacuum was killed before
-it deleted them.  Then rows came for days 2 and 3, and the writer was killed when the
-first file was visible.
+``unfinished``: files 0 and 1 of day 1 were rewritten, and a vacuum was killed before it
+deleted them.  Then rows came for days 2 and 3.  (``publications`` is the same of an
+earlier format, which none writes.)
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _segments(folder: Path) -> None:
     add(10, 100, 5)
 
 
-def _publications(folder: Path) -> None:
+def _unfinished(folder: Path) -> None:
     for i, day in enumerate((1, 1, 2, 2)):
         _put(folder / f"day={day}/{i}.parquet", {"x": [i, i + 10], "i": [i, i]})
     build(folder, {"x": "bitmap"})
@@ -143,7 +143,7 @@ def _dead(*_: Any) -> None:
 WRITERS: Final[Mapping[str, Callable[[Path], None]]] = {
     "partly_known": _partly_known,
     "segments": _segments,
-    "publications": _publications,
+    "unfinished": _unfinished,
 }
 
 

@@ -250,7 +250,7 @@ def test_a_damaged_or_newer_commit_keeps_every_file(
     if damage is not no_log:
         assert plan.notes[0].startswith(("indexes ignored: ", "indexes of "))
     if damage is newer_format:
-        assert "format 99, newer than ours (1)" in plan.notes[0]
+        assert "format 99, newer than ours (2)" in plan.notes[0]
 
 
 @pytest.mark.filterwarnings("ignore:commit 0 of the table is damaged")

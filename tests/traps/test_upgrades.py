@@ -20,7 +20,9 @@ import pytest
 import skipindex as sx
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
+from skipindex.errors import StorageError, TableError
 from skipindex.planner.sql.parser import parse
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.log import Snapshot, commit
 from skipindex.storage.manifest import Manifest
@@ -198,12 +200,12 @@ def forget(folder: Path, name: str) -> None:
 
 
 def test_trap_c48_a_table_of_a_newer_version_is_not_empty(older: Path) -> None:
-    rewrite_commit(older, format=2)
+    rewrite_commit(older, format=3)
     for condition in (*ANSWERS, *UNASKED):
         plan = check(older, condition)
         assert plan.paths == EVERY, condition
         assert plan.count_bounds == (0, None), condition
-        assert "format 2, newer than ours (1)" in plan.notes[0]
+        assert "format 3, newer than ours (2)" in plan.notes[0]
 
 
 SEGMENTS = {
@@ -243,10 +245,21 @@ def test_a_table_of_segments_answers_as_it_did(tmp_path: Path, upgrade: str) -> 
             assert plan.paths == files, condition
 
 
-def test_a_table_of_unfinished_publications_has_each_row_once(tmp_path: Path) -> None:
-    """Git gives its files other times, as every copy does."""
+def test_a_table_that_an_earlier_format_was_publishing_is_refused(
+    tmp_path: Path,
+) -> None:
     folder = tmp_path / "table"
     shutil.copytree(TABLES / "publications", folder)
+    with pytest.raises(StorageError, match=r"cannot be told which files .* format 1"):
+        sx.open_table(folder)
+    with pytest.raises(TableError, match=r"format 1.*with the library that wrote it"):
+        vacuum(folder)
+
+
+def test_a_table_of_an_unfinished_vacuum_has_each_row_once(tmp_path: Path) -> None:
+    """Git gives its files other times, as every copy does."""
+    folder = tmp_path / "table"
+    shutil.copytree(TABLES / "unfinished", folder)
     wanted = [0, 1, 2, 3, 10, 11, 12, 13, *[1, 2, 3] * 2]
 
     def rows() -> list[int]:

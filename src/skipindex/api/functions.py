@@ -436,7 +436,7 @@ def write_table(
             could not be judged by a function of ``partition_by``.
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
-        CommitConflictError: the rows to replace are being published by others.
+        CommitConflictError: other writers commit all the time.
         EngineError: Spark is not installed.
 
     >>> df = spark.range(100).selectExpr("id % 7 AS city", "id AS price")

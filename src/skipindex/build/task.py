@@ -27,9 +27,9 @@ from skipindex.indexes.file_map import ValueSpans
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.log.identity import footer_crc
 from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table import UNREADABLE, DataFile, column_reader
+from skipindex.table.files import footer_crc
 from skipindex.table.stored import beyond, read_column
 from skipindex.table.summaries import UNKNOWN, Summary, summaries_to_arrow, summarize
 

@@ -16,7 +16,6 @@ commits sees the new rows alone.  Then it publishes them and deletes what they r
 from __future__ import annotations
 
 import contextlib
-import time
 import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -33,8 +32,8 @@ from skipindex.errors import (
 )
 from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.expiry import expire_now_and_then, store_time
-from skipindex.rewrite.publish import Publisher
-from skipindex.rewrite.selection.eligible_files import footer_crcs, row_counts
+from skipindex.rewrite.publish import EndedError, Publisher
+from skipindex.rewrite.selection.eligible_files import row_counts
 from skipindex.rewrite.staging import delete_files, hide_staged, sync_left, undeleted
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
@@ -49,13 +48,9 @@ from skipindex.storage.file_system.names import (
 from skipindex.storage.log import Snapshot, commit, newest_for_writer
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.publications import outcome_path, read_publications
 from skipindex.storage.replacements import Replacement, with_moved, without_files
 from skipindex.table import other_format
 
-_TRIES: Final = 100
-_PAUSE: Final = 0.2
-"""Seconds between two tries."""
 _MARKS: Final = ("_SUCCESS", "_metadata", "_common_metadata")
 """What writers leave beside data files; it says nothing of those that follow."""
 
@@ -72,10 +67,6 @@ class SaveMode(Enum):
     APPEND = "append"
     CREATE = "write"
     OVERWRITE = "overwrite"
-
-
-class _BusyError(Exception):
-    """Another writer is giving visible names to files that are to be replaced."""
 
 
 class _CommittedError(Exception):
@@ -110,7 +101,7 @@ def arrive(
         if files:
             news = index(files)
             if mode is SaveMode.OVERWRITE:
-                arrival, known = _committed(location, run, files, news, known, attempts)
+                arrival, known = _committed(location, files, news, known, attempts)
                 done = True
                 _publish(location, arrival, known)
             else:
@@ -119,9 +110,7 @@ def arrive(
             _expire(location, known)
     except BaseException:
         if not done:
-            _withdraw(
-                location, made, mode, run, tried=bool(attempts), was_there=was_there
-            )
+            _withdraw(location, made, mode, tried=bool(attempts), was_there=was_there)
         raise
     finally:
         with contextlib.suppress(Exception):
@@ -204,7 +193,8 @@ def _added(
             _require_created(location, base, {*targets})
         # Others see a file once it is visible, and may have rewritten or deleted it.
         now = at_once(location, location.stat, targets)
-        rewritten = {f.path for r in base.rewrites.replacements for f in r.old}
+        open_ = (*base.rewrites.replacements, *base.rewrites.shown)
+        rewritten = {file.path for one in open_ for file in one.old}
         places = {
             source: file
             for source, file, found in zip(sources, visible, now, strict=True)
@@ -233,7 +223,6 @@ def _require_created(location: Location, base: Snapshot, mine: Collection[str]) 
 
 def _committed(
     location: Location,
-    run: str,
     files: Sequence[FileInfo],
     content: tuple[Manifest, TableProperties],
     known: Snapshot | None,
@@ -241,12 +230,11 @@ def _committed(
 ) -> tuple[Replacement, Snapshot]:
     """Commit that hidden files replace all others."""
     fresh, news = content
-    arrival = Replacement((), tuple(files), time.time(), publication=run, arrival=True)
-    read: dict[FileInfo, int | None] = {}
+    arrival = Replacement((), tuple(files), 0.0, overwrites=True)
 
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         nonlocal arrival
-        if attempts and _is_committed(location, run, arrival.names, base):
+        if attempts and _is_committed(location, arrival.names, base):
             raise _CommittedError(base)
         attempts.append(base)
         found = at_once(location, lambda file: location.stat(file.path), files)
@@ -256,56 +244,34 @@ def _committed(
                     f"overwrite: {file.path!r} was deleted before it was committed "
                     "(a vacuum with a retention shorter than a write?); try again"
                 )
-        old = _replaced(location, base)
-        crcs = footer_crcs(location, base.manifest, old, read)
-        arrival = replace(arrival, old=old, crcs=crcs)
-        rewrites = base.rewrites
-        if rewrites.replacements:
-            rewrites = rewrites.without_replacements(
-                rewrites.replacements, now=store_time(location)
-            )
-        rewrites = replace(rewrites, replacements=(arrival,))
+        since = store_time(location)
+        arrival = replace(arrival, old=_visible_files(location), since=since)
+        rewrites = base.rewrites.overwritten(arrival, now=since)
         return fresh, rewrites.to_properties(TableProperties()) | news
 
-    for _ in range(_TRIES):
-        try:
-            done = commit(location, change, operation="overwrite", known=known)
-        except _BusyError:
-            time.sleep(_PAUSE)
-        except _CommittedError as error:
-            return arrival, error.base
-        else:
-            return arrival, done
-    raise CommitConflictError(
-        f"overwrite: other writers are publishing files of {location.full('')!r}; "
-        "try again when they are done (if one was killed, vacuum finishes for it)"
-    )
+    try:
+        done = commit(location, change, operation="overwrite", known=known)
+    except _CommittedError as error:
+        done = error.base
+    return arrival, done
 
 
-def _is_committed(
-    location: Location, run: str, names: Iterable[str], base: Snapshot
-) -> bool:
+def _is_committed(location: Location, names: Iterable[str], base: Snapshot) -> bool:
     """Whether the hidden files of a run are in a table, published or not."""
-    return (
-        any(known.publication == run for known in base.rewrites.replacements)
-        or location.stat(outcome_path(run)) is not None
-        or any(location.stat(published(name)) for name in names)
+    names, rewrites = set(names), base.rewrites
+    known = {f.path for r in (*rewrites.replacements, *rewrites.shown) for f in r.new}
+    known |= {trash.file.path for trash in rewrites.trash}
+    return not names.isdisjoint(known) or any(
+        location.stat(published(name)) for name in names
     )
 
 
-def _replaced(location: Location, base: Snapshot) -> tuple[FileInfo, ...]:
+def _visible_files(location: Location) -> tuple[FileInfo, ...]:
     """All visible files: those that an overwrite replaces."""
     old = tuple(
         file for file in location.list() if file.size > 0 and is_data_file(file.path)
     )
     _require_own(location, old)
-    publications = read_publications(location)
-    for replacement in base.rewrites.replacements:
-        # One that is shown stays in the log where the commit that ends it is lost.
-        shown = publications.shown_of(replacement) or frozenset()
-        waits = {f.path for f in replacement.new if f.path not in shown}
-        if replacement.publishing and any(map(location.stat, sorted(waits))):
-            raise _BusyError
     return old
 
 
@@ -320,31 +286,23 @@ def _require_own(location: Location, files: Iterable[FileInfo]) -> None:
             )
 
 
-def _is_shown(location: Location, arrival: Replacement) -> bool:
-    """Whether all of its files are permanently visible."""
-    return read_publications(location).shown_of(arrival) == frozenset(arrival.names)
-
-
 def _publish(location: Location, arrival: Replacement, known: Snapshot) -> None:
     """Give the new files visible names, and delete what they replace."""
     # The rows are committed, so an error here is a warning, unless rows are lost.
-    assert arrival.publication is not None
     try:
         _sweep_marks(location)
         delete = partial(_delete_replaced, location)
-        publisher = Publisher(location, 0.0, delete, known=known)
-        publisher.finish(arrival.publication)
+        Publisher(location, 0.0, delete, known=known).finish(arrival)
+    except EndedError:  # by a vacuum, or an overwrite that came after this one
+        _require_named(location, arrival, known)
     except Exception as error:
-        is_shown = is_gone = False
+        is_gone = False
         with contextlib.suppress(SkipIndexError):  # what cannot be seen may be there
-            is_shown = _is_shown(location, arrival)
-            is_gone = not is_shown and any(
-                not file.is_same(location.stat(file.path)) for file in arrival.new
+            is_gone = any(
+                location.stat(file.path) is None
+                and location.stat(published(file.path)) is None
+                for file in arrival.new
             )
-        if isinstance(error, CommitConflictError):
-            if is_shown:
-                return  # a vacuum was faster
-            _require_named(location, arrival.publication)
         if is_gone:
             raise TableError(
                 f"rows for {location.full('')!r} were deleted while they were written "
@@ -357,13 +315,14 @@ def _publish(location: Location, arrival: Replacement, known: Snapshot) -> None:
         )
 
 
-def _require_named(location: Location, run: str) -> None:
-    """Refuse to call rows committed that the log does not name."""
+def _require_named(location: Location, arrival: Replacement, known: Snapshot) -> None:
+    """Refuse to call rows committed that the table does not have."""
     try:
-        rewrites = newest_for_writer(location).rewrites
+        newest = newest_for_writer(location)
     except StorageError:  # it cannot be read now, and may name them
         return
-    if not any(known.publication == run for known in rewrites.replacements):
+    has_gone_on = newest.version > known.version
+    if not (has_gone_on or _is_committed(location, arrival.names, newest)):
         raise TableError(
             f"the log of {location.full('')!r} was deleted or replaced while rows were "
             "written, and does not name them; nothing was added, try again"
@@ -410,20 +369,17 @@ def _withdraw(
     location: Location,
     made: Sequence[str],
     mode: SaveMode,
-    run: str,
     *,
     tried: bool,
     was_there: bool,
 ) -> None:
     """Delete the files of a writer who failed, and take back a commit of them."""
     with contextlib.suppress(Exception):
-        if not tried or _is_taken_back(location, made, mode, run):
+        if not tried or _is_taken_back(location, made, mode):
             _delete_withdrawn(location, made, folders=not was_there)
 
 
-def _is_taken_back(
-    location: Location, made: Sequence[str], mode: SaveMode, run: str
-) -> bool:
+def _is_taken_back(location: Location, made: Sequence[str], mode: SaveMode) -> bool:
     """Whether it is certain that no commit names the files of a writer who failed."""
     # The commit may have succeeded although it raised, and others may have gone on from
     # it.  That of rows that were added is taken back here, if the log still says so.
@@ -431,12 +387,12 @@ def _is_taken_back(
     if newest.damaged is not None:  # which may be the commit of this writer
         return False
     gone = {*made, *map(published, made)}
-    replacements = newest.rewrites.replacements
-    if not gone.isdisjoint(f.path for r in replacements for f in (*r.old, *r.new)):
+    open_ = (*newest.rewrites.replacements, *newest.rewrites.shown)
+    if not gone.isdisjoint(f.path for r in open_ for f in (*r.old, *r.new)):
         return False
     is_named = not gone.isdisjoint(newest.manifest.paths)
     if mode is SaveMode.OVERWRITE:
-        return not (is_named or _is_committed(location, run, made, newest))
+        return not (is_named or _is_committed(location, made, newest))
     if is_named:
         commit(
             location,

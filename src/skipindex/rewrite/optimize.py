@@ -239,7 +239,7 @@ def _arriving(table: TableState) -> set[str]:
     return {
         path
         for r in replacements
-        if r.publishing
+        if r.overwrites
         for file in r.new
         for path in (file.path, published(file.path))
     }

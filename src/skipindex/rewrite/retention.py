@@ -88,8 +88,9 @@ def _parts_of_segment(location: Location, segment: Segment, seen: set[str]) -> s
 def hidden_files(snapshot: Snapshot) -> set[str]:
     """Paths of the hidden copies that a commit names, and of those in its trash."""
     rewrites = snapshot.rewrites
-    copies = {file.path for r in rewrites.replacements for file in r.new}
-    return copies | {path for path, _ in rewrites.trash}
+    open_ = (*rewrites.replacements, *rewrites.shown)
+    copies = {file.path for one in open_ for file in one.new}
+    return copies | {trash.file.path for trash in rewrites.trash}
 
 
 def parts_of(snapshot: Snapshot) -> set[str]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.expiry import store_time
 from skipindex.rewrite.selection.cubes import Run, Runs, runs_of, with_runs
-from skipindex.rewrite.selection.eligible_files import count_rows, footer_crcs
+from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.staging import delete_files, hide_staged
@@ -78,10 +78,9 @@ def rewrite(
         fresh = index([file for rewritten in done for file in rewritten.files])
         n_sealed = sum(chosen[0].sealed for chosen in turns)
         wrote = {run: Run.of(target, sealed=n_sealed)}
-        read: dict[FileInfo, int | None] = {}
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            manifest, known = _replaced(base, table, done, wrote, fresh, read)
+            manifest, known = _replaced(base, table, done, wrote, fresh)
             return manifest, known | properties
 
         commit(location, change, operation="optimize")
@@ -137,7 +136,6 @@ def _replaced(
     done: Sequence[Rewritten],
     wrote: Runs,
     fresh: Manifest,
-    read: dict[FileInfo, int | None],
 ) -> tuple[Manifest, TableProperties]:
     """The manifest and the properties after ``base``, with new files for old ones."""
     # ``table`` is as it was when the old files were chosen.
@@ -148,10 +146,7 @@ def _replaced(
         old = [chosen[file.path] for file in rewritten.group.files]
         _require_unchanged(old, there)
         changes.append((old, rewritten.files))
-    olds = [file for old, _ in changes for file in old]
-    crcs = footer_crcs(table.location, base.manifest, olds, read)
-    now = store_time(table.location)
-    rewrites = base.rewrites.with_replaced(changes, now=now, crcs=crcs)
+    rewrites = base.rewrites.with_replaced(changes, now=store_time(table.location))
     gone = {file.path for one in done for file in one.group.files}
     paths = [*(there.keys() - gone), *(f.path for _, new in changes for f in new)]
     runs = {**runs_of(base.properties), **wrote}

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -18,7 +18,7 @@ from pathlib import Path
 from skipindex.errors import IndexVersionError, TableError
 from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.expiry import LOG_AGE, retention_of, store_time
-from skipindex.rewrite.publish import Publisher
+from skipindex.rewrite.publish import Publisher, is_own_copy
 from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.retention import NS, referenced
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
@@ -31,7 +31,7 @@ from skipindex.storage.file_system.names import (
     is_hidden_copy,
     is_own_garbage,
     is_temporary,
-    run_of,
+    published,
 )
 from skipindex.storage.log import (
     Snapshot,
@@ -43,13 +43,6 @@ from skipindex.storage.log import (
 )
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
-from skipindex.storage.publications import (
-    is_record,
-    outcome_of,
-    outcome_path,
-    read_publications,
-    record_path,
-)
 from skipindex.table import (
     TableState,
     check_folder,
@@ -111,7 +104,7 @@ def vacuum(
     if purge and not dry_run:
         given_up = forget(location, lambda: open_state(table, plain=True).listed())
         blank_older_commits(location)
-    run.sweep(dry_run=dry_run, purge=purge)
+    run.sweep(dry_run=dry_run)
     if dry_run:
         run.foretell()
     return VacuumReport(
@@ -167,25 +160,62 @@ class _Run:
             warn_of_others(self._location, why)
 
     def empty_trash(self) -> None:
-        """Delete hidden files that are no longer needed."""
+        """Delete hidden files that count no more, once the retention is over."""
         self._snapshot = _newest(self._location)
-        trash = self._snapshot.rewrites.trash
-        cutoff = self._time() - self._keep if trash else 0.0
-        due = [(path, since) for path, since in trash if since <= cutoff]
-        if not due:
+        rewrites = self._snapshot.rewrites
+        if self._snapshot.damaged is not None or not (rewrites.shown or rewrites.trash):
             return
-        live, ended = self._live(), set(due)
-        paths = [path for path, _ in due if path not in live]
+        cutoff = self._time() - self._keep
+        old = {file.path for one in rewrites.shown for file in one.old}
+        old |= {path for one in rewrites.shown for path in one.names if one.old}
+        found = at_once(self._location, self._location.stat, sorted(old))
+        there = {file.path: file for file in found if file is not None}
+        bare = [one for one in rewrites.shown if not one.left(there)]
+        over = [one for one in bare if one.since <= cutoff]
+        due = [trash for trash in rewrites.trash if trash.since <= cutoff]
+        self._delete_hidden([file for one in over for file in one.new])
+        self._delete_trash([trash.file for trash in due])
+        if not (over or due or any(one.old for one in bare)):
+            return
+        ended = {one.names for one in over}
+        short, emptied = {one.names for one in bare}, {trash.file for trash in due}
+
+        def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
+            known = base.rewrites
+            shown = tuple(
+                replace(one, old=()) if one.names in short else one
+                for one in known.shown
+                if one.names not in ended
+            )
+            trash = tuple(one for one in known.trash if one.file not in emptied)
+            left = replace(known, shown=shown, trash=trash)
+            return base.manifest, left.to_properties(base.properties)
+
+        self._snapshot = commit(self._location, without, operation="vacuum")
+
+    def _delete_hidden(self, files: Iterable[FileInfo]) -> None:
+        paths = [file.path for file in files]
         found = at_once(self._location, self._location.stat, paths)
         self._delete(file for file in found if file is not None)
 
-        def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            rewrites = base.rewrites
-            left = tuple(entry for entry in rewrites.trash if entry not in ended)
-            properties = replace(rewrites, trash=left).to_properties(base.properties)
-            return base.manifest, properties
+    def _delete_trash(self, files: Sequence[FileInfo]) -> None:
+        """Delete hidden files, and then the copies of them that are visible."""
+        # A publisher who sleeps makes no copy any more once the hidden file is gone.
+        location = self._location
 
-        self._snapshot = commit(self._location, without, operation="vacuum")
+        def is_of_others(file: FileInfo) -> bool:
+            found = location.stat(published(file.path))
+            return found is not None and not is_own_copy(location, file, found)
+
+        others = at_once(location, is_of_others, files)
+        self._delete_hidden(files)
+        copies = [
+            published(file.path)
+            for file, is_other in zip(files, others, strict=True)
+            if not is_other
+        ]
+        found = at_once(location, location.stat, copies)
+        self._delete(file for file in found if file is not None)
 
     def _live(self) -> set[str]:
         """Paths of the files that hold the rows of the table, and of copies of them."""
@@ -193,7 +223,7 @@ class _Run:
         rewrites = self._snapshot.rewrites
         return live | {f.path for r in rewrites.replacements for f in (*r.old, *r.new)}
 
-    def sweep(self, *, dry_run: bool, purge: bool) -> None:
+    def sweep(self, *, dry_run: bool) -> None:
         """Delete what no commit refers to.
 
         While the newest commit or one of its segments is damaged it is not known what
@@ -204,38 +234,31 @@ class _Run:
             return
         now = self._time()
         cutoff, young = now - self._keep, now - max(self._keep, LOG_AGE)
-        # A record names data files, and no reader asks for one that is not heeded.
-        young_record = cutoff if purge else young
         listing = list(self._location.list_own())
         folders = list(self._location.list_folders())
         needed = referenced(
             self._location, self._snapshot, listing, keep=self._keep, since=cutoff
         )
         needed |= self._live()
-        needed |= _heeded(self._location, self._snapshot, listing)
         for file in filter(lambda file: is_aside(file.path), listing):
             if not dry_run and self._location.settle_aside(file.path):
                 self.deleted[file.path] = file.size
         others = _Others(self._location, folders)
-        # The names under which appended files were hidden are in no trash.
-        ended = {outcome_of(file.path): file.mtime for file in listing}
-        ended.pop("", None)
         swept = [
             file
             for file in listing
             if file.path not in needed
-            and (run_of(file.path) in ended or not others.may_own(file.path))
+            and not others.may_own(file.path)
             and (
-                ended.get(run_of(file.path), file.mtime) <= cutoff * NS
+                file.mtime <= cutoff * NS
                 if is_own_garbage(file.path)
-                else (file.mtime <= young * NS and is_commit(file.path))
-                or (file.mtime <= young_record * NS and is_record(file.path))
+                else file.mtime <= young * NS and is_commit(file.path)
             )
         ]
         if dry_run:
             self.deleted |= {file.path: file.size for file in swept}
             return
-        # Commits and records come last, one after the other.
+        # Commits come last, one after the other.
         self._delete(file for file in swept if is_own_garbage(file.path))
         for file in swept:
             if not is_own_garbage(file.path):
@@ -251,9 +274,12 @@ class _Run:
         there = {file.path: file for file in self._location.list()}
         due, _ = self.publisher.due(self._snapshot)
         self.n_due = sum(len(r.new) for r in due)
-        trash = self._snapshot.rewrites.trash
+        rewrites, cutoff = self._snapshot.rewrites, self.publisher.cutoff
         gone = [file.path for r in due for file in r.old]
-        gone += [path for path, since in trash if since <= self.publisher.cutoff]
+        gone += [one.file.path for one in rewrites.trash if one.since <= cutoff]
+        gone += [
+            path for one in rewrites.shown if one.since <= cutoff for path in one.names
+        ]
         self.deleted |= {path: there[path].size for path in gone if path in there}
 
     def _delete(self, files: Iterable[FileInfo]) -> None:
@@ -270,26 +296,6 @@ class _Run:
                 self.deleted[file.path] = file.size
 
         at_once(self._location, delete, files)
-
-
-def _heeded(
-    location: Location, newest: Snapshot, listing: Iterable[FileInfo]
-) -> set[str]:
-    """Records that the log names, and those that say what of all this is ignored."""
-    there = {file.path: file for file in listing}
-    publications = read_publications(location).recognised(location, there)
-    heeded = {r.publication for r in newest.rewrites.replacements}
-    heeded |= {
-        record.id
-        for record in publications.records
-        if record.shown is None or any(record.ignored(there))
-    }
-    return {
-        path
-        for name in heeded
-        if name is not None
-        for path in (record_path(name), outcome_path(name))
-    }
 
 
 class _Others:

@@ -127,21 +127,16 @@ def _texts(value: Any, what: str) -> None:
     require(good, f"{what} is no list of names")
 
 
-def _files(
-    value: Any, is_ours: Callable[[str], bool], what: str, *, or_none: bool = False
-) -> list[str]:
-    some = isinstance(value, list) and (or_none or bool(value))
-    require(some, f"there are no {what} files")
+def _files(value: Any, is_ours: Callable[[str], bool], what: str) -> list[str]:
+    require(isinstance(value, list), f"the {what} files are no list")
     for entry in value:
-        good = isinstance(entry, list) and len(entry) in {3, 4}
-        require(good, "a file is no triple, with its crc32c or without")
-        path, size, mtime, *crc = entry
+        good = isinstance(entry, list) and len(entry) == 3
+        require(good, "a file is no triple")
+        path, size, mtime = entry
         ours = is_plain_path(path) and is_ours(path)
         require(ours, f"{str(path)[:200]!r} is no {what} file of the table")
         whole(size, 1)
         whole(mtime, -MAX_INT)
-        for one in crc:
-            whole(one, 0, (1 << 32) - 1)
     return [entry[0] for entry in value]
 
 
@@ -150,49 +145,41 @@ def _check_tags(value: Any) -> None:
     require(good, "the tags of files are no texts")
 
 
-def check_replacements(records: Any) -> None:
-    """Check the replacements of a table, as ``Rewrites`` writes them.
-
-    Raises:
-        CorruptIndexError: this library would not write them.
-    """
+def _check_replacements(records: Any, *, is_open: bool) -> list[str]:
+    """Check replacements, as ``Rewrites`` writes them; the paths that they name."""
     require(isinstance(records, list), "the replacements are no list")
     old: list[str] = []
     new: list[str] = []
     for record in records:
         require(isinstance(record, dict), "a replacement is no object")
-        arrival = record.get("arrival", False)
-        require(isinstance(arrival, bool), "arrival is no bool")
-        old += _files(record.get("old"), is_data_file, "visible", or_none=arrival)
-        new += _files(record.get("new"), is_hidden_copy, "hidden")
+        overwrites = record.get("overwrites", False)
+        require(isinstance(overwrites, bool), "overwrites is no bool")
+        seen = _files(record.get("old"), is_data_file, "visible")
+        require(bool(seen) or overwrites or not is_open, "there are no visible files")
+        hidden = _files(record.get("new"), is_hidden_copy, "hidden")
+        require(bool(hidden), "there are no hidden files")
         _check_tags(record.get("tags", {}))
         _seconds(record.get("since"))
-        publication = record.get("publication")
-        require(publication is None or is_id(publication), "publication is no id")
-    every = [*old, *new, *map(published, new)]
-    require(len(set(every)) == len(every), "a file is in two replacements")
-    require(all(map(is_data_file, map(published, new))), "a copy cannot be published")
-
-
-def is_id(value: Any) -> bool:
-    """Whether this is an id of a publication."""
-    return (
-        isinstance(value, str)
-        and len(value) == 32
-        and all(letter in "0123456789abcdef" for letter in value)
-    )
+        old += seen
+        new += hidden
+    copies = list(map(published, new))
+    require(all(map(is_data_file, copies)), "a copy cannot be visible")
+    named = [*old, *new, *copies] if is_open else new
+    require(len(set(named)) == len(named), "a file is in two replacements")
+    return new
 
 
 def _check_rewrites(value: Any) -> None:
-    check_replacements(value.get("replacements", []))
+    hidden = _check_replacements(value.get("replacements", []), is_open=True)
+    hidden += _check_replacements(value.get("shown", []), is_open=False)
     trash = value.get("trash", [])
     require(isinstance(trash, list), "the trash is no list")
     for entry in trash:
-        require(isinstance(entry, list) and len(entry) == 2, "trash is no pair")
-        path, since = entry
-        ours = is_plain_path(path) and is_hidden_copy(path)
-        require(ours, f"{str(path)[:200]!r} is no hidden file of the table")
-        _seconds(since)
+        require(isinstance(entry, list) and len(entry) == 4, "trash is no four")
+        _seconds(entry[3])
+    hidden += _files([entry[:3] for entry in trash], is_hidden_copy, "hidden")
+    require(len(set(hidden)) == len(hidden), "a hidden file is named twice")
+    whole(value.get("changes", 0))
 
 
 def _check_runs(value: Any) -> None:

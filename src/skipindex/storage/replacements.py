@@ -1,4 +1,4 @@
-"""Rewritten files: hidden copies that stand for visible files, until published.
+"""Rewritten files: hidden ones that stand for visible ones, until they are shown.
 
 A rewrite puts its files into hidden folders beside the files that they replace,
 ``city=7/_skipindex-<run>/part-00000-….parquet``, which other readers do not list.  A
@@ -7,18 +7,20 @@ as long as every file on both sides is there, unchanged.  Other tools may add, d
 or overwrite visible files: a replacement that no longer fits is void, and the visible
 files count again.
 
-Files that arrive hold rows of their own, so each of them counts for itself.
+An overwrite is one whose hidden files hold other rows than those that it replaces, so
+each of them counts for itself.
 
-Vacuum publishes a replacement: the copies are linked to visible names and the
-replaced files are deleted.  ``publications`` says how a reader sees each row once
-meanwhile, even if the log is lost.
+Vacuum shows what was rewritten: it links the hidden files to visible names, commits
+that these count, and deletes what they replace.  Until that commit the visible copies
+are ignored.  A hidden file that counts no more is trash: its visible copy, which a
+vacuum that sleeps may make, is ignored as long as it is listed there.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,38 +28,30 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import CommitConflictError
-from skipindex.storage.file_system.file_info import FileInfo
+from skipindex.storage.file_system.file_info import SECOND, FileInfo
 from skipindex.storage.file_system.names import published
 from skipindex.storage.manifest import Manifest, with_column
 from skipindex.storage.properties import TableProperties
 
+There = Mapping[str, FileInfo]
+"""The files that are there, by path."""
+
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """Hidden files that hold the rows of visible ones.
+    """Hidden files that stand for visible ones.
 
     Args:
         old: the visible files.
         new: the hidden ones.
-        since: when that was committed, in seconds since 1970.
-        publication: the id of its record, while the hidden files get their visible
-            names.
-        arrival: the hidden files hold rows of their own, so those of the visible
-            ones, if there are any, are overwritten.
-        crcs: of the footers of visible files, by path, as far as they are known.
+        since: when that was committed, or that they are shown, in seconds since 1970.
+        overwrites: the hidden files hold rows of their own.
     """
 
     old: tuple[FileInfo, ...]
     new: tuple[FileInfo, ...]
     since: float
-    publication: str | None = None
-    arrival: bool = False
-    crcs: Mapping[str, int] = field(default_factory=dict, compare=False)
-
-    @property
-    def publishing(self) -> bool:
-        """Whether the hidden files get their visible names."""
-        return self.publication is not None
+    overwrites: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -72,132 +66,175 @@ class Replacement:
         def files(side: str) -> tuple[FileInfo, ...]:
             return tuple(
                 FileInfo(path, size, mtime, tags.get(path))
-                for path, size, mtime, *_ in record[side]
+                for path, size, mtime in record[side]
             )
 
         return cls(
             files("old"),
             files("new"),
             record["since"],
-            record.get("publication"),
-            record.get("arrival", False),
-            {path: crc[0] for path, _, _, *crc in record["old"] if crc},
+            record.get("overwrites", False),
         )
 
     def to_json(self) -> dict[str, Any]:
-        """The record in a commit, or of a publication."""
-        record = {
-            "old": [[f.path, f.size, f.mtime, *self._crc(f.path)] for f in self.old],
-            "new": [[f.path, f.size, f.mtime] for f in self.new],
+        """The record in a commit."""
+        record: dict[str, Any] = {
+            "old": [[file.path, file.size, file.mtime] for file in self.old],
+            "new": [[file.path, file.size, file.mtime] for file in self.new],
             "since": self.since,
         }
         tags = {f.path: f.tag for f in (*self.old, *self.new) if f.tag is not None}
         if tags:
             record["tags"] = tags
-        if self.publication is not None:
-            record["publication"] = self.publication
-        if self.arrival:
-            record["arrival"] = True
+        if self.overwrites:
+            record["overwrites"] = True
         return record
 
-    def _crc(self, path: str) -> list[int]:
-        return [self.crcs[path]] if path in self.crcs else []
-
-    def first_mismatch(self, there: Mapping[str, FileInfo]) -> str | None:
-        """The path of a file that is gone or changed, or None.
-
-        Files that arrive count for themselves, so there it is one only if all are gone,
-        and those that they overwrite are not looked at.
-        """
-        if self.arrival:
-            is_there = any(is_in(there, f) or is_shown_in(there, f) for f in self.new)
-            return None if is_there else self.new[0].path
+    def first_mismatch(self, there: There) -> str | None:
+        """The path of a file of a rewrite that is gone or changed, or None."""
         files = (*self.old, *self.new)
         return next((f.path for f in files if not is_in(there, f)), None)
 
+    def is_shown_by(self, there: There) -> bool:
+        """Whether visible copies count of a rewrite that does not fit any more."""
+        # Its rows are in the old files, as long as these are there, changed or not.
+        # Vacuum deletes them after a commit, which is lost then.
+        old = [file.path in there for file in self.old]
+        if not any(old):
+            return True
+        return not all(old) and all(is_shown_in(there, file) for file in self.new)
 
-def is_in(there: Mapping[str, FileInfo], file: FileInfo) -> bool:
+    def left(self, there: There) -> list[FileInfo]:
+        """The old files that are there, and the same, as they are now."""
+        # In a copy of the table all files have other times.
+        hidden = [(file, there.get(file.path)) for file in self.new]
+        is_copied = any(now and _differ_in_time(file, now) for file, now in hidden)
+        found = [(file, there.get(file.path)) for file in self.old]
+        return [
+            now
+            for file, now in found
+            if now is not None
+            and (file.is_same(now) or (is_copied and file.size == now.size))
+        ]
+
+
+def _differ_in_time(file: FileInfo, now: FileInfo) -> bool:
+    if file.tag is None and now.tag is None:
+        return now.mtime != file.mtime
+    # Stores tell fractions of a second in a listing, but not of a single object.
+    return now.mtime // SECOND != file.mtime // SECOND
+
+
+def is_in(there: There, file: FileInfo) -> bool:
     """Whether a file is there, unchanged."""
     return file.is_same(there.get(file.path))
 
 
-def is_shown_in(there: Mapping[str, FileInfo], hidden: FileInfo) -> bool:
+def is_shown_in(there: There, hidden: FileInfo) -> bool:
     """Whether the visible copy of a hidden file is there, by its name and size."""
     found = there.get(published(hidden.path))
     return found is not None and found.size == hidden.size
 
 
-def _no_record(_: Replacement) -> None:
-    return None
+@dataclass(frozen=True, slots=True)
+class Trash:
+    """A hidden file that counts no more, and neither does its visible copy.
+
+    ``since`` is when that was committed, in seconds since 1970.
+    """
+
+    file: FileInfo
+    since: float
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrites:
-    """All replacements of a table, and its trash: hidden files that no longer count.
+    """What a commit says of files that count, and do not, by more than being listed.
 
-    No two replacements have a file in common.  ``trash`` tells of each path since
-    when it is there.
+    No two replacements have a file in common.
+
+    Args:
+        replacements: those whose hidden files count.
+        shown: those whose visible copies count.  The hidden files are still there, for
+            those who opened the table before, and perhaps some of the old ones.
+        trash: hidden files that count no more.
+        changes: how often this has changed.
     """
 
     replacements: tuple[Replacement, ...] = ()
-    trash: tuple[tuple[str, float], ...] = ()
+    shown: tuple[Replacement, ...] = ()
+    trash: tuple[Trash, ...] = ()
+    changes: int = 0
 
     @classmethod
     def from_properties(cls, properties: TableProperties) -> Rewrites:
-        """The replacements and the trash of a table."""
+        """The rewrites of a table."""
         record = properties.rewrites or {}
         return cls(
             tuple(map(Replacement.from_json, record.get("replacements", ()))),
-            tuple((path, since) for path, since in record.get("trash", ())),
+            tuple(map(Replacement.from_json, record.get("shown", ()))),
+            tuple(Trash(FileInfo(*f), at) for *f, at in record.get("trash", ())),
+            record.get("changes", 0),
         )
 
     def to_properties(self, properties: TableProperties) -> TableProperties:
-        """The properties with these rewrites."""
+        """The properties of the next commit, with these rewrites."""
+        trash = [[t.file.path, t.file.size, t.file.mtime, t.since] for t in self.trash]
         record = {
             "replacements": [r.to_json() for r in self.replacements],
-            "trash": [list(entry) for entry in self.trash],
+            "shown": [r.to_json() for r in self.shown],
+            "trash": trash,
+            "changes": self.changes + 1,
         }
-        return replace(properties, rewrites=record if any(record.values()) else None)
+        return replace(properties, rewrites=record)
 
     def live_files(
-        self,
-        there: Mapping[str, FileInfo],
-        is_visible: Callable[[FileInfo], bool],
-        shown_of: Callable[[Replacement], frozenset[str] | None] = _no_record,
+        self, there: There, is_visible: Callable[[FileInfo], bool]
     ) -> tuple[list[FileInfo], list[str]]:
         """The files that hold the table's rows, by path, and notes on others.
 
         Args:
             there: every file below the table's folder by its path, hidden ones
-                included, but none that a publication says to ignore.
+                included.
             is_visible: whether a reader who lists the folder reads the file.
-            shown_of: the hidden paths of files that are permanently visible; None if
-                no publication tells.
         """
         found = {f.path: f for f in there.values() if is_visible(f)}
         notes = []
-        for replacement in self.replacements:
-            shown = shown_of(replacement) if replacement.publishing else frozenset()
-            if replacement.arrival:
-                notes += _count_arrival(replacement, there, found, shown or frozenset())
-                continue
-            if shown or (shown is None and _is_taken_over(replacement, found)):
-                if any(is_shown_in(found, file) for file in replacement.new):
-                    _remove(replacement.old, found)
-                _by_hidden_names(replacement, there, found)
-                continue
-            mismatch = replacement.first_mismatch(there)
-            if mismatch is not None:
+        for one in self.shown:
+            _remove(one.left(there), found)
+        _remove_copies((trash.file for trash in self.trash), found)
+        for one in self.replacements:
+            mismatch = one.first_mismatch(there)
+            if one.overwrites:
+                _remove(one.left(there), found)
+                alone = [file for file in one.new if is_in(there, file)]
+                _remove_copies(alone, found)
+                found |= {file.path: there[file.path] for file in alone}
+                gone = [
+                    file.path
+                    for file in one.new
+                    if file.path not in found and published(file.path) not in found
+                ]
+                if gone:
+                    notes.append(
+                        f"{len(gone)} files that arrived are gone or changed, such as "
+                        f"{gone[0]!r}"
+                    )
+            elif mismatch is None:
+                _remove(one.left(there), found)
+                _remove_copies(one.new, found)
+                found |= {file.path: there[file.path] for file in one.new}
+            else:
+                if one.is_shown_by(there):
+                    _remove(one.left(there), found)
+                    if any(is_shown_in(found, file) for file in one.new):
+                        continue
+                else:
+                    _remove_copies(one.new, found)
                 notes.append(
-                    f"{len(replacement.new)} rewritten files not used: {mismatch!r} is "
-                    "gone or changed, so the visible files count"
+                    f"{len(one.new)} rewritten files not used: {mismatch!r} is gone or "
+                    "changed, so the visible files count"
                 )
-                continue
-            _remove(replacement.old, found)
-            for file in replacement.new:
-                if replacement.publishing and is_shown_in(found, file):
-                    del found[published(file.path)]
-                found[file.path] = there[file.path]
         return [found[path] for path in sorted(found)], notes
 
     def with_replaced(
@@ -205,17 +242,18 @@ class Rewrites:
         changes: Sequence[tuple[Sequence[FileInfo], Sequence[FileInfo]]],
         *,
         now: float,
-        crcs: Mapping[str, int] | None = None,
     ) -> Rewrites:
         """These and others, by each of which new files hold the rows of old ones.
 
         Where the old ones of a change have hidden files, they become trash, and the
         replacements that made them become one with the new one.  An old one that counts
-        though a replacement names it shows that this is void: another writer has
-        written its name anew.  Then the replacement ends.
+        though a replacement names it shows that this has ended: another writer has
+        written its name anew, or its visible copies count.
 
-        ``now`` is in seconds since 1970; ``crcs`` are those of the footers of old
-        files, by path, as far as they are known.
+        ``now`` is in seconds since 1970.
+
+        Raises:
+            CommitConflictError: an old one is a hidden file of an overwrite.
         """
         numbered = dict(enumerate(self.replacements))
         number_of = {f.path: i for i, r in numbered.items() for f in r.new}
@@ -225,18 +263,18 @@ class Rewrites:
             for path in (*(f.path for f in r.old), *(published(f.path) for f in r.new))
         }
         fresh = itertools.count(len(numbered))
-        known = crcs or {}
-        trash = list(self.trash)
+        shown, trash = list(self.shown), list(self.trash)
         for old, new in changes:
             paths = {file.path for file in old}
             numbers = {number_of.pop(path) for path in paths & number_of.keys()}
             touched = [numbered.pop(i) for i in sorted(numbers)]
             numbers = {named_by[path] for path in paths & named_by.keys()}
-            void = [numbered.pop(i) for i in sorted(numbers & numbered.keys())]
-            if any(r.publishing for r in (*touched, *void)):
+            ended = [numbered.pop(i) for i in sorted(numbers & numbered.keys())]
+            if any(one.overwrites for one in (*touched, *ended)):
                 raise CommitConflictError(
-                    "optimize: vacuum is publishing files that were to be rewritten; "
-                    "try again when it is done"
+                    "optimize: an overwrite gives visible names to files that were to "
+                    "be rewritten; try again when it is done (if it was killed, vacuum "
+                    "finishes for it)"
                 )
             made = {file.path for r in touched for file in r.new}
             whole = Replacement(
@@ -249,106 +287,60 @@ class Rewrites:
                     *new,
                 ),
                 since=now,
-                crcs={
-                    **{path: crc for r in touched for path, crc in r.crcs.items()},
-                    **{p: known[p] for p in paths - made if p in known},
-                },
             )
-            left = {file.path for r in void for file in r.new}
-            trash += [(path, now) for path in sorted(paths & made | left)]
+            gone = [f for r in touched for f in r.new if f.path in paths]
+            for one in ended:
+                if any(published(file.path) in paths for file in one.new):
+                    shown.append(replace(one, since=now))
+                else:
+                    gone += one.new
+            trash += (Trash(file, now) for file in gone)
             number = next(fresh)
             numbered[number] = whole
             number_of |= {file.path: number for file in whole.new}
             named_by |= {file.path: number for file in whole.old}
-        return Rewrites(tuple(numbered.values()), tuple(trash))
-
-    def without_replacements(
-        self, gone: Sequence[Replacement], *, now: float
-    ) -> Rewrites:
-        """All but ``gone``, whose hidden files become trash."""
-        names = {r.names for r in gone}
-        return Rewrites(
-            tuple(r for r in self.replacements if r.names not in names),
-            (*self.trash, *((f.path, now) for r in gone for f in r.new)),
+        return replace(
+            self,
+            replacements=tuple(numbered.values()),
+            shown=tuple(shown),
+            trash=tuple(trash),
         )
 
-    def with_publication(
-        self, due: Sequence[Replacement], publication: str
+    def overwritten(self, by: Replacement, *, now: float) -> Rewrites:
+        """What is left once a replacement stands for all that counted."""
+        gone = (file for r in (*self.replacements, *self.shown) for file in r.new)
+        trash = (*self.trash, *(Trash(file, now) for file in gone))
+        return replace(self, replacements=(by,), shown=(), trash=trash)
+
+    def ended(
+        self,
+        shown: Sequence[Replacement],
+        void: Sequence[Replacement],
+        *,
+        now: float,
     ) -> Rewrites:
-        """The same, where those that are due are marked as being published."""
-        names = {r.names for r in due}
-        marked = tuple(
-            replace(r, publication=publication)
-            if r.names in names and not r.publishing
-            else r
-            for r in self.replacements
+        """The same, where the copies of some count, and others are trash."""
+        names = {one.names for one in (*shown, *void)}
+        visible = (replace(one, since=now) for one in shown)
+        gone = (Trash(file, now) for one in void for file in one.new)
+        return replace(
+            self,
+            replacements=tuple(r for r in self.replacements if r.names not in names),
+            shown=(*self.shown, *visible),
+            trash=(*self.trash, *gone),
         )
-        return Rewrites(marked, self.trash)
 
 
-def _remove(files: Sequence[FileInfo], found: dict[str, FileInfo]) -> None:
-    """Remove the files that are unchanged."""
+def _remove(files: Iterable[FileInfo], found: dict[str, FileInfo]) -> None:
     for file in files:
-        if file.is_same(found.get(file.path)):
-            del found[file.path]
+        found.pop(file.path, None)
 
 
-def _count_arrival(
-    replacement: Replacement,
-    there: Mapping[str, FileInfo],
-    found: dict[str, FileInfo],
-    shown: frozenset[str],
-) -> list[str]:
-    """Let each file that arrives count, and by its hidden name while it has one."""
-    # What is overwritten still counts unless something is there that overwrites it.
-    if replacement.first_mismatch(there) is None:
-        _remove(replacement.old, found)
-    gone = []
-    for file in replacement.new:
-        copy = found.get(published(file.path))
-        is_shown = file.path in shown
-        # Another tool has written the visible file again, so it counts as it is.
-        if copy is not None and not _is_copy(file, copy, there, is_shown=is_shown):
-            continue
-        # A file that is shown and not visible was deleted by another tool.
-        if is_in(there, file) and (copy is not None or not is_shown):
-            found.pop(published(file.path), None)
-            found[file.path] = there[file.path]
-        elif copy is None and not is_shown:
-            gone.append(file.path)
-    if not gone:
-        return []
-    return [f"{len(gone)} files that arrived are gone or changed, such as {gone[0]!r}"]
-
-
-def _by_hidden_names(
-    replacement: Replacement, there: Mapping[str, FileInfo], found: dict[str, FileInfo]
-) -> None:
-    """Let visible copies count by their hidden names, which the manifest knows."""
-    for file in replacement.new:
-        copy = found.get(published(file.path))
-        if copy is not None and _is_copy(file, copy, there, is_shown=True):
-            del found[copy.path]
-            found[file.path] = there[file.path]
-
-
-def _is_copy(
-    file: FileInfo, copy: FileInfo, there: Mapping[str, FileInfo], *, is_shown: bool
-) -> bool:
-    """Whether the hidden file may be read for the visible one."""
-    hidden = there.get(file.path)
-    if hidden is None or not file.is_same(hidden) or copy.size != file.size:
-        return False
-    # Other tools see a file once it is visible.  From when it is shown for good it must
-    # be the same by time or tag, as a link is; otherwise the visible file counts.
-    return not is_shown or replace(hidden, path=copy.path).is_same(copy)
-
-
-def _is_taken_over(replacement: Replacement, found: Mapping[str, FileInfo]) -> bool:
-    """Whether a publication without a record has made all of its files visible."""
-    # A copy of the table may lack the record.  As long as one file is not visible,
-    # nothing that is replaced has been deleted.
-    return all(is_shown_in(found, file) for file in replacement.new)
+def _remove_copies(hidden: Iterable[FileInfo], found: dict[str, FileInfo]) -> None:
+    """Remove the visible copies of hidden files, by name and size."""
+    for file in hidden:
+        if is_shown_in(found, file):
+            del found[published(file.path)]
 
 
 def without_files(manifest: Manifest, paths: Collection[str]) -> Manifest:

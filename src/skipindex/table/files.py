@@ -8,6 +8,8 @@ read.
 
 from __future__ import annotations
 
+import errno
+import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
@@ -16,6 +18,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from crc32c import crc32c
 
 from skipindex.errors import TableError, UnsupportedTypeError
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -244,3 +247,23 @@ def _is_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
     # Only Spark's writer says so; else a small dictionary counts as one of all values.
     n_bytes = chunk.data_page_offset - chunk.dictionary_page_offset
     return bool(0 < n_bytes < _SMALL_DICTIONARY)
+
+
+def footer_crc(location: Location, found: FileInfo) -> int:
+    """The crc32c of the Parquet footer, which names every column chunk.
+
+    Raises:
+        TableError: the file has no Parquet footer.
+    """
+    with location.open_input(found.path, found) as source:
+        if found.size < 12:
+            raise TableError(f"{found.size} bytes are too few for a Parquet file")
+        tail = source.read_at(8, found.size - 8)
+        if len(tail) < 8:
+            raise FileNotFoundError(errno.ENOENT, "it has become shorter", found.path)
+        if tail[4:] == b"PARE":
+            raise TableError("its footer is encrypted")
+        (length,) = struct.unpack("<I", tail[:4])
+        if tail[4:] != b"PAR1" or length + 12 > found.size:
+            raise TableError("no Parquet footer at its end")
+        return int(crc32c(source.read_at(length, found.size - 8 - length)))

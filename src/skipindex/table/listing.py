@@ -7,7 +7,7 @@ again.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import attrgetter
@@ -37,9 +37,7 @@ from skipindex.storage.log import (
     newest_snapshot,
     warn_of_damage,
 )
-from skipindex.storage.log.identity import recognised
 from skipindex.storage.manifest import Manifest
-from skipindex.storage.publications import Publications, stable_listing
 from skipindex.table.files import (
     UNREADABLE,
     SparkListing,
@@ -99,10 +97,10 @@ def observe(
     are not read again.
     """
     for _ in range(LOOKS):
-        everything, publications, snapshot = _listed(location, known)
+        everything, snapshot = _listed(location, known)
         if not plain:
             require_plain(location, (file.path for file in everything), insist=True)
-        shown, listing, remarks = _live(location, everything, publications, snapshot)
+        shown, listing, remarks = _live(location, everything, snapshot)
         candidates = shown.with_schema or [file.path for file in listing]
         if not candidates:
             raise TableError(_nothing_there(location, everything))
@@ -118,7 +116,7 @@ def observe(
             if now is not None and now.is_same(_of_path(everything, schema_path)):
                 raise
             continue  # deleted or written since it was listed, by a vacuum perhaps
-        notes = (*snapshot.notes, *publications.notes, *remarks)
+        notes = (*snapshot.notes, *remarks)
         return Observed(
             listing, columns, refused, schema_path, snapshot, shown.folders, notes
         )
@@ -134,8 +132,8 @@ def listed_beside(
     location: Location, snapshot: Snapshot
 ) -> tuple[Sequence[FileInfo], SparkListing, list[FileInfo]]:
     """All files there are now, what Spark would read, and what holds the rows."""
-    everything, publications = stable_listing(location, lambda: list(location.list()))
-    shown, live, _ = _live(location, everything, publications, snapshot)
+    everything = list(location.list())
+    shown, live, _ = _live(location, everything, snapshot)
     return everything, shown, live
 
 
@@ -146,8 +144,8 @@ def current_files(location: Location) -> list[FileInfo]:
         SkipIndexError: they cannot be told.
         OSError: the folder cannot be listed.
     """
-    has_log = latest_version(location) >= 0
-    return live_files(location, newest_snapshot(location) if has_log else no_snapshot())
+    everything, snapshot = _listed(location, None)
+    return _live(location, everything, snapshot)[1]
 
 
 class JoinedTables:
@@ -186,7 +184,6 @@ def _fingerprint(place: Location) -> str | SkipIndexError | OSError:
 def _live(
     location: Location,
     everything: Sequence[FileInfo],
-    publications: Publications,
     snapshot: Snapshot,
 ) -> tuple[SparkListing, list[FileInfo], list[str]]:
     """What Spark would read, the files that hold the rows, and notes on others."""
@@ -194,14 +191,8 @@ def _live(
     if location.is_local:
         _require_listed(location, there, snapshot)
     _require_known(location, there, snapshot)
-    rewrites = snapshot.rewrites
-    known = recognised(location, rewrites.replacements, there)
-    for path in publications.recognised(location, there).ignored(there):
-        del there[path]
     shown = SparkListing(there.values())
-    live, notes = replace(rewrites, replacements=known).live_files(
-        there, shown.is_read, publications.shown_of
-    )
+    live, notes = snapshot.rewrites.live_files(there, shown.is_read)
     return shown, live, notes
 
 
@@ -235,8 +226,9 @@ def _require_known(
     """Refuse to count rows where a commit that cannot be read now may name more."""
     if not snapshot.refused or snapshot.damaged is None:
         return
-    replacements = snapshot.rewrites.replacements
-    named = {f.path for one in replacements for f in (*one.old, *one.new)}
+    rewrites = snapshot.rewrites
+    named = {f.path for r in (*rewrites.replacements, *rewrites.shown) for f in r.new}
+    named |= {trash.file.path for trash in rewrites.trash}
     for path in there:
         is_hidden = is_hidden_copy(path) and path not in named
         if is_hidden and published(path) not in there:
@@ -249,7 +241,7 @@ def _require_known(
 
 def _listed(
     location: Location, known: Snapshot | None
-) -> tuple[Sequence[FileInfo], Publications, Snapshot]:
+) -> tuple[Sequence[FileInfo], Snapshot]:
     """All files and the newest commit, in a state that goes together."""
     found = None if location.is_local else _listed_at_once(location, known)
     if found is not None:
@@ -260,7 +252,7 @@ def _listed(
     # if the same rewrites were committed before it and after it.
     for _ in range(LOOKS):
         try:
-            everything, publications = stable_listing(location, lambda: _list(location))
+            everything = _list(location)
         except OSError as error:
             raise TableError(str(error)) from error
         before = snapshot.rewrites
@@ -269,31 +261,25 @@ def _listed(
         if snapshot.rewrites == before:
             if snapshot.version >= 0:
                 warn_of_damage(snapshot)
-            return everything, publications, snapshot
+            return everything, snapshot
     raise never_still(location)
 
 
 def _listed_at_once(
     location: Location, known: Snapshot | None
-) -> tuple[Sequence[FileInfo], Publications, Snapshot] | None:
+) -> tuple[Sequence[FileInfo], Snapshot] | None:
     """``_listed`` by requests of which several are under way; None if that fails."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         is_folder = pool.submit(carried(check_folder), location)
         before = pool.submit(carried(latest_version), location)
         reading = pool.submit(carried(newest_snapshot), location, known=known)
-        after: list[Future[int]] = []
-
-        def list_all() -> list[FileInfo]:
-            before.result()
-            files = sorted(location.list(), key=attrgetter("path"))
-            after.append(pool.submit(carried(latest_version), location))
-            return files
-
         try:
-            everything, publications = stable_listing(location, list_all)
+            first = before.result()
+            everything = sorted(location.list(), key=attrgetter("path"))
+            after = pool.submit(carried(latest_version), location)
             is_folder.result()
             snapshot = reading.result()
-            versions = {before.result(), after[-1].result(), snapshot.newest}
+            versions = {first, after.result(), snapshot.newest}
         except (SkipIndexError, OSError):
             return None
     # The log is listed before and after the files: no commit came meanwhile if the
@@ -302,7 +288,7 @@ def _listed_at_once(
         return None
     if snapshot.version >= 0:
         warn_of_damage(snapshot)
-    return everything, publications, snapshot
+    return everything, snapshot
 
 
 def _of_path(files: Sequence[FileInfo], path: str) -> FileInfo | None:

@@ -77,7 +77,7 @@ EXCLUSIVE: Final = (
     Mutant(
         "rewritten-before-the-commit",
         "rewrite.arrival._added",
-        "rewritten = {f.path for r in base.rewrites.replacements for f in r.old}",
+        "rewritten = {file.path for one in open_ for file in one.old}",
         "rewritten: set[str] = set()",
         "appended files that an optimize has replaced count again",
         _EXCLUSIVE,

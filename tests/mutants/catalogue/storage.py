@@ -11,6 +11,8 @@ _DAMAGE: Final = ("tests/traps/test_damage.py", "tests/storage/test_pack.py")
 _TAGS: Final = ("tests/storage/test_tags.py",)
 _STORES: Final = ("tests/storage/test_object_stores.py",)
 
+_REWRITES: Final = ("tests/storage/test_replacements.py",)
+
 STORAGE: Final = (
     Mutant(
         "commit-without-the-lock",
@@ -38,7 +40,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "a-hidden-twin-that-stays",
-        "rewrite.publish.Publisher._remove_old",
+        "rewrite.publish.Publisher._delete_old",
         "twin and self.location.owns(twin)",
         "False",
         "a publisher that wakes up makes a deleted file visible",
@@ -46,11 +48,75 @@ STORAGE: Final = (
     ),
     Mutant(
         "hidden-names-go-early",
-        "rewrite.vacuum._Run.sweep",
-        "ended.get(run_of(file.path), file.mtime)",
-        "file.mtime",
+        "rewrite.vacuum._Run.empty_trash",
+        "one.since <= cutoff",
+        "True",
         "a reader that opened the table before a publication loses its files",
         ("tests/rewrite/test_vacuum.py",),
+    ),
+    Mutant(
+        "copies-that-do-not-wait",
+        "storage.replacements.Rewrites.live_files",
+        "one.is_shown_by(there)",
+        "True",
+        "rows of a rewrite that is linked and void count twice",
+        _REWRITES,
+    ),
+    Mutant(
+        "copies-of-trash",
+        "storage.replacements.Rewrites.live_files",
+        "_remove_copies((trash.file for trash in self.trash), found)",
+        "pass",
+        "rows of a rewrite that was linked and rewritten count twice",
+        _REWRITES,
+    ),
+    Mutant(
+        "shown-and-lost",
+        "storage.replacements.Replacement.is_shown_by",
+        "not any(old)",
+        "False",
+        "rows are not read once the commit that has shown them is lost",
+        _REWRITES,
+    ),
+    Mutant(
+        "shown-in-part-and-lost",
+        "storage.replacements.Replacement.is_shown_by",
+        "not all(old) and all(is_shown_in(there, file) for file in self.new)",
+        "False",
+        "rows are not read where a vacuum was killed and its commit is lost",
+        _REWRITES,
+    ),
+    Mutant(
+        "old-files-of-a-copy",
+        "storage.replacements.Replacement.left",
+        "is_copied and file.size == now.size",
+        "False",
+        "rows count twice in a copy that was made while vacuum deleted",
+        _REWRITES,
+    ),
+    Mutant(
+        "changes-are-not-counted",
+        "storage.replacements.Rewrites.to_properties",
+        "self.changes + 1",
+        "self.changes",
+        "rows are missed that were rewritten and published while a table was listed",
+        ("tests/rewrite/test_vacuum.py",),
+    ),
+    Mutant(
+        "old-files-go-before-the-commit",
+        "rewrite.publish.Publisher._with_shown",
+        "linked[one.names] and is_whole",
+        "linked[one.names]",
+        "a rewrite of which a copy is gone counts, and what it replaces is deleted",
+        ("tests/rewrite/test_unfinished.py",),
+    ),
+    Mutant(
+        "published-though-overwritten",
+        "rewrite.publish.Publisher.finish",
+        "self._without(self.known, overwrite)",
+        "pass",
+        "files are deleted for an overwrite that the log does not know any more",
+        ("tests/rewrite/test_strangers.py",),
     ),
     Mutant(
         "part-crc",

@@ -20,7 +20,6 @@ from crc32c import crc32c
 
 from skipindex.storage.checks import canonical, stream_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from skipindex.storage.publications import PUBLISHING
 
 _UNREADABLE: Final = (
     OSError,
@@ -194,64 +193,24 @@ def rewrites(table: Path, rng: random.Random) -> None:
                 "old": files(),
                 "new": files(),
                 "since": rng.choice([0, 0, 1e9, 1e300, -5]),
-                "publishing": rng.choice([True, False]),
-                "publication": rng.choice([None, "0" * 32, "../x", 7]),
+                "overwrites": rng.choice([True, False, False, 7]),
             }
             for _ in range(rng.randint(1, 3))
         ]
         if rng.random() < 0.2:  # around in a circle
             one = replacements[0]
             replacements.append({**one, "old": one["new"], "new": one["old"]})
-        trash = [[_file(table, rng)[0], rng.choice([0, -1, 2**80])] for _ in range(3)]
+        trash = [[*_file(table, rng), rng.choice([0, -1, 2**80])] for _ in range(3)]
         known = body["properties"].get("rewrites", {})
-        kept = known.get("replacements", []) if rng.random() < 0.5 else []
-        body["properties"]["rewrites"] = {
-            "replacements": [*kept, *replacements] if rng.random() < 0.7 else kept,
-            "trash": trash,
-        }
+        record = {}
+        for name in ("replacements", "shown"):
+            kept = known.get(name, []) if rng.random() < 0.5 else []
+            is_more = rng.random() < 0.5
+            record[name] = [*kept, *replacements] if is_more else kept
+        body["properties"]["rewrites"] = {**record, "trash": trash}
 
     for path in _commits(table)[-1:]:
         _reseal(path, "commit", change)
-
-
-def publication(table: Path, rng: random.Random) -> None:
-    """Change a record, or forge one with its outcome."""
-    folder = table / PUBLISHING
-    folder.mkdir(exist_ok=True)
-    records = sorted(p for p in folder.glob("*.json") if p.name != "mine.json")
-    if records and rng.random() < 0.6:
-        path = rng.choice(records)
-        name = "outcome" if ".outcome." in path.name else "publication"
-
-        def change(body: Any) -> None:
-            spoil_json(body, rng)
-            if isinstance(body, dict) and isinstance(body.get("format"), int):
-                body["format"] = 1  # nothing is read beside a newer library's record
-
-        _reseal(path, name, change)
-        return
-    name = f"{rng.getrandbits(128):032x}"
-    replacements: list[dict[str, Any]] = [
-        {
-            "old": [_file(table, rng) for _ in range(rng.randint(1, 2))],
-            "new": [_file(table, rng) for _ in range(rng.randint(1, 2))],
-            "since": 0,
-            "publishing": True,
-            "publication": name,
-        }
-    ]
-    good = rng.random() < 0.5
-    new = [path for path, *_ in replacements[0]["new"]]
-    shown: list[Any] = rng.sample(new, rng.randint(1, len(new))) if good else [0]
-    replacements[0]["arrival"] = good and rng.random() < 0.5
-    bodies = {
-        f"{name}.json": ("publication", {"format": 1, "replacements": replacements}),
-        f"{name}.outcome.json": ("outcome", {"format": 1, "shown": shown}),
-    }
-    for file, (key, body) in bodies.items():
-        outer = {key: body, "crc32c": crc32c(canonical(body))}
-        if _cleared(folder / file):
-            (folder / file).write_text(json.dumps(outer))
 
 
 def _with_segment(table: Path, data: bytes, n_rows: int | None = None) -> None:
@@ -469,16 +428,13 @@ def other_things(table: Path, rng: random.Random) -> None:
                 "_skipindex-abc-0",
                 "day=0/_skipindex-abc-0",
                 f"day=0/_skipindex-{'c' * 32}-0/part-00000.parquet",
-                f"{PUBLISHING}/{'d' * 32}.json",
-                f"{PUBLISHING}/{'d' * 32}.outcome.json",
-                f"{PUBLISHING}",
                 "day=0/_skipindex",
                 "day=1/loop",
             ]
         )
         path = table / name
     foreign = [p for p in path.rglob("*") if p.is_file()] if path.is_dir() else []
-    names = {"notes.txt", "thesis.tex", "readme.md", "mine.json"}
+    names = {"notes.txt", "thesis.tex", "readme.md"}
     if any(p.name in names for p in foreign):
         return  # what is not ours lies in it
     put_instead(path, rng)
@@ -545,7 +501,6 @@ SPOILS: Final[dict[str, Spoil]] = {
         commit,
         properties,
         rewrites,
-        publication,
         segments,
         manifest_bytes,
         manifest_rows,

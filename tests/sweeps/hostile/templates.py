@@ -27,7 +27,6 @@ _FOREIGN: Final = (
     "_skipindex/packs/thesis.tex",
     "_skipindex/log/readme.md",
     ".hidden/part-0.parquet",
-    ".skipindex-publishing/mine.json",
 )
 """Below the table, and not ours."""
 _OUTSIDE: Final = (
@@ -107,8 +106,8 @@ TEMPLATES: Final[dict[str, Callable[[Path], None]]] = {
     "grown": _grown,
     "optimized": _optimized,
     "published": _published,
-    "killed before the copies are shown": _dead_at("_show_file"),
-    "killed before the old files go": _dead_at("_remove_old"),
+    "killed before the copies are shown": _dead_at("_link_file"),
+    "killed before the old files go": _dead_at("_delete_old"),
 }
 
 

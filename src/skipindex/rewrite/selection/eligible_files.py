@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from skipindex.build.column_requests import Request, requested
@@ -23,12 +22,7 @@ from skipindex.planner.plan import Verdict, plan_files
 from skipindex.planner.sql.parser import parse
 from skipindex.rewrite.selection.attributes import Attributes
 from skipindex.rewrite.selection.target import EligibleFile
-from skipindex.storage.file_system.file_info import Marks
-from skipindex.storage.file_system.file_list import FileList
-from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import is_plain_path
-from skipindex.storage.log.identity import footer_crc
-from skipindex.storage.manifest import Manifest, taken
+from skipindex.storage.file_system.location import Location
 from skipindex.table import (
     UNREADABLE,
     TableState,
@@ -126,49 +120,6 @@ def row_counts(location: Location, paths: Sequence[str]) -> list[int]:
     """
     with ThreadPoolExecutor(_THREADS) as pool:
         return list(pool.map(lambda path: _footer(location, path)[0], paths))
-
-
-def footer_crcs(
-    location: Location,
-    manifest: Manifest,
-    files: Sequence[FileInfo],
-    known: dict[FileInfo, int | None],
-) -> dict[str, int]:
-    """The crc32c of the footers of files, by path; none of a file without a footer.
-
-    What the manifest says of files that are still the same is not read again, nor what
-    is ``known``, which gets what is read now.
-
-    Raises:
-        StorageError: one cannot be read now.
-    """
-    named = [file for file in files if is_plain_path(file.path)]
-    rows = manifest.rows_of([file.path for file in named])
-    here = np.flatnonzero(rows >= 0)
-    said = taken(manifest.files, rows[here])
-    now = FileList.of([named[i] for i in here]).marks
-    same = Marks.of_table(said).are_still(now)
-    crcs = said["footer_crc"].to_pylist()
-    found = dict(known)
-    for i, crc, is_same in zip(here, crcs, same, strict=True):
-        if is_same and crc:
-            found[named[i]] = crc
-    left = [file for file in named if file not in found]
-    if left:
-        with ThreadPoolExecutor(_THREADS) as pool:
-            read = pool.map(lambda file: _crc_of(location, file), left)
-            known |= zip(left, read, strict=True)
-        found |= known
-    return {f.path: crc for f in named if (crc := found.get(f)) is not None}
-
-
-def _crc_of(location: Location, file: FileInfo) -> int | None:
-    try:
-        return footer_crc(location, file)
-    except (FileNotFoundError, TableError):
-        return None
-    except OSError as error:
-        raise _unreadable(location, file.path, error) from error
 
 
 def _unreadable(location: Location, path: str, error: Exception) -> StorageError:

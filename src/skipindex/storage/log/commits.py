@@ -70,7 +70,7 @@ from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.replacements import Rewrites
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 KNOWN: Final[frozenset[str]] = frozenset()
 """What a commit may need of its readers and writers besides the format."""
 _ANOTHER: Final = frozenset({errno.EFBIG, errno.EISDIR, errno.ENXIO})
@@ -213,6 +213,11 @@ def _body(location: Location, version: int) -> dict[str, Any]:
     if whole(body["format"]) > FORMAT:
         raise IndexVersionError(
             f"commit {version} has format {body['format']}, newer than ours ({FORMAT})"
+        )
+    if body["format"] < FORMAT and "rewrites" in body["properties"]:
+        raise IndexVersionError(
+            f"commit {version} has format {body['format']}, and names rewritten files, "
+            f"which in ours ({FORMAT}) mean something else"
         )
     _text(body["nonce"])
     if unknown := sorted({_text(name) for name in body["needs"]} - KNOWN):

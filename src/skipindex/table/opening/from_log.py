@@ -102,8 +102,6 @@ def _why_not(location: Location, snapshot: Snapshot, *, insist: bool) -> str:
         if is_whole:
             return "it does not say any more that it names all of them"
         return "a part of it cannot be read"
-    if any(r.publishing and not r.arrival for r in snapshot.rewrites.replacements):
-        return "a vacuum is publishing rewritten files, or was killed while it did"
     return "" if len(snapshot.manifest) else "it names none"
 
 
@@ -143,7 +141,7 @@ def _schema_file(
     # Files that were rewritten are visible until they are published.
     rewrites = snapshot.rewrites.replacements
     hidden = [file.path for r in rewrites for file in r.new]
-    old = {file.path: file for r in rewrites if not r.arrival for file in r.old}
+    old = {file.path: file for r in rewrites if not r.overwrites for file in r.old}
     is_hidden = pc.is_in(listing.names, value_set=pa.array(hidden, pa.binary()))
     shown = listing.names.filter(pc.invert(is_hidden))
     names = shown if len(shown) or old else listing.names
