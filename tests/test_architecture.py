@@ -39,7 +39,7 @@ PLANNER = (
     {"file_tasks"},
     {"reports"},
     {"plan"},
-    {"answers"},
+    {"answers", "before_listing"},
 )
 """The same for the entries of ``planner/``."""
 MOST_ENTRIES = 13
@@ -47,16 +47,16 @@ MOST_ENTRIES = 13
 BUDGETS = {
     "": 504,
     "advice": 1933,
-    "api": 1715,
+    "api": 1774,
     "build": 2868,
     "expressions": 1860,
     "indexes": 7199,
     "layout": 2554,
-    "planner": 13356,
+    "planner": 13575,
     "rewrite": 3030,
-    "spark": 5578,
-    "storage": 7587,
-    "table": 4075,
+    "spark": 5587,
+    "storage": 7633,
+    "table": 4145,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

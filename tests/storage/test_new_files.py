@@ -299,6 +299,7 @@ def test_what_hdfs_cannot_look_at_may_be_there(tmp_path: Path, on_hdfs: Any) -> 
         lambda: there.stat("log/1"),
         lambda: there.holds(there.full("log/1")),
         lambda: there.names("log"),
+        lambda: list(there.entries("log")),
         lambda: list(there.below("")),
     ):
         with pytest.raises(OSError, match=r"Input/output|cannot be looked at"):
@@ -306,6 +307,8 @@ def test_what_hdfs_cannot_look_at_may_be_there(tmp_path: Path, on_hdfs: Any) -> 
     there = on_hdfs()
     assert there.stat("log/1").size == 1
     assert there.names("log") == ["1"]
+    assert [entry.path for entry in there.entries("log")] == ["log/1"]
+    assert [entry.path for entry in there.entries("")] == ["log/"]
     assert there.stat("log/2") is None
     assert there.names("gone") == list(there.below("gone")) == []
 

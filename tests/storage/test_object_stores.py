@@ -324,7 +324,7 @@ def test_a_listing_that_a_commit_interrupts_is_made_again(
     """Files and commit of one moment: else rewritten rows could count twice."""
     place.write("f.parquet", parquet([1]))
     commit(place, add("f.parquet"), operation="test")
-    whole = listing._listed_at_once(place, None)
+    whole = listing._listed_at_once(place, None, place.list)
     assert whole is not None
     assert whole[1].version == 0
     original = Location.list
@@ -335,4 +335,34 @@ def test_a_listing_that_a_commit_interrupts_is_made_again(
         return iter(found)
 
     monkeypatch.setattr(Location, "list", interrupted)
-    assert listing._listed_at_once(place, None) is None
+    assert listing._listed_at_once(place, None, place.list) is None
+
+
+def test_folders_of_a_table_are_listed_by_level(
+    s3: S3, place: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in range(1, 71):
+        place.write(f"day={day}/f.parquet", parquet([day]))
+    place.write("day=3/_more/f.txt", b"1")
+    s3.put(f"{place.root}/day=3/day=9/")
+    place.write("_SUCCESS", b"")
+    entries = sorted(entry.path for entry in place.entries("day=3"))
+    assert entries == ["day=3/_more/", "day=3/day=9/", "day=3/f.parquet"]
+    asked: list[str] = []
+    for name in ("entries", "list"):
+        original = getattr(Location, name)
+
+        def counted(
+            location: Location, folder: str = "", original: Any = original
+        ) -> Iterator[FileInfo]:
+            asked.append(folder)
+            return iter(original(location, folder))
+
+        monkeypatch.setattr(Location, name, counted)
+    schema = pa.schema({"x": pa.int64(), "day": pa.int32()})
+    plan = sx.plan_files(place, "day = 3", schema=schema)
+    assert asked == ["", "day=1", "day=3"]
+    assert (plan.paths, plan.table.n_unlisted) == (["day=3/f.parquet"], 69)
+    asked.clear()
+    plan = sx.plan_files(place, "day < 67", schema=schema)
+    assert (asked, len(plan.paths)) == (["", "day=1", ""], 66), "too many by themselves"

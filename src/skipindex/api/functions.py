@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack, overload
 
@@ -23,13 +23,15 @@ from skipindex.build.memory import MemoryLike
 from skipindex.build.runners import Progress
 from skipindex.errors import LayoutError, TableError
 from skipindex.layout.workload.workload import Workload
+from skipindex.planner.before_listing import Question, open_needed
 from skipindex.planner.engine import engine_type
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.uris import StorageOptions
-from skipindex.table import Derived, TableState, Trust, open_state
+from skipindex.table import CatalogFolders, Derived, TableState, Trust, open_state
+from skipindex.table.table import Options
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -49,18 +51,21 @@ class Opening(TypedDict, total=False):
     plain: bool
     fresh: bool
     trust: Trust
+    folders: CatalogFolders | None
 
 
 def place_of(
     table: AnyTable,
     options: StorageOptions | None,
     spark: SparkSession | None = None,
+    question: Question | None = None,
     **how: Unpack[Opening],
 ) -> TableState | Location:
     """A table that is open, or where it is, with the options of its file system.
 
     One that is named as in the catalog of a session is opened, with the catalog's
-    schema.  Without ``spark`` that is the active session, if there is one.
+    schema.  Without ``spark`` that is the active session, if there is one.  With a
+    ``question``, a table of given columns is opened as far as that needs it.
 
     Raises:
         TableError: it is no table, an option is unknown or refused, or the table is
@@ -69,19 +74,22 @@ def place_of(
     if isinstance(table, Location | str | os.PathLike):
         named = _catalog_table(table, options, spark)
         if named is None:
-            return location_of(table, options)
+            location = location_of(table, options)
+            return _needed(location, question, how) or location
         if how.get("schema") is None:
             how["schema"] = named.schema
-        if how.get("derived") is None:
-            if named.is_in_place:
-                how["derived"] = named.derived
-            else:
-                warn_once(
-                    named.location.full(""),
-                    "its partitions are in folders of other names, so that it does not "
-                    "count what its properties say of them",
-                )
-        return open_state(named.location, **how)
+        if named.is_in_place:
+            how["folders"] = named.folders
+            how["derived"] = how.get("derived") or named.derived
+        else:
+            warn_once(
+                named.location.full(""),
+                "its partitions are in folders of other names, so that it does not "
+                "count what its properties say of them, and files are those below it",
+            )
+        return _needed(named.location, question, how) or open_state(
+            named.location, **how
+        )
     if not isinstance(table, Table):
         raise TableError(f"no table: {table!r} (accepted: a Table, a path or a URI)")
     if options:
@@ -89,6 +97,22 @@ def place_of(
             f"{table!r} is open, so it has its storage_options (accepted: with a URI)"
         )
     return table.state
+
+
+def _needed(
+    location: Location, question: Question | None, how: Opening
+) -> TableState | None:
+    """The table as far as a question needs it; None if it needs all."""
+    schema = how.get("schema")
+    if question is None or schema is None:
+        return None
+    options = Options(
+        schema,
+        derived=how.get("derived"),
+        plain=how.get("plain", False),
+        folders=how.get("folders"),
+    )
+    return open_needed(location, question, options)
 
 
 def _catalog_table(
@@ -111,14 +135,15 @@ def state_of(
     table: AnyTable,
     options: StorageOptions | None,
     spark: SparkSession | None = None,
+    question: Question | None = None,
     **how: Unpack[Opening],
 ) -> TableState:
-    """The table as it is, opened if it is not.
+    """The table as it is, opened if it is not; ``question`` is that of ``place_of``.
 
     Raises:
         TableError: as for ``open_table``.
     """
-    return open_state(place_of(table, options, spark, **how), **how)
+    return open_state(place_of(table, options, spark, question, **how), **how)
 
 
 def open_table(
@@ -139,9 +164,10 @@ def open_table(
     Args:
         table: a path or URI, or the name of a Parquet table such as ``"db.events"``
             in the catalog of the active Spark session.  The catalog then says the
-            folder and the schema; the files are those below the folder, also where the
-            catalog has other partitions.  A path that exists comes first.  A ``Table``
-            is returned as it is.
+            folder, the schema and the partitions: a folder that it does not have is not
+            read.  If it has a partition in a folder of another name, the files are all
+            below the table's folder.  A path that exists comes first.  A ``Table`` is
+            returned as it is.
         schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
             ``StructType``.  A file that lacks one of them holds NULL.  By default they
             are those of one footer, as in Spark.
@@ -178,25 +204,28 @@ def open_table(
     if isinstance(table, Table):
         place_of(table, storage_options)  # refuses options
         return table
-    if schema is not None and not isinstance(schema, pa.Schema):
-        engine = engine_type(schema)
-        if engine is None:
-            raise TableError(
-                f"no schema: {schema!r} (accepted: an Arrow schema or a PySpark "
-                "StructType)"
-            )
-        schema = engine.arrow_schema(schema)
     return Table(
         state_of(
             table,
             storage_options,
-            schema=schema,
+            schema=_arrow_schema(schema),
             partition_types=partition_types,
             derived=derived,
             plain=plain,
             trust=trust,
         )
     )
+
+
+def _arrow_schema(schema: pa.Schema | StructType | None) -> pa.Schema | None:
+    if schema is None or isinstance(schema, pa.Schema):
+        return schema
+    engine = engine_type(schema)
+    if engine is None:
+        raise TableError(
+            f"no schema: {schema!r} (accepted: an Arrow schema or a PySpark StructType)"
+        )
+    return engine.arrow_schema(schema)
 
 
 def build_indexes(
@@ -275,6 +304,7 @@ class PlanOptions(TypedDict, total=False):
     without: Collection[str] | str
     limit: int | None
     order_by: str | Sequence[str] | None
+    schema: pa.Schema | StructType | None
     plain: bool
     session: CacheSession | None
     storage_options: StorageOptions | None
@@ -304,6 +334,7 @@ def plan_files(
     predicate: Any = _MISSING,
     *,
     table: AnyTable | None = None,
+    schema: pa.Schema | StructType | None = None,
     plain: bool = False,
     storage_options: StorageOptions | None = None,
     **options: Any,
@@ -316,11 +347,17 @@ def plan_files(
     ``open_table(table, plain=…, storage_options=…).plan(predicate, …)`` does the same,
     and ``Table.plan`` tells the other arguments.
 
+    Of a table with partitions, folders that cannot hold such a row are not even listed,
+    if its columns are known without that: by ``schema``, or by the name of a table of
+    the catalog.  The plan's notes then say how many folders were left out, whose files
+    it does not count.
+
     Args:
         first: the table, or, with ``table``, the predicate.
         predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
             PySpark ``Column``.
-        table: a ``Table``, a path or a URI.
+        table: a ``Table``, a path or a URI, or the name of a table of the catalog.
+        schema: as for ``open_table``, with the partition columns.
         plain: as for ``open_table``.
         storage_options: as for ``open_table``.
         options: ``timezone``, ``case_sensitive``, ``kinds``, ``without``, ``limit``,
@@ -346,7 +383,21 @@ def plan_files(
             "a plan is for one table and one predicate (accepted: plan_files(table, "
             "predicate, …) or plan_files(predicate, table=table, …))"
         )
-    state = state_of(table, storage_options, plain=plain)
+    options["now"] = options.get("now") or datetime.now(UTC)
+    question = Question(
+        predicate,
+        options.get("timezone"),
+        options.get("case_sensitive", False),
+        options["now"],
+    )
+    state = state_of(
+        table,
+        storage_options,
+        None,
+        question,
+        schema=_arrow_schema(schema),
+        plain=plain,
+    )
     return Table(state).plan(predicate, **options)
 
 
@@ -364,7 +415,7 @@ def read(
     ``spark.sql.parquet.mergeSchema``, those of all files.
 
     Args:
-        table: a ``Table``, a path or a URI.
+        table: as for ``plan_files``.
         predicate: as for ``plan_files``.
         spark: the session that reads, whose settings count for the plan.
         plain: as for ``open_table``.
@@ -381,8 +432,15 @@ def read(
     """
     with needs_spark():
         from skipindex.spark.reading import read as on_spark  # noqa: PLC0415
-    place = place_of(table, storage_options, spark, plain=plain)
-    return on_spark.read(spark, place, predicate, plain=plain)
+        from skipindex.spark.settings import is_case_sensitive, setting  # noqa: PLC0415
+    question = Question(
+        predicate,
+        setting(spark, "spark.sql.session.timeZone"),
+        is_case_sensitive(spark),
+        datetime.now(UTC),
+    )
+    place = place_of(table, storage_options, spark, question, plain=plain)
+    return on_spark.read(spark, place, predicate, plain=plain, now=question.now)
 
 
 def write_table(

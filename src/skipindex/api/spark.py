@@ -92,8 +92,9 @@ def register(spark: SparkSession, table: AnyTable) -> None:
     >>> sx.disable(spark)
     """
     state = state_of(table, None, spark)
-    if isinstance(table, str) and state.options.derived is not None:
-        state = state.with_derived(None)  # each query has the properties as they are
+    declared = None if isinstance(table, str) else state.options.derived
+    if state.options.folders is not None or declared != state.options.derived:
+        state = state.by_folder(declared)  # each query asks the catalog itself
     if state.options.trust == "log":  # of a query Spark has the listing
         state = state.listed()
     with needs_spark():

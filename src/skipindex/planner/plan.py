@@ -130,7 +130,9 @@ class Plan:
 
     def __repr__(self) -> str:
         n_read = np.count_nonzero(self._is_read)
-        return f"Plan({n_read} of {len(self.table)} files, {self.where!r})"
+        n_folders = self.table.n_unlisted
+        others = f" and of {n_folders} folders" if n_folders else ""
+        return f"Plan({n_read} of {len(self.table)} files{others}, {self.where!r})"
 
     @property
     def table(self) -> TableState:
@@ -190,6 +192,11 @@ class Plan:
         unused = [f"{n} times: {reason}" for reason, n in reader.notes.items()]
         found = self.evaluation
         left_out = [*found.remarks, *found.untested]
+        if n := table.n_unlisted:
+            left_out.append(
+                f"{n} folders without a matching row were not listed, so it is not "
+                "known how many files they have"
+            )
         return [*table.notes, *found.problems, *gaps, *unused, *left_out]
 
     @property

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import pyarrow as pa
@@ -19,7 +20,7 @@ from skipindex.spark.pruning.tables import scanned_location
 from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
-from skipindex.table import Derived, derived_by
+from skipindex.table import CatalogFolders, Derived, derived_by
 from skipindex.table.partitions.inference import unescape
 
 _OWN: Final = "spark_catalog"
@@ -41,12 +42,15 @@ class CatalogTable:
         schema: the columns with their types, those of the folders too.
         derived: what its properties say of the partition columns, if anything.
         is_in_place: whether the names of its folders are the values of its partitions.
+        folders: those of its partitions, relative to the table; None without partition
+            columns.
     """
 
     location: Location
     schema: pa.Schema
     derived: Derived | None
     is_in_place: bool
+    folders: CatalogFolders | None
 
 
 def catalog_table(
@@ -83,12 +87,14 @@ def catalog_table(
     schema = declared(StructType.fromJson(json.loads(table.schema().json())))
     partitions = list(_each(table.partitionColumnNames()))
     said = {key.lower(): properties.apply(key) for key in _each(properties.keys())}
-    derived = derived_by(said, partitions, schema)
+    ask = partial(_folders, spark, identifier, uri)
+    known = [ask()] if partitions else []  # so that opening it does not ask again
     return CatalogTable(
         scanned_location(uri.getScheme(), uri.getAuthority(), uri.getPath(), options),
         schema,
-        derived,
-        derived is None or _are_in_place(spark, identifier, uri),
+        derived_by(said, partitions, schema),
+        known != [None],
+        (lambda: known.pop() if known else ask()) if partitions else None,
     )
 
 
@@ -111,19 +117,19 @@ def _why_not(table: Any) -> str:
     return "" if kind == "parquet" else f"a table of the format {kind}"
 
 
-def _are_in_place(spark: SparkSession, identifier: Any, root: Any) -> bool:
-    """Whether each partition that the catalog has is in the folder of its values."""
+def _folders(spark: SparkSession, identifier: Any, root: Any) -> frozenset[str] | None:
+    """The folders of the partitions that the catalog has; None if some is elsewhere."""
     jvm: Any = spark._jvm  # noqa: SLF001 - no public name
     catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
     found = catalog.listPartitions(identifier, jvm.scala.Option.empty())
     # One call has the text of all of them, where each would take several.
     texts = _PARTITION.findall(found.mkString("\n"))
     top = jvm.org.apache.hadoop.fs.Path(root).toString()
-    return len(texts) == found.size() and all(
-        folder.startswith(f"{top}/")
-        and _values(values) == _values(_named(folder.removeprefix(f"{top}/")))
-        for values, folder in texts
+    folders = {folder.removeprefix(f"{top}/"): values for values, folder in texts}
+    are_in_place = len(folders) == found.size() and all(
+        _values(values) == _values(_named(folder)) for folder, values in folders.items()
     )
+    return frozenset(folders) if are_in_place else None
 
 
 def _named(path: str) -> str:

@@ -12,6 +12,7 @@ from skipindex.table.files import DataFile as DataFile
 from skipindex.table.files import SparkListing as SparkListing
 from skipindex.table.files import check_folder as check_folder
 from skipindex.table.files import column_reader as column_reader
+from skipindex.table.listing import CatalogFolders as CatalogFolders
 from skipindex.table.listing import Observed as Observed
 from skipindex.table.listing import live_files as live_files
 from skipindex.table.opening.formats import other_format as other_format

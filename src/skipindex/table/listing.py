@@ -6,12 +6,12 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache
 from operator import attrgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -54,6 +54,12 @@ LOOKS: Final = 20
 """How often a table is listed that others rewrite meanwhile."""
 
 
+Listing: TypeAlias = Callable[[], Iterable[FileInfo]]
+"""What lists the files below the folder of a table."""
+CatalogFolders: TypeAlias = Callable[[], frozenset[str] | None]
+"""The folders of the partitions that a catalog has now; None is "those there are"."""
+
+
 @cache
 def no_snapshot() -> Snapshot:
     """The snapshot of a table without a commit."""
@@ -82,6 +88,21 @@ class Observed:
         """The same with more notes."""
         return replace(self, notes=(*self.notes, *notes))
 
+    def among(self, folders: frozenset[str], location: Location) -> Observed:
+        """The same without the files of other folders, as Spark reads of a catalog.
+
+        Raises:
+            TableError: no file is left.
+        """
+        files = [file for file in self.listing if _partition_of(file.path) in folders]
+        if self.listing and not files:
+            raise TableError(
+                f"the catalog has none of the folders of {location.full('')!r} that "
+                "hold files (accepted: a table after MSCK REPAIR TABLE, or its path)"
+            )
+        shown = [folder for folder in self.folders if folder in folders]
+        return replace(self, listing=files, folders=shown)
+
 
 def observe(
     location: Location,
@@ -89,22 +110,26 @@ def observe(
     schema: pa.Schema | None = None,
     plain: bool = False,
     known: Snapshot | None = None,
+    files: Listing | None = None,
 ) -> Observed:
     """The table below ``location`` as it is now.
 
     If ``schema`` is None, the columns are taken from a footer.  ``plain`` takes a table
     of another format for a plain folder.  Segments of ``known``, an earlier snapshot,
-    are not read again.
+    are not read again.  ``files`` lists those that count, which may be none, instead of
+    all.
     """
     for _ in range(LOOKS):
-        everything, snapshot = _listed(location, known)
+        everything, snapshot = _listed(location, known, files)
         if not plain:
             require_plain(location, (file.path for file in everything), insist=True)
         shown, listing, remarks = _live(location, everything, snapshot)
         candidates = shown.with_schema or [file.path for file in listing]
-        if not candidates:
+        if not candidates and files is None:
             raise TableError(_nothing_there(location, everything))
-        schema_path = _schema_path(location, candidates, shown.summaries)
+        schema_path = ""
+        if candidates:
+            schema_path = _schema_path(location, candidates, shown.summaries)
         try:
             columns, refused = (
                 read_schema(location, schema_path, _of_path(everything, schema_path))
@@ -121,6 +146,12 @@ def observe(
             listing, columns, refused, schema_path, snapshot, shown.folders, notes
         )
     raise never_still(location)
+
+
+def _partition_of(path: str) -> str:
+    """The folder that a file is in, or will be once it is published."""
+    shown = published(path) if is_hidden_copy(path) else path
+    return shown.rpartition("/")[0]
 
 
 def live_files(location: Location, snapshot: Snapshot) -> list[FileInfo]:
@@ -240,10 +271,11 @@ def _require_known(
 
 
 def _listed(
-    location: Location, known: Snapshot | None
+    location: Location, known: Snapshot | None, files: Listing | None = None
 ) -> tuple[Sequence[FileInfo], Snapshot]:
     """All files and the newest commit, in a state that goes together."""
-    found = None if location.is_local else _listed_at_once(location, known)
+    listing = files or location.list
+    found = None if location.is_local else _listed_at_once(location, known, listing)
     if found is not None:
         return found
     check_folder(location)
@@ -252,7 +284,7 @@ def _listed(
     # if the same rewrites were committed before it and after it.
     for _ in range(LOOKS):
         try:
-            everything = _list(location)
+            everything = _list(location, listing)
         except OSError as error:
             raise TableError(str(error)) from error
         before = snapshot.rewrites
@@ -266,7 +298,7 @@ def _listed(
 
 
 def _listed_at_once(
-    location: Location, known: Snapshot | None
+    location: Location, known: Snapshot | None, listing: Listing
 ) -> tuple[Sequence[FileInfo], Snapshot] | None:
     """``_listed`` by requests of which several are under way; None if that fails."""
     with ThreadPoolExecutor(_AT_ONCE) as pool:
@@ -275,7 +307,7 @@ def _listed_at_once(
         reading = pool.submit(carried(newest_snapshot), location, known=known)
         try:
             first = before.result()
-            everything = sorted(location.list(), key=attrgetter("path"))
+            everything = sorted(listing(), key=attrgetter("path"))
             after = pool.submit(carried(latest_version), location)
             is_folder.result()
             snapshot = reading.result()
@@ -303,10 +335,10 @@ def never_still(location: Location) -> TableError:
     )
 
 
-def _list(location: Location) -> list[FileInfo]:
-    """All files below the folder, by path."""
+def _list(location: Location, listing: Listing) -> list[FileInfo]:
+    """The files below the folder that are listed, by path."""
     check_folder(location)
-    return sorted(location.list(), key=attrgetter("path"))
+    return sorted(listing(), key=attrgetter("path"))
 
 
 def _latest(location: Location) -> int:

@@ -31,7 +31,13 @@ from skipindex.table.column_indexes import (
     match,
     take,
 )
-from skipindex.table.listing import Observed, no_snapshot, read_schema
+from skipindex.table.listing import (
+    CatalogFolders,
+    Listing,
+    Observed,
+    no_snapshot,
+    read_schema,
+)
 from skipindex.table.opening.from_log import Trust, check_trust, observe_trusting
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.partitions.hive import PartitionColumn, partition_columns
@@ -63,6 +69,7 @@ class Options:
 
     If ``declared`` is None, the columns are taken from a footer; if ``derived`` is, it
     is what is committed.  ``plain`` takes a table of another format for a plain folder.
+    ``folders`` are asked for whenever the table is opened.
     """
 
     declared: pa.Schema | None = None
@@ -70,6 +77,7 @@ class Options:
     derived: Derived | None = None
     plain: bool = False
     trust: Trust = "listing"
+    folders: CatalogFolders | None = None
 
 
 NO_OPTIONS: Final = Options()
@@ -91,6 +99,8 @@ class TableState:
         self.snapshot = observed.snapshot
         self.schema_path = observed.schema_path
         self.notes = observed.notes
+        self.n_unlisted = 0
+        """Folders that were left out before they were listed."""
         self.listing = FileList.of(observed.listing)
         # Without the files, which ``listing`` has, in columns of the manifest.
         self._observed = replace(observed, listing=())
@@ -296,6 +306,15 @@ class TableState:
         """The table as it is now, with this declaration; None is the committed one."""
         return _open(self.location, replace(self.options, derived=derived))
 
+    def by_folder(self, derived: Derived | None) -> TableState:
+        """Like ``with_derived``, with all folders, whatever a catalog says of them."""
+        options = replace(self.options, derived=derived, folders=None)
+        return _open(self.location, options)
+
+    def without_folders(self, n: int) -> TableState:
+        """The same table, of which ``n`` folders were never listed."""
+        return self._copy(n_unlisted=n)
+
     def declaring(self, derived: Derived) -> TableState:
         """The same table, of whose partition columns something else is declared."""
         return self._copy(derived=derived)
@@ -393,6 +412,7 @@ def open_state(
     plain: bool = False,
     fresh: bool = False,
     trust: Trust = "listing",
+    folders: CatalogFolders | None = None,
 ) -> TableState:
     """The table below a folder; ``skipindex.open_table`` tells the rest.
 
@@ -402,8 +422,18 @@ def open_state(
     check_trust(trust)
     if isinstance(table, TableState):
         return _open(table.location, table.options) if fresh else table
-    options = Options(schema, partition_types or {}, derived, plain, trust)
+    options = Options(schema, partition_types or {}, derived, plain, trust, folders)
     return _open(location_of(table), options, insist=True)
+
+
+def open_listed(
+    location: Location, options: Options, files: Listing, known: Snapshot
+) -> TableState:
+    """The table of what ``files`` lists, which may be nothing.
+
+    ``known`` is a snapshot of it.
+    """
+    return _open(location, options, known, files=files)
 
 
 def _open(
@@ -412,6 +442,7 @@ def _open(
     known: Snapshot | None = None,
     *,
     insist: bool = False,
+    files: Listing | None = None,
 ) -> TableState:
     observed = observe_trusting(
         location,
@@ -420,7 +451,11 @@ def _open(
         schema=options.declared,
         plain=options.plain,
         known=known,
+        files=files,
     )
+    folders = None if options.folders is None else options.folders()
+    if folders is not None:
+        observed = observed.among(folders, location)
     return TableState(location, observed, options)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,8 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.errors import TableError
+from skipindex.storage.file_system.file_info import FileInfo
+from skipindex.storage.file_system.local import LocalFiles
 
 pytestmark = pytest.mark.spark
 
@@ -88,3 +91,70 @@ def test_a_folder_comes_before_a_name(
     monkeypatch.chdir(tmp_path)
     spark.range(2).coalesce(1).write.parquet(str(tmp_path / "events"))
     assert [column.name for column in sx.open_table("events").columns] == ["id"]
+
+
+def test_only_the_partitions_of_the_catalog_count(
+    spark: SparkSession, events: Path
+) -> None:
+    """As in Spark: a folder that the catalog does not have is not of the table."""
+    shutil.copytree(events / "year=2021", events / "year=2031")
+    table = sx.open_table("events")
+    assert len(table) == 4
+    assert table.plan("id = 1").read(spark).collect() == [(1, None, "2021")]
+    assert sx.read("events", "id = 1", spark=spark).count() == 1
+    assert spark.table("events").where("id = 1").count() == 1
+    assert len(sx.open_table(str(events))) == 5
+    spark.sql("ALTER TABLE events ADD PARTITION (year = '2031')")
+    assert sx.read("events", "id = 1", spark=spark).count() == 2
+    assert len(table.refresh()) == 5
+    spark.sql("ALTER TABLE events DROP PARTITION (year = '2021')")
+    assert len(table.refresh()) == 4
+    built = sx.build_indexes("events", {"id": "minmax"}, spark=spark).table
+    assert built.plan("id = 1").read(spark).collect() == [(1, None, "2031")]
+
+
+def test_a_partition_in_another_place_leaves_the_folder_as_it_is(
+    spark: SparkSession, events: Path
+) -> None:
+    shutil.copytree(events / "year=2021", events.parent / "elsewhere")
+    spark.sql(
+        "ALTER TABLE events PARTITION (year = '2021') SET LOCATION "
+        f"'file:{events.parent / 'elsewhere'}'"
+    )
+    assert len(sx.open_table("events")) == 4
+
+
+def test_a_catalog_without_the_folders_is_told(
+    spark: SparkSession, events: Path
+) -> None:
+    for year in range(2020, 2024):
+        shutil.copytree(events / f"year={year}", events / f"year={year + 10}")
+        spark.sql(f"ALTER TABLE events DROP PARTITION (year = '{year}')")
+    with pytest.raises(TableError, match="the catalog has none of the folders of"):
+        sx.open_table("events")
+
+
+def test_partitions_that_cannot_match_are_not_listed(
+    spark: SparkSession, events: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog has the columns, and says what they are made of."""
+    listed: list[str] = []
+    below = LocalFiles.below
+
+    def counted(files: LocalFiles, folder: str, *, links: bool) -> Iterator[FileInfo]:
+        listed.append(folder)
+        return below(files, folder, links=links)
+
+    monkeypatch.setattr(LocalFiles, "below", counted)
+    found = sx.read("events", "year = '2022' AND id < 9", spark=spark)
+    assert listed == ["year=2022"]
+    assert found.collect() == [(2, None, "2022")]
+    spark.sql(
+        "ALTER TABLE events SET TBLPROPERTIES "
+        "('skipindex.derived.year' = 'cast(id + 2020 as string)')"
+    )
+    plan = sx.plan_files("events", "id IN (1, 3)")
+    assert (len(plan.table), plan.table.n_unlisted) == (2, 2)
+    assert plan.read(spark).count() == 2
+    none = sx.read("events", "year = '1999'", spark=spark)
+    assert (none.count(), none.columns) == (0, spark.table("events").columns)

@@ -55,7 +55,7 @@ def explain(plan: Explainable) -> str:
     table = plan.table
     total = int(table.sizes.sum())
     lines = [
-        f"{len(plan.tasks)} of {len(table)} files for: {shorten(plan.where)}",
+        f"{len(plan.tasks)} of {_listed(table)} for: {shorten(plan.where)}",
         *_of_moment(plan.moment),
         f"  {'stage':<18}{'files':>8}{'MB':>10}{'ms':>9}{'index KB':>10}{'bitmaps':>9}",
         f"  {'all':<18}{len(table):>8}{total / 1e6:>10.1f}",
@@ -92,6 +92,7 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
         "order_by": list(map(str, plan.row_limit.order_by)),
         "count_bounds": plan.count_bounds,
         "files": plan.paths,
+        "folders_not_listed": plan.table.n_unlisted,
         "tasks": [task.to_dict() for task in plan.tasks],
         "skipped": [skipped.to_dict() for skipped in plan.skipped],
         "conditions": [condition.to_dict() for condition in plan.conditions],
@@ -111,6 +112,12 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
         ],
         "notes": plan.notes,
     }
+
+
+def _listed(table: TableState) -> str:
+    n = table.n_unlisted
+    others = f" (and those of {n} folders, which were not listed)" if n else ""
+    return f"{len(table)} files{others}"
 
 
 def _of_moment(moment: Moment | None) -> list[str]:

@@ -83,11 +83,13 @@ class Derivation:
     """One partition column and what it was made of.
 
     Args:
+        name: of the partition column.
         term: the declared function.
         bound_term: the term, bound; it takes one column.
         values: those of the files, in the term's domain; None is "not known".
     """
 
+    name: str
     term: Term
     bound_term: BoundTerm
     values: tuple[Value | None, ...]
@@ -156,7 +158,7 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
     if len(bound_term.columns) != 1 or bound_term.domain is None:
         raise PredicateError(f"cannot derive a partition by {text!r} ({expected})")
     typed = tuple(_typed(value, bound_term.domain) for value in stored[0].values)
-    return Derivation(term, bound_term, typed)
+    return Derivation(stored[0].name, term, bound_term, typed)
 
 
 def _with_column(term: BoundTerm, base: BoundTerm) -> BoundTerm:
@@ -198,6 +200,11 @@ class DerivedPartitions:
             except PredicateError as error:
                 self.problems.append(f"derived partition {name!r} not used: {error}")
         self._bounds: dict[str, list[FolderBounds]] = {}
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The column that each derived partition column was made of."""
+        return {one.name: one.source.name for one in self._derivations}
 
     def probe(self, leaf: Leaf | Computed) -> Mask | None:
         """The files where ``leaf`` may be TRUE of a row; None is "all of them"."""

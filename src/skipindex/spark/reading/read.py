@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from urllib.parse import unquote
 
 import numpy as np
@@ -34,8 +35,9 @@ def read(
     predicate: str | Predicate | Column,
     *,
     plain: bool = False,
+    now: datetime | None = None,
 ) -> DataFrame:
-    """See ``skipindex.read``."""
+    """See ``skipindex.read``; ``now`` is as for ``plan_files``."""
     opened = opened_in(spark, table, plain=plain)
     schema = table_schema(spark, opened)
     plan = plan_files(
@@ -43,6 +45,7 @@ def read(
         table=typed(opened, schema),
         timezone=setting(spark, "spark.sql.session.timeZone"),
         case_sensitive=is_case_sensitive(spark),
+        now=now,
     )
     check_session(spark)
     check_stored(plan)

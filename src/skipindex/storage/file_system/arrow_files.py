@@ -56,6 +56,14 @@ class ArrowFiles:
             if info.type == kind:
                 yield FileInfo(info.path[start:], info.size or 0, info.mtime_ns or 0)
 
+    def entries(self, folder: str) -> Iterator[FileInfo]:
+        """The files of a folder, and its folders, whose paths end with a slash."""
+        for info in self._entries(folder, recursive=False):
+            path = info.path[len(self.root) + 1 :]
+            is_file = info.type == pafs.FileType.File
+            name = path if is_file else f"{path}/"
+            yield FileInfo(name, info.size or 0, info.mtime_ns or 0)
+
     def names(self, folder: str) -> Sequence[str]:
         """The names of all entries of a folder."""
         return [info.base_name for info in self._entries(folder, recursive=False)]

@@ -38,6 +38,9 @@ class Files(Protocol):
     def folders(self) -> Iterator[FileInfo]:
         """All folders, none through a link."""
 
+    def entries(self, folder: str) -> Iterator[FileInfo]:
+        """The files of a folder, and its folders, whose paths end with a slash."""
+
     def names(self, folder: str) -> Sequence[str]:
         """The names of all entries of a folder."""
 

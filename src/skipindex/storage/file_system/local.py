@@ -87,6 +87,13 @@ class LocalFiles:
             if stat.S_ISDIR(there.st_mode):
                 yield FileInfo(path, there.st_size, mark_of(there.st_mtime_ns))
 
+    def entries(self, folder: str) -> Iterator[FileInfo]:
+        """The files of a folder, and its folders with a slash; links count."""
+        for path, there in walk(self.root, folder, links=True, deep=False):
+            is_folder = stat.S_ISDIR(there.st_mode)
+            name = f"{path}/" if is_folder else path
+            yield FileInfo(name, there.st_size, mark_of(there.st_mtime_ns))
+
     def names(self, folder: str) -> Sequence[str]:
         """The names of all entries of a folder."""
         try:

@@ -137,6 +137,15 @@ class Location:
         with _storage_errors("list", self.root):
             yield from self._files.folders()
 
+    def entries(self, folder: str) -> Iterator[FileInfo]:
+        """The files of a folder, and its folders, whose paths end with a slash.
+
+        Raises:
+            StorageError: the file system refuses; then nothing is known of the rest.
+        """
+        with _storage_errors("list", self.full(folder)):
+            yield from checked(self._files.entries(folder))
+
     def names(self, folder: str) -> Sequence[str]:
         """The names of all entries of a folder.
 

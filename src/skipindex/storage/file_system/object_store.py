@@ -92,15 +92,31 @@ class StoreFiles:
                 for meta in page:
                     yield meta["path"][start:], meta
 
+    def entries(self, folder: str) -> Iterator[FileInfo]:
+        """The objects of a folder, and its folders, whose paths end with a slash."""
+        found = self._in_folder(folder)
+        start = len(self.prefix) + 1 if self.prefix else 0
+        folders = [path.rstrip("/")[start:] for path in found["common_prefixes"]]
+        for path in folders:
+            yield FileInfo(f"{path}/", 0, 0)
+        parents = set(folders)
+        for meta in found["objects"]:
+            path = meta["path"][start:]
+            if meta["size"] or not _is_mark(path, parents):
+                yield _info(path, meta)
+
     def names(self, folder: str) -> Sequence[str]:
         """The names of all entries of a folder."""
-        import obstore  # noqa: PLC0415
-
-        with self._errors(folder):
-            found = obstore.list_with_delimiter(self.store, self._key(folder) or None)
+        found = self._in_folder(folder)
         objects = (meta["path"] for meta in found["objects"])
         paths = [*objects, *found["common_prefixes"]]
         return [path.rstrip("/").rpartition("/")[2] for path in paths]
+
+    def _in_folder(self, folder: str) -> Any:
+        import obstore  # noqa: PLC0415
+
+        with self._errors(folder):
+            return obstore.list_with_delimiter(self.store, self._key(folder) or None)
 
     def stat(self, path: str) -> FileInfo | None:
         """The object as it is now, or None if there is none."""

@@ -22,8 +22,10 @@ Entry = tuple[str, os.stat_result]
 """A path relative to the root, and what is there."""
 
 
-def walk(root: str, folder: str, *, links: bool) -> Iterator[Entry]:
+def walk(root: str, folder: str, *, links: bool, deep: bool = True) -> Iterator[Entry]:
     """Every file and folder below ``folder``, but for what has gone meanwhile.
+
+    Not what lies in these folders, unless ``deep``.
 
     What is hidden and closed to this user is left out.
 
@@ -65,7 +67,8 @@ def walk(root: str, folder: str, *, links: bool) -> Iterator[Entry]:
                 n = n_links + is_link
                 if _identity(there) in chain or n > _MAX_LINKS:
                     continue
-                pending.append((below, chain | {_identity(there)}, n))
+                if deep:
+                    pending.append((below, chain | {_identity(there)}, n))
                 yield below, there
             elif stat.S_ISREG(there.st_mode):
                 yield below, there

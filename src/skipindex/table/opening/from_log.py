@@ -23,6 +23,7 @@ from skipindex.table.column_indexes import match
 from skipindex.table.files import check_folder
 from skipindex.table.listing import (
     LOOKS,
+    Listing,
     Observed,
     first_in_java,
     listed_beside,
@@ -60,13 +61,14 @@ def observe_trusting(
     schema: pa.Schema | None = None,
     plain: bool = False,
     known: Snapshot | None = None,
+    files: Listing | None = None,
 ) -> Observed:
     """The table below ``location`` as it is now, by its log or by a listing.
 
     A listing it is too where the log is in doubt; a note says why.
 
     If ``insist``, it is an error that the log does not name all files.  ``schema``,
-    ``plain`` and ``known`` are those of ``observe``.
+    ``plain``, ``known`` and ``files`` are those of ``observe``.
     """
     doubt: tuple[str, ...] = ()
     gone = ""
@@ -85,7 +87,7 @@ def observe_trusting(
     else:
         if trust == "log":
             raise never_still(location)
-    seen = observe(location, schema=schema, plain=plain, known=known)
+    seen = observe(location, schema=schema, plain=plain, known=known, files=files)
     return seen.noted(doubt) if doubt else seen
 
 
