@@ -52,7 +52,7 @@ BUDGETS = {
     "expressions": 1860,
     "indexes": 7199,
     "layout": 2554,
-    "planner": 13575,
+    "planner": 13592,
     "rewrite": 3030,
     "spark": 5587,
     "storage": 7633,

@@ -333,6 +333,7 @@ def days_of(table: sx.Table, condition: str, **options: Any) -> list[date]:
         ("dt < '2'", []),
         (f"to_timestamp(dt, '{TEXT}') > TIMESTAMP '2022-11-30 12:00:00'", DAYS[3:]),
         (f"to_timestamp(dt, '{TEXT}') >= TIMESTAMP '2022-12-01 00:00:00'", DAYS[4:]),
+        (f"try_to_timestamp(dt, '{TEXT}') < TIMESTAMP '2022-11-30'", DAYS[:3]),
         (f"to_timestamp_ntz(dt, '{TEXT}') < TIMESTAMP_NTZ '2022-11-30'", DAYS[:3]),
         (f"to_date(dt, '{TEXT}') <= DATE '2022-11-29'", DAYS[:3]),
         (f"year(to_timestamp(dt, '{TEXT}')) = 2022", DAYS[2:5]),
@@ -489,6 +490,29 @@ def test_casts_of_text(
     tmp_path: Path, read: str, condition: str, expected: list[date]
 ) -> None:
     assert days_of(texts(tmp_path, read), condition) == expected
+
+
+@pytest.mark.parametrize(
+    ("zone", "is_alike"),
+    [("UTC", True), ("+05:30", True), ("-08:00", True), ("Europe/Amsterdam", False)],
+)
+def test_a_part_of_what_is_read_is_that_of_its_date(
+    tmp_path: Path, zone: str, is_alike: bool
+) -> None:
+    """A zone with rules may have moved the wall clock there and back."""
+    table = texts(tmp_path, f"to_timestamp_ntz(dt, '{TEXT}')", zone)
+    december = [DAYS[0], DAYS[1], DAYS[4]]
+    for read in (
+        f"to_date(dt, '{TEXT}')",
+        f"to_timestamp(dt, '{TEXT}')",
+        f"try_to_timestamp(dt, '{TEXT}')",
+        f"CAST(to_timestamp(dt, '{TEXT}') AS DATE)",
+    ):
+        found = days_of(table, f"month({read}) = 12", timezone=zone)
+        assert found == (december if is_alike else DAYS), read
+    clock = f"CAST(to_timestamp_ntz(dt, '{TEXT}') AS DATE)"
+    assert days_of(table, f"dayofmonth({clock}) IN (1, 30)", timezone=zone) == DAYS[3:]
+    assert days_of(table, f"hour({clock}) = 12", timezone=zone) == DAYS
 
 
 def test_a_cast_by_another_zone_reads_other_moments(tmp_path: Path) -> None:

@@ -390,7 +390,7 @@ def test_queries_find_the_rows_of_moved_partitions(
 ) -> None:
     right, left_out = queried(spark, tmp_path, seed=seed, n=8)
     assert right > 5
-    assert left_out > 5
+    assert left_out > 1
 
 
 @pytest.mark.slow
@@ -401,4 +401,4 @@ def test_many_queries_find_the_rows_of_moved_partitions(
     right, left_out = queried(spark, tmp_path, seed=seed, n=60)
     print(f"{right} queries right, {left_out} files left out")
     assert right > 50
-    assert left_out > 200
+    assert left_out > 100

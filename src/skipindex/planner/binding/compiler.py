@@ -56,7 +56,7 @@ _OF_TIMES: Final = {Coercion.CLOCK, Coercion.DATE, Coercion.INSTANT}
 _SEVERAL_TYPES: Final = "a number to Spark, and a time to other readers"
 _SECONDS: Final = ("unix_timestamp", "to_unix_timestamp")
 _READ_ALIKE: Final = dict.fromkeys(
-    ("to_timestamp", "to_date", *_SECONDS), "to_timestamp_ntz"
+    ("to_timestamp", "try_to_timestamp", "to_date", *_SECONDS), "to_timestamp_ntz"
 )
 """Functions that first read a wall clock from text, as another one does."""
 _ARITHMETIC: Final = {"+", "-", "*", "/", "%", "mod"}

@@ -53,6 +53,7 @@ _PLAIN_DAYS: Final = (
 
 
 @FUNCTIONS.named("to_timestamp_ntz", "to_timestamp", "to_date", takes="string string")
+@FUNCTIONS.named("try_to_timestamp", takes="string string")
 @FUNCTIONS.named("unix_timestamp", "to_unix_timestamp", takes="string string")
 def _by_pattern(_: Argument, pattern: Argument) -> Function | None:
     """The wall clock of a text; the caller makes of it what the function returns."""

@@ -558,7 +558,7 @@ def _value_test(
     domain = one.bound_term.domain
     assert domain is not None
     if isinstance(leaf, Computed):
-        if leaf.key is None or leaf.key != one.bound_term.key:
+        if leaf.key is None or _plainer(leaf.key) != _plainer(one.bound_term.key):
             return None
         virtual = BoundColumn("", domain, "")
         question = leaf.question
@@ -584,6 +584,22 @@ def _value_test(
             return None
         wanted.add(from_plain(domain, plain))
     return wanted.__contains__
+
+
+def _plainer(key: Hashable) -> Hashable:
+    """The key without casts that change no answer: the same for more functions."""
+    match key:
+        case "day", of:
+            return _plainer(("dayofmonth", of))
+        case ("year" | "month" | "dayofmonth") as name, ("cast", day, (_, _, "'DATE'")):
+            return name, _plainer(day)
+        case ("timestamp_ntz", int(there)), (("timestamp", int(back)), clock):
+            # There and back in a zone of a fixed offset.
+            return _plainer(clock) if there == -back else key
+        case tuple():
+            return tuple(map(_plainer, key))
+        case _:
+            return key
 
 
 def _folder_test(
