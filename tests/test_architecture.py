@@ -54,7 +54,7 @@ BUDGETS = {
     "layout": 2554,
     "planner": 13592,
     "rewrite": 3030,
-    "spark": 5587,
+    "spark": 5595,
     "storage": 7633,
     "table": 4145,
 }

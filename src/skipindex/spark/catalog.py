@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
@@ -124,7 +125,14 @@ def _folders(spark: SparkSession, identifier: Any, root: Any) -> frozenset[str] 
     found = catalog.listPartitions(identifier, jvm.scala.Option.empty())
     # One call has the text of all of them, where each would take several.
     texts = _PARTITION.findall(found.mkString("\n"))
-    top = jvm.org.apache.hadoop.fs.Path(root).toString()
+    path = jvm.org.apache.hadoop.fs.Path
+    top = path(root).toString()
+    # Spark 3.5 shows URIs there, and Spark 4 paths.
+    escaped = next((i for i, (_, shown) in enumerate(texts) if "%" in shown), None)
+    if escaped is not None:
+        location = path(found.apply(escaped).location()).toString()
+        if location != texts[escaped][1]:
+            texts = [(values, unquote(shown)) for values, shown in texts]
     folders = {folder.removeprefix(f"{top}/"): values for values, folder in texts}
     are_in_place = len(folders) == found.size() and all(
         _values(values) == _values(_named(folder)) for folder, values in folders.items()

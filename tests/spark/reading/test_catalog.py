@@ -113,6 +113,18 @@ def test_only_the_partitions_of_the_catalog_count(
     assert built.plan("id = 1").read(spark).collect() == [(1, None, "2031")]
 
 
+def test_names_of_folders_may_have_escapes(spark: SparkSession, events: Path) -> None:
+    spark.sql("INSERT INTO events VALUES (7, 0, 'a b'), (8, 0, 'c:d%20e'), (9, 0, 'ü')")
+    assert sorted(map(str, events.glob("year=[!2]*"))) == [
+        str(events / name) for name in ("year=a b", "year=c%3Ad%2520e", "year=ü")
+    ]
+    shutil.copytree(events / "year=2021", events / "year=a%20b")
+    table = sx.open_table("events")
+    found = table.plan("id > 0").read(spark)
+    assert sorted(row.id for row in found.collect()) == [1, 2, 3, 7, 8, 9]
+    assert len(table) == 7
+
+
 def test_a_partition_in_another_place_leaves_the_folder_as_it_is(
     spark: SparkSession, events: Path
 ) -> None:
