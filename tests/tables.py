@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from tempfile import TemporaryDirectory
+from typing import Any, Final, TypeAlias, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,6 +55,21 @@ def put_all(folder: Path, files: Sequence[Columns]) -> Path:
     """Write ``0.parquet``, ``1.parquet`` and so on; the folder."""
     for i, columns in enumerate(files):
         put(folder / f"{i}.parquet", columns)
+    return folder
+
+
+_MADE: Final[dict[Callable[[Path], object], TemporaryDirectory[str]]] = {}
+
+
+def made(folder: Path, make: Callable[[Path], object]) -> Path:
+    """What ``make`` puts into a folder: made once in this process, and then copied.
+
+    Copies have the times of the files too, so that their indexes count.
+    """
+    if make not in _MADE:
+        _MADE[make] = TemporaryDirectory()
+        make(Path(_MADE[make].name))
+    shutil.copytree(_MADE[make].name, folder, dirs_exist_ok=True)
     return folder
 
 

@@ -13,6 +13,7 @@ import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.tables import Tables
 from tests.spark.pruning.questions import make
+from tests.tables import made
 
 QUICK: Final = 3
 """The seed of the quick tests, which draw less."""
@@ -29,8 +30,7 @@ def pruned(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture
 def table(tmp_path: Path) -> Path:
     """The table that the questions are about."""
-    make(tmp_path / "t")
-    return tmp_path / "t"
+    return made(tmp_path / "t", make)
 
 
 @pytest.fixture

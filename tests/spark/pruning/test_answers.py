@@ -17,6 +17,7 @@ import skipindex as sx
 from tests.spark.pruning import mixed_table
 from tests.spark.pruning.scans import files_of_run, files_read, with_and_without
 from tests.spark.versions import SPARK
+from tests.tables import made
 
 pytestmark = pytest.mark.spark
 
@@ -47,13 +48,18 @@ def put(path: Path, file: int) -> None:
     pq.write_table(pa.table(columns), path)
 
 
+def make(folder: Path) -> None:
+    """Five files with indexes."""
+    for file in range(N_FILES):
+        put(folder / f"{file}.parquet", file)
+    indexed = dict.fromkeys(("id", "ten", "rest", "name", "f"), "bitmap")
+    sx.build_indexes(folder, indexed, workers=1)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, answering: SparkSession) -> Path:
     """Five files, as the view ``t``."""
-    for file in range(N_FILES):
-        put(tmp_path / "t" / f"{file}.parquet", file)
-    indexed = dict.fromkeys(("id", "ten", "rest", "name", "f"), "bitmap")
-    sx.build_indexes(tmp_path / "t", indexed, workers=1)
+    made(tmp_path / "t", make)
     answering.read.parquet(str(tmp_path / "t")).createOrReplaceTempView("t")
     return tmp_path / "t"
 

@@ -22,6 +22,7 @@ from skipindex.spark.pruning import session
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from tests.spark.pruning.scans import files_read, with_and_without
 from tests.spark.versions import SPARK
+from tests.tables import made
 
 pytestmark = pytest.mark.spark
 
@@ -46,14 +47,16 @@ def put(path: Path, file: int, *, rows: int = ROWS) -> None:
     )
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> str:
-    """Ten files, each with its own numbers, and with indexes."""
-    table = tmp_path / "t"
+def make(table: Path) -> None:
     for file in range(N_FILES):
         put(table / f"part-{file}.parquet", file)
     sx.build_indexes(table, {"id": "minmax", "rest": "bitmap", "name": "bloom"})
-    return str(table)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> str:
+    """Ten files, each with its own numbers, and with indexes."""
+    return str(made(tmp_path / "t", make))
 
 
 QUERIES = {

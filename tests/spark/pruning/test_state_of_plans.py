@@ -16,6 +16,7 @@ from skipindex.spark.pruning.query_planner import QueryPlanner
 from tests.spark.pruning.costs import check_costs
 from tests.spark.pruning.scans import files_read
 from tests.spark.versions import since
+from tests.tables import made
 
 pytestmark = pytest.mark.spark
 
@@ -71,8 +72,7 @@ def test_each_step_of_a_recursion_has_keys_of_its_own(
     check_costs(pruned, lambda: pruned.sql(query))
 
 
-@pytest.fixture
-def both(pruned: SparkSession, tmp_path: Path) -> SparkSession:
+def make(folder: Path) -> None:
     """Two tables of like size with the same keys, and a small one."""
     rows = [list(range(10 * i, 10 * i + 10)) for i in range(12)]
     filler = ["x" * 500 + str(i) for i in range(10)]
@@ -86,9 +86,15 @@ def both(pruned: SparkSession, tmp_path: Path) -> SparkSession:
         ("two", two, {"oid": "bitmap", "st": "bitmap"}),
         ("small", small, {"k": "bitmap", "name": "bitmap"}),
     ):
-        folder = write(tmp_path / name, *files)
-        sx.build_indexes(folder, indexes, workers=1)
-        pruned.read.parquet(folder).createOrReplaceTempView(name)
+        sx.build_indexes(write(folder / name, *files), indexes, workers=1)
+
+
+@pytest.fixture
+def both(pruned: SparkSession, tmp_path: Path) -> SparkSession:
+    """The three tables, as views."""
+    made(tmp_path, make)
+    for name in ("one", "two", "small"):
+        pruned.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
     return pruned
 
 

@@ -17,6 +17,7 @@ import skipindex as sx
 from skipindex.spark.pruning.session import _pruned
 from skipindex.spark.pruning.tables import Tables
 from tests.spark.pruning.scans import files_read
+from tests.tables import made
 
 pytestmark = pytest.mark.spark
 
@@ -27,16 +28,22 @@ JOINED = (
 ONE = "SELECT count(*) FROM f WHERE k = 7"
 
 
-@pytest.fixture
-def star(pruned: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
-    """A fact and two dimensions, all with indexes, and a short limit of time."""
+def make(folder: Path) -> None:
+    """A fact and two dimensions, all with indexes."""
     for name, n_files in (("f", 6), ("d", 1), ("e", 1)):
-        (tmp_path / name).mkdir()
+        (folder / name).mkdir()
         for i in range(n_files):
             keys = list(range(5 * i, 5 * i + 5))
             columns = {"k": keys, "c": list("abcde"), "v": ["x" * 900] * 5}
-            pq.write_table(pa.table(columns), tmp_path / name / f"{i}.parquet")
-        sx.build_indexes(tmp_path / name, {"k": "bitmap", "c": "bitmap"}, workers=1)
+            pq.write_table(pa.table(columns), folder / name / f"{i}.parquet")
+        sx.build_indexes(folder / name, {"k": "bitmap", "c": "bitmap"}, workers=1)
+
+
+@pytest.fixture
+def star(pruned: SparkSession, tmp_path: Path) -> Iterator[SparkSession]:
+    """The three tables as views, and a short limit of time."""
+    made(tmp_path, make)
+    for name in ("f", "d", "e"):
         pruned.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
     pruned.conf.set("skipindex.timeLimit", "0.5")
     yield pruned

@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 import skipindex as sx
 from tests.spark.pruning import mixed_table
 from tests.spark.pruning.scans import files_of_run, files_read, with_and_without
+from tests.tables import made
 
 pytestmark = pytest.mark.spark
 
@@ -22,16 +23,19 @@ N_FILES = 10
 ROWS = 20
 
 
-@pytest.fixture
-def folder(tmp_path: Path, pruned: SparkSession) -> Path:
-    """Ten files of consecutive numbers, each number over ten, as the view ``t``."""
+def make(folder: Path) -> None:
+    """Ten files of consecutive numbers, and each number over ten."""
     for file in range(N_FILES):
         ids = pa.array(range(file * ROWS, file * ROWS + ROWS), pa.int64())
         tens = pa.array([i // 10 for i in ids.to_pylist()], pa.int32())
-        path = tmp_path / "t" / f"{file}.parquet"
-        path.parent.mkdir(exist_ok=True)
-        pq.write_table(pa.table({"id": ids, "ten": tens}), path)
-    sx.build_indexes(tmp_path / "t", {"id": "minmax", "ten": "bitmap"}, workers=1)
+        pq.write_table(pa.table({"id": ids, "ten": tens}), folder / f"{file}.parquet")
+    sx.build_indexes(folder, {"id": "minmax", "ten": "bitmap"}, workers=1)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, pruned: SparkSession) -> Path:
+    """The ten files as the view ``t``."""
+    made(tmp_path / "t", make)
     pruned.read.parquet(str(tmp_path / "t")).createOrReplaceTempView("t")
     return tmp_path / "t"
 
