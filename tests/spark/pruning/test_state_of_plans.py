@@ -16,7 +16,6 @@ from skipindex.spark.pruning.query_planner import QueryPlanner
 from tests.spark.pruning.costs import check_costs
 from tests.spark.pruning.scans import files_read
 from tests.spark.versions import since
-from tests.tables import made
 
 pytestmark = pytest.mark.spark
 
@@ -72,8 +71,10 @@ def test_each_step_of_a_recursion_has_keys_of_its_own(
     check_costs(pruned, lambda: pruned.sql(query))
 
 
-def make(folder: Path) -> None:
+@pytest.fixture(scope="module")
+def views(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> None:
     """Two tables of like size with the same keys, and a small one."""
+    folder = tmp_path_factory.mktemp("both")
     rows = [list(range(10 * i, 10 * i + 10)) for i in range(12)]
     filler = ["x" * 500 + str(i) for i in range(10)]
     one = [{"id": ids, "g": [i % 5] * 10, "more": filler} for i, ids in enumerate(rows)]
@@ -86,15 +87,15 @@ def make(folder: Path) -> None:
         ("two", two, {"oid": "bitmap", "st": "bitmap"}),
         ("small", small, {"k": "bitmap", "name": "bitmap"}),
     ):
-        sx.build_indexes(write(folder / name, *files), indexes, workers=1)
+        place = write(folder / name, *files)
+        sx.build_indexes(place, indexes, workers=1)
+        spark.read.parquet(place).createOrReplaceTempView(name)
 
 
 @pytest.fixture
-def both(pruned: SparkSession, tmp_path: Path) -> SparkSession:
-    """The three tables, as views."""
-    made(tmp_path, make)
-    for name in ("one", "two", "small"):
-        pruned.read.parquet(str(tmp_path / name)).createOrReplaceTempView(name)
+def both(views: None, pruned: SparkSession) -> SparkSession:
+    """A session with the tables as views; no test changes them."""
+    assert views is None
     return pruned
 
 
