@@ -47,16 +47,16 @@ MOST_ENTRIES = 13
 BUDGETS = {
     "": 504,
     "advice": 1933,
-    "api": 1774,
+    "api": 1775,
     "build": 2868,
     "expressions": 1860,
     "indexes": 7199,
-    "layout": 2554,
+    "layout": 2509,
     "planner": 13592,
-    "rewrite": 3030,
-    "spark": 5595,
+    "rewrite": 3018,
+    "spark": 5594,
     "storage": 7633,
-    "table": 4145,
+    "table": 4282,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -38,7 +38,7 @@ from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.storage.log import Snapshot
-from skipindex.table import ColumnInfo, FileEntry, Status
+from skipindex.table import ColumnInfo, FileEntry, Overlap, Status
 from skipindex.table.status import ColumnStatus, IndexInfo
 
 __all__ = [
@@ -62,6 +62,7 @@ __all__ = [
     "Moment",
     "MomentConstant",
     "OptimizeReport",
+    "Overlap",
     "PlanOptions",
     "Predicate",
     "Progress",

@@ -14,8 +14,7 @@ from skipindex.layout.ordering import Positions
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
-from skipindex.table.partitions.hive import partition_values
-from skipindex.table.statistics import FileStats
+from skipindex.table.statistics.overlap import ranked
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -156,55 +155,11 @@ def _column(table: TableState, info: ColumnInfo) -> ColumnQuality:
     )
 
 
-def overlap(table: TableState, name: str) -> float | None:
-    """How many files of its partition a file's range meets, on average.
-
-    A file meets itself, so 1 is the best; a file without statistics may hold any
-    value.  None if no file has statistics.
-    """
-    column = table.resolve(name)
-    if column.domain is None or not len(table):
-        return None
-    stats = table.stats(column)
-    known = stats.bounded & stats.can_value
-    if not known.any():
-        return None
-    low, high = ranked(stats)
-    numbers: dict[object, int] = {}
-    partition = np.array(
-        [
-            numbers.setdefault(partition_values(path), len(numbers))
-            for path in table.paths
-        ]
-    )
-    n_unknown = np.bincount(
-        partition[stats.can_value & ~stats.bounded], minlength=len(numbers)
-    )
-    # Ranks of their own for each partition: ranges of two of them never meet.
-    apart = partition[known] * (high.max() + 1)
-    met = _n_met(low + apart, high + apart)
-    return float((met + n_unknown[partition[known]]).mean())
-
-
 def _n_met(low: Positions, high: Positions) -> Positions:
     """How many of the ranges each of them meets, itself included."""
     begun = np.searchsorted(np.sort(low), high, side="right")
     found: Positions = begun - np.searchsorted(np.sort(high), low, side="left")
     return found
-
-
-def ranked(stats: FileStats) -> tuple[Positions, Positions]:
-    """The least and greatest values of the files that have any, as ranks of all."""
-    known = np.flatnonzero(stats.bounded & stats.can_value)
-    ends = [
-        end[known]
-        if isinstance(end, np.ndarray)
-        else np.array([end[int(i)].as_py() for i in known], object)
-        for end in (stats.low, stats.high)
-    ]
-    ranks = np.unique(np.concatenate(ends), return_inverse=True)[1]
-    low, high = np.split(ranks.astype(np.int64), 2)
-    return low, high
 
 
 def _greatest(values: Positions, start: Positions, stop: Positions) -> Positions:

@@ -14,7 +14,6 @@ from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
 from skipindex.layout import curve_named
-from skipindex.layout.quality import overlap
 from skipindex.rewrite.selection.attributes import from_json, named, to_json
 from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import runs_of
@@ -34,7 +33,7 @@ from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
 from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.names import published
 from skipindex.storage.properties import TableProperties
-from skipindex.table import TableState
+from skipindex.table import Overlap, TableState, overlaps_of
 
 ROWS_PER_FILE: Final = 1_000_000
 _CURVE: Final = "hilbert"
@@ -77,9 +76,8 @@ class OptimizeReport(Generic[TableT_co]):
         n_rows: rows that were rewritten.
         files_left: chosen files that were left as they are.
         sealed: cubes that were sealed.
-        overlap_before: by clustering column, how many files of its partition a
-            file shares a range of values with, itself included, on average; None
-            where statistics were missing.
+        overlap_before: by clustering column, how many files held a value of it; None
+            of one that is looked up.
         overlap_after: likewise, now.
         seconds: wall time.
     """
@@ -92,8 +90,8 @@ class OptimizeReport(Generic[TableT_co]):
     n_rows: int
     files_left: int
     sealed: int
-    overlap_before: Mapping[str, float | None]
-    overlap_after: Mapping[str, float | None]
+    overlap_before: Mapping[str, Overlap | None]
+    overlap_after: Mapping[str, Overlap | None]
     seconds: float
 
     def __str__(self) -> str:
@@ -105,8 +103,7 @@ class OptimizeReport(Generic[TableT_co]):
         lines = [text]
         for name, after in self.overlap_after.items():
             before = self.overlap_before[name]
-            told = ["?" if n is None else f"{n:.1f}" for n in (before, after)]
-            lines.append(f"files that overlap on {name}: {told[0]} before, {told[1]}")
+            lines.append(f"of {name}: {after} (before: {before})")
         return "\n".join(lines)
 
 
@@ -142,7 +139,7 @@ def optimize_files(
         groups = plan_clustering(files, known, target, mode=mode, boxes=boxes)
     else:
         groups = plan_joining(files, known, target)
-    before = overlaps(table, target)
+    before = overlaps_of(table, target.cluster_by)
     done: list[Rewritten] = []
     if groups:
         check_rewritable(table, [file for group in groups for file in group.files])
@@ -169,18 +166,9 @@ def optimize_files(
         files_left=len(files) - len(old),
         sealed=sum(rewritten.group.sealed for rewritten in done),
         overlap_before=before,
-        overlap_after=overlaps(after, target) if done else before,
+        overlap_after=overlaps_of(after, target.cluster_by) if done else before,
         seconds=time.perf_counter() - began,
     )
-
-
-def overlaps(table: TableState, target: Target) -> dict[str, float | None]:
-    """File overlap by clustering column; None for looked-up attributes."""
-    attributes = target.known.get("via", {})
-    return {
-        name: None if name in attributes else overlap(table, name)
-        for name in target.cluster_by
-    }
 
 
 def require_own(table: TableState, *, in_place: bool) -> None:

@@ -25,7 +25,9 @@ from skipindex.table.partitions.derived import Derived as Derived
 from skipindex.table.schema import ColumnInfo as ColumnInfo
 from skipindex.table.spark_json import declared_schema as declared_schema
 from skipindex.table.statistics import FileStats as FileStats
+from skipindex.table.statistics.overlap import Overlap as Overlap
 from skipindex.table.status import Status as Status
+from skipindex.table.status import overlaps_of as overlaps_of
 from skipindex.table.status import status_of as status_of
 from skipindex.table.stored import check_stored as check_stored
 from skipindex.table.stored import footer_schema as footer_schema

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.blobs import spec_key
 from skipindex.table.listing import JoinedTables
 from skipindex.table.schema import ColumnInfo
+from skipindex.table.statistics.overlap import Overlap, partition_numbers
 from skipindex.table.table import TableState
 
 _PARTS: Final = {"year", "month", "day", "hour", "dt"}
@@ -60,6 +61,8 @@ class Status:
         columns: the indexes of each column, and of each associated column; one whose
             joined table has changed has none.
         layout: the layout of the table, if it is known.
+        overlap: how many files hold a value of each column that the table is clustered
+            by; None of one that is looked up, or not there.
         derived: by partition column, what it was declared to be made of.
         undeclared: if nothing is declared, the partition columns that are named as
             parts of a time, where a column of the files may hold that time.
@@ -81,6 +84,7 @@ class Status:
     gaps: dict[str, int]
     columns: tuple[ColumnStatus, ...]
     layout: Mapping[str, Any] | None
+    overlap: Mapping[str, Overlap | None]
     derived: Mapping[str, str]
     undeclared: tuple[str, ...]
     exclusive: bool
@@ -112,6 +116,10 @@ class Status:
             )
             what = kinds or ("min/max" if column.statistics else column.why)
             lines.append(f"  {column.name}: {what}")
+        lines += [
+            f"clustered by {name}: {'not known' if one is None else one}"
+            for name, one in self.overlap.items()
+        ]
         lines += [f"{n} files: {reason}" for reason, n in self.gaps.items()]
         if self.vanished_files:
             lines.append(f"{self.vanished_files} files are known and gone or changed")
@@ -144,12 +152,30 @@ def status_of(table: TableState) -> Status:
             for column in (*table.leaves, *table.associated)
         ),
         layout=properties.layout,
+        overlap=overlaps_of(table, (properties.layout or {}).get("cluster_by") or ()),
         derived=table.derived.columns,
         undeclared=_undeclared(table),
         exclusive=table.snapshot.is_exclusive,
         retention_seconds=(properties.retention or {}).get("seconds"),
         notes=table.notes,
     )
+
+
+def overlaps_of(table: TableState, names: Iterable[str]) -> dict[str, Overlap | None]:
+    """How many files hold a value of each of these columns; no file is opened.
+
+    None where no column of the files has that name, as an attribute that is looked up.
+    """
+    partition = partition_numbers(table.paths)
+    columns = {column.own_name: column for column in table.columns}
+    found: dict[str, Overlap | None] = {}
+    for name in names:
+        column = columns.get(name)
+        found[name] = None
+        if column is not None and column.domain is not None:
+            stats = table.stats(column)
+            found[name] = Overlap.of(stats, table.sizes, partition)
+    return found
 
 
 def _undeclared(table: TableState) -> tuple[str, ...]:

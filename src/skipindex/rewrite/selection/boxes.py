@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from skipindex.layout.ordering import Positions
-from skipindex.layout.quality import ranked
 from skipindex.rewrite.selection.target import EligibleFile
 from skipindex.table import TableState
+from skipindex.table.statistics.overlap import ranked
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from skipindex.rewrite.optimize import (
     OptimizeOptions,
     OptimizeReport,
     optimize_files,
-    overlaps,
     target_of,
 )
 from skipindex.rewrite.selection.attributes import from_json
@@ -40,7 +39,7 @@ from skipindex.spark.writers.writing import (
     sorted_within,
 )
 from skipindex.storage.associated import AssociatedColumn
-from skipindex.table import TableState, open_state
+from skipindex.table import TableState, open_state, overlaps_of
 
 _JOINS: Final = 200
 """Bins that one job joins; each is a part of its plan."""
@@ -199,7 +198,7 @@ def _copy(
         n_rows=n_rows,
         files_left=0,
         sealed=0,
-        overlap_before=overlaps(table, target),
-        overlap_after=overlaps(written, target),
+        overlap_before=overlaps_of(table, target.cluster_by),
+        overlap_after=overlaps_of(written, target.cluster_by),
         seconds=time.perf_counter() - began,
     )
