@@ -17,7 +17,7 @@ import argparse
 import io
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,8 +26,14 @@ import pyarrow as pa
 from skipindex.layout import CurveLayout
 from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import Run
-from skipindex.rewrite.selection.grouping import Mode, plan_clustering
-from skipindex.rewrite.selection.target import EligibleFile, Target
+from skipindex.rewrite.selection.grouping import (
+    Group,
+    Mode,
+    plan_clustering,
+    weight_of,
+)
+from skipindex.rewrite.selection.target import RATIO, EligibleFile, Target
+from skipindex.rewrite.selection.within import plan_within
 
 SAMPLE = 50_000
 """Rows that a clustering is fitted to."""
@@ -60,23 +66,33 @@ class Table:
         """One append, laid out by itself; its files are in no cube."""
         self._write(rows)
 
-    def optimize(self, ratio: float) -> None:
-        """One run; ``FULL`` rewrites all."""
+    def optimize(self, ratio: float = RATIO, *, budget: float | None = None) -> int:
+        """One run, and the bytes that it rewrote; ``FULL`` rewrites all."""
         target = Target(
             self.columns, "hilbert", rows_per_file=self.rows_per_file, ratio=ratio
         )
-        mode = Mode.FULL if ratio == FULL else Mode.INCREMENTAL
         eligible = [
             EligibleFile(path, (), len(rows) * ROW_BYTES, len(rows))
             for path, rows in self.files.items()
         ]
-        groups = plan_clustering(
-            eligible, self.runs, target, mode=mode, boxes=self.boxes()
-        )
+        if budget is None:
+            mode = Mode.FULL if ratio == FULL else Mode.INCREMENTAL
+            groups = plan_clustering(
+                eligible, self.runs, target, mode=mode, boxes=self.boxes()
+            )
+        else:
+            groups = plan_within(
+                eligible, self.runs, target, self.boxes(), budget=int(budget)
+            ).groups
         for group in groups:
-            rows = np.concatenate([self.files.pop(file.path) for file in group.files])
-            self.n_bytes += len(rows) * ROW_BYTES
-            self.runs[self._write(rows)] = Run.of(target)
+            self._rewrite(group, replace(target, levels=(group.level,)))
+        n_bytes = sum(weight_of(group.files) for group in groups)
+        self.n_bytes += n_bytes
+        return n_bytes
+
+    def _rewrite(self, group: Group, target: Target) -> None:
+        rows = np.concatenate([self.files.pop(file.path) for file in group.files])
+        self.runs[self._write(rows)] = Run.of(target)
 
     def boxes(self) -> Boxes:
         """Where the files lie."""

@@ -47,15 +47,15 @@ MOST_ENTRIES = 13
 BUDGETS = {
     "": 504,
     "advice": 1933,
-    "api": 1775,
-    "build": 2868,
+    "api": 1783,
+    "build": 2877,
     "expressions": 1860,
     "indexes": 7199,
     "layout": 2509,
     "planner": 13592,
-    "rewrite": 3018,
-    "spark": 5594,
-    "storage": 7633,
+    "rewrite": 3501,
+    "spark": 5599,
+    "storage": 7635,
     "table": 4282,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

@@ -115,6 +115,9 @@ def test_rows_that_readers_would_not_take_are_not_added(
     assert not left
 
 
+NO_TARGET: dict[str, Any] = {"shape": {"cluster_by": []}, "size": {}, "runs": {}}
+
+
 def test_all_that_a_commit_says_comes_back(tmp_path: Path) -> None:
     """What a reader would ignore with a note is no property that is written."""
     location = location_of(tmp_path)
@@ -123,6 +126,8 @@ def test_all_that_a_commit_says_comes_back(tmp_path: Path) -> None:
         {"retention": {"seconds": -1}},
         {"associated": {"a": 1}},
         {"rewrites": {"trash": [["0.parquet", 0]]}},
+        {"runs": {"targets": [{**NO_TARGET, "size": {"levels": [0, -1]}}]}},
+        {"runs": {"targets": [{**NO_TARGET, "size": {"levels": 1}}]}},
     ]
     for values in bad:
         with pytest.raises(TableError, match=f"property '{next(iter(values))}'"):

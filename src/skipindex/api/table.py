@@ -627,6 +627,7 @@ class Table:
         mode: str = "incremental",
         cube_size: int = CUBE_SIZE,
         size_ratio: float = RATIO,
+        budget: int | str | None = None,
         indexes: Request | None = None,
         into: str | os.PathLike[str] | None = None,
         in_place: bool = False,
@@ -657,6 +658,12 @@ class Table:
                 group of clustered files may be, for an incremental run to rewrite it.
                 Larger reads fewer files and rewrites more bytes; 0 leaves all that is
                 clustered, and infinity merges all that is not sealed.
+            budget: the most bytes that this run rewrites, such as ``"10GB"``; an
+                incremental one.  New files come first, and what is left goes to old
+                ones: to those whose rewriting lowers the overlap most for each byte,
+                and that the queries read most if the layout was chosen for a
+                workload.  Runs with nothing new make a badly clustered table better,
+                one part after the other, and come to an end.
             indexes: the indexes of the new files, as for ``build_indexes``; by default
                 those that the table has.
             into: write an optimized copy of the whole table to this folder, which
@@ -667,8 +674,8 @@ class Table:
 
         Raises:
             TableError: the table cannot be rewritten, or not in place.
-            LayoutError: the layout is impossible, or the table has one that this
-                version does not know.
+            LayoutError: the layout or the budget is impossible, or the table has a
+                layout that this version does not know.
             PredicateError: ``predicate`` asks for more than partition values.
             UnsupportedTypeError: a column cannot have an index of that kind.
             UnknownIndexError: there is no such kind.
@@ -694,6 +701,7 @@ class Table:
             mode=mode,
             cube_size=cube_size,
             ratio=size_ratio,
+            budget=budget,
             indexes=indexes,
             in_place=in_place,
             **given,

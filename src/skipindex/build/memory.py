@@ -90,18 +90,27 @@ def memory_bytes(memory: MemoryLike | None) -> int | None:
     """
     if memory is None:
         return None
-    found: float | None = None
-    if isinstance(memory, int) and not isinstance(memory, bool):
-        found = memory
-    elif isinstance(memory, str) and (match := _TEXT.fullmatch(memory)):
-        unit = _UNITS.get(match[2].lower())
-        found = None if unit is None else float(match[1]) * unit
+    found = bytes_in(memory)
     if found is None or found < LEAST_MEMORY:
         raise BuildError(
             f"no worker builds indexes within {memory!r} of memory (accepted: bytes, "
             f"or a text such as '1GB', from {LEAST_MEMORY // 10**6} MB on)"
         )
-    return int(found)
+    return found
+
+
+def bytes_in(size: object) -> int | None:
+    """The bytes that a number or a text says; None of anything else.
+
+    >>> bytes_in("1.5 kB"), bytes_in(7), bytes_in("7 apples"), bytes_in(True)
+    (1500, 7, None, None)
+    """
+    if isinstance(size, int) and not isinstance(size, bool):
+        return size
+    if isinstance(size, str) and (match := _TEXT.fullmatch(size)):
+        unit = _UNITS.get(match[2].lower())
+        return None if unit is None else int(float(match[1]) * unit)
+    return None
 
 
 def default_memory(n_workers: int) -> int:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic
 
 from skipindex.build.builder import TableT_co, index_files
 from skipindex.build.column_requests import Request, column_requests
+from skipindex.build.memory import bytes_in
 from skipindex.build.runners import Progress, Runner
 from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, TableError
@@ -24,11 +25,23 @@ from skipindex.rewrite.selection.eligible_files import (
     eligible_files,
 )
 from skipindex.rewrite.selection.grouping import (
+    Group,
+    Mode,
     mode_named,
     plan_clustering,
     plan_joining,
+    rounds,
+    weight_of,
 )
-from skipindex.rewrite.selection.target import CUBE_SIZE, RATIO, Target, require_known
+from skipindex.rewrite.selection.reads import Reads
+from skipindex.rewrite.selection.target import (
+    CUBE_SIZE,
+    RATIO,
+    EligibleFile,
+    Target,
+    require_known,
+)
+from skipindex.rewrite.selection.within import plan_within
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
 from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.names import published
@@ -58,6 +71,7 @@ class OptimizeOptions:
     bytes_per_file: int | None = None
     cube_size: int = CUBE_SIZE
     ratio: float = RATIO
+    budget: int | str | None = None
     sort_within: Sequence[str] | None = None
     indexes: Request | None = None
     in_place: bool = False
@@ -76,9 +90,14 @@ class OptimizeReport(Generic[TableT_co]):
         n_rows: rows that were rewritten.
         files_left: chosen files that were left as they are.
         sealed: cubes that were sealed.
+        least: the bytes of the smallest rewrite that would be of use, if none fits into
+            the budget of the run.
         overlap_before: by clustering column, how many files held a value of it; None
             of one that is looked up.
         overlap_after: likewise, now.
+        reads_before: the files that a query of the workload read for which the table is
+            laid out, on average by weight and by statistics alone; None without one.
+        reads_after: likewise, now.
         seconds: wall time.
     """
 
@@ -90,8 +109,11 @@ class OptimizeReport(Generic[TableT_co]):
     n_rows: int
     files_left: int
     sealed: int
+    least: int | None
     overlap_before: Mapping[str, Overlap | None]
     overlap_after: Mapping[str, Overlap | None]
+    reads_before: float | None
+    reads_after: float | None
     seconds: float
 
     def __str__(self) -> str:
@@ -104,6 +126,16 @@ class OptimizeReport(Generic[TableT_co]):
         for name, after in self.overlap_after.items():
             before = self.overlap_before[name]
             lines.append(f"of {name}: {after} (before: {before})")
+        if self.reads_before is not None and self.reads_after is not None:
+            lines.append(
+                f"a query of the workload reads {self.reads_after:.1f} files (before: "
+                f"{self.reads_before:.1f})"
+            )
+        if self.least is not None:
+            lines.append(
+                "nothing of use fits into the budget: the smallest rewrite has "
+                f"{self.least / 1e6:.1f} MB"
+            )
         return "\n".join(lines)
 
 
@@ -127,18 +159,14 @@ def optimize_files(
     request = wanted_of(table) if options.indexes is None else options.indexes
     target = target_of(table, options, request)
     mode = mode_named(options.mode)
+    budget = budget_of(options)
     column_requests(table, request)  # what cannot be built is refused at once
     chosen = choose(table, options.where, timezone=timezone)
     arriving = _arriving(table)
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
-    known = runs_of(table.snapshot.properties)
-    if target.cluster_by:
-        attributes = target.known.get("via", {})
-        columns = [name for name in target.cluster_by if name not in attributes]
-        boxes = Boxes.of(table, columns) if columns else None
-        groups = plan_clustering(files, known, target, mode=mode, boxes=boxes)
-    else:
-        groups = plan_joining(files, known, target)
+    reads = Reads.of(table, target)
+    groups, least = _planned(table, files, target, mode, budget, reads)
+    target = replace(target, levels=tuple(some[0].level for some in rounds(groups)))
     before = overlaps_of(table, target.cluster_by)
     done: list[Rewritten] = []
     if groups:
@@ -156,6 +184,7 @@ def optimize_files(
     after = table.refresh() if done else table
     old = [file for rewritten in done for file in rewritten.group.files]
     new = [file for rewritten in done for file in rewritten.files]
+    now = Reads.of(after, target) if done else reads
     return OptimizeReport(
         table=after,
         files_in=len(old),
@@ -165,10 +194,60 @@ def optimize_files(
         n_rows=sum(file.n_rows for file in old),
         files_left=len(files) - len(old),
         sealed=sum(rewritten.group.sealed for rewritten in done),
+        least=least,
         overlap_before=before,
         overlap_after=overlaps_of(after, target.cluster_by) if done else before,
+        reads_before=None if reads is None else reads.mean,
+        reads_after=None if now is None else now.mean,
         seconds=time.perf_counter() - began,
     )
+
+
+def _planned(
+    table: TableState,
+    files: Sequence[EligibleFile],
+    target: Target,
+    mode: Mode,
+    budget: int | None,
+    reads: Reads | None,
+) -> tuple[list[Group], int | None]:
+    """The groups to rewrite, and the smallest of use where none fits."""
+    known = runs_of(table.snapshot.properties)
+    if not target.cluster_by:
+        joined = plan_joining(files, known, target, budget=budget)
+        bins: list[Sequence[EligibleFile]] = []
+        if budget is not None and not joined:
+            bins = [
+                b for group in plan_joining(files, known, target) for b in group.bins
+            ]
+        return joined, min(map(weight_of, bins), default=None)
+    attributes = target.known.get("via", {})
+    columns = [name for name in target.cluster_by if name not in attributes]
+    boxes = Boxes.of(table, columns)
+    if budget is None:
+        there = boxes if columns else None
+        return plan_clustering(files, known, target, mode=mode, boxes=there), None
+    shares = None if reads is None else reads.shares
+    found = plan_within(files, known, target, boxes, budget=budget, reads=shares)
+    return found.groups, found.least
+
+
+def budget_of(options: OptimizeOptions) -> int | None:
+    """The bytes that a run may rewrite; None is all."""
+    if options.budget is None:
+        return None
+    found = bytes_in(options.budget)
+    if found is None or found < 0:
+        raise LayoutError(
+            f"a run cannot rewrite up to {options.budget!r} (accepted: bytes, or a "
+            "text such as '10GB')"
+        )
+    if mode_named(options.mode) is Mode.FULL:
+        raise LayoutError(
+            "mode='full' rewrites all files, whatever the budget (accepted: a budget "
+            "with mode='incremental')"
+        )
+    return found
 
 
 def require_own(table: TableState, *, in_place: bool) -> None:

@@ -193,8 +193,10 @@ def _check_runs(value: Any) -> None:
         _texts(shape.get("cluster_by"), "cluster_by")
         if size.get("cube_size") is not None:
             whole(size["cube_size"], 1)
-        for sealed in runs.values():
-            whole(sealed)
+        levels = size.get("levels", [])
+        require(isinstance(levels, list), "the levels are no list")
+        for number in (*levels, *runs.values()):
+            whole(number)
 
 
 def _check_layout(value: Any) -> None:

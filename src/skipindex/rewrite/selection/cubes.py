@@ -57,6 +57,12 @@ class Cube:
     files: tuple[EligibleFile, ...]
 
     @property
+    def level(self) -> int:
+        """How often its rows were rewritten with nothing new."""
+        levels: Sequence[int] = self.how.size.get("levels", ())
+        return levels[self.round] if self.round < len(levels) else 0
+
+    @property
     def sealed(self) -> bool:
         """No incremental run touches it: it was made of enough, or weighs enough."""
         weight, enough = sum(f.size for f in self.files), self.how.size.get("cube_size")

@@ -15,6 +15,7 @@ others are rewritten: a new day touches none of the days before.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -53,11 +54,13 @@ class Group:
         files: all of them.
         bins: files that become one, where small files are joined; else empty.
         sealed: what comes out is a sealed cube.
+        level: how often its rows were rewritten with nothing new, this time included.
     """
 
     files: tuple[EligibleFile, ...]
     bins: tuple[tuple[EligibleFile, ...], ...] = ()
     sealed: bool = False
+    level: int = 0
 
     @property
     def values(self) -> Pairs:
@@ -125,7 +128,7 @@ def _to_cluster(
         alike = all(cube.how.size == target.size() for cube in cubes)
         return [] if is_one_run and alike and not fresh else list(files)
     unsealed = [cube.files for cube in cubes if not cube.sealed]
-    pool = _merged(fresh, sorted(unsealed, key=_weight), target.ratio, boxes)
+    pool = _merged(fresh, sorted(unsealed, key=weight_of), target.ratio, boxes)
     # Those of a cube first, so that a cube grows rather than is split.
     mine, new = {file.path for file in pool}, {file.path for file in fresh}
     old = [file for file in files if file.path in mine - new]
@@ -145,7 +148,7 @@ def _merged(
         near, around = list(cube), pool
         if boxes and pool:
             near, around = boxes.meeting(cube, pool), boxes.meeting(pool, cube)
-        is_light = _weight(near) <= ratio * _weight(around)
+        is_light = weight_of(near) <= ratio * weight_of(around)
         # Without new files a part of a cube is not enough, or it might go on for ever.
         if pool and near and is_light and (fresh or len(near) == len(cube)):
             pool += near
@@ -154,17 +157,24 @@ def _merged(
     return pool if fresh or len(pool) > len(first) else []
 
 
-def _weight(files: Iterable[EligibleFile]) -> int:
+def weight_of(files: Iterable[EligibleFile]) -> int:
+    """The bytes of all files."""
     return sum(file.size for file in files)
 
 
 def plan_joining(
-    files: Sequence[EligibleFile], known: Runs, target: Target
+    files: Sequence[EligibleFile],
+    known: Runs,
+    target: Target,
+    *,
+    budget: int | None = None,
 ) -> list[Group]:
     """The groups of small files to join, one a partition.
 
     A file is small below the target.  Clustered files are left alone.  There is
     nothing to do where no small files fit together that no earlier run has joined.
+    Bins of the lightest files come first where not all of them fit into ``budget``
+    bytes.
     """
     clustered = {run: how for run, how in known.items() if how.is_clustered}
     joined: Runs = {}
@@ -172,15 +182,28 @@ def plan_joining(
         # Joined files have fewer bytes than went in, so they might fit together again;
         # they have as many rows, and so do not.
         joined = {run: how for run, how in known.items() if how == Run.of(target)}
-    groups = []
+    found = []
     for mine in by_partition(files):
         _, plain = cubes_of(mine, clustered)
         small = [file for file in plain if target.weight(file) < target.limit]
         _, fresh = cubes_of(small, joined)
         if _bins(fresh, target):
-            bins = _bins(small, target)
-            groups.append(Group(tuple(file for run in bins for file in run), bins))
-    return groups
+            found.append(_bins(small, target))
+    left = math.inf if budget is None else budget
+    fit = set()
+    for run in sorted(
+        (run for bins in found for run in bins),
+        key=lambda run: weight_of(run) / len(run),
+    ):
+        if weight_of(run) <= left:
+            left -= weight_of(run)
+            fit.add(run)
+    kept = (tuple(run for run in bins if run in fit) for bins in found)
+    return [
+        Group(tuple(file for run in bins for file in run), bins)
+        for bins in kept
+        if bins
+    ]
 
 
 def _bins(
@@ -192,11 +215,14 @@ def _bins(
 
 
 def rounds(groups: Iterable[Group]) -> list[list[Group]]:
-    """The groups so that no two of a round are of one partition; sealed ones first."""
-    found: dict[tuple[bool, int], list[Group]] = {}
-    taken: Counter[tuple[Pairs, bool]] = Counter()
+    """The groups so that no two of a round are of one partition; sealed ones first.
+
+    All groups of a round are of one level.
+    """
+    found: dict[tuple[bool, int, int], list[Group]] = {}
+    taken: Counter[tuple[Pairs, bool, int]] = Counter()
     for group in groups:
-        key = group.values, group.sealed
-        found.setdefault((not group.sealed, taken[key]), []).append(group)
+        key = group.values, group.sealed, group.level
+        found.setdefault((not group.sealed, group.level, taken[key]), []).append(group)
         taken[key] += 1
     return [found[number] for number in sorted(found)]

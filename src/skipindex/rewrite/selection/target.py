@@ -61,6 +61,8 @@ class Target:
             be; it is a setting of one run.
         known: the rest of the table's layout, which stays: the most ranges of
             columns, the answers, the workload that they were chosen for.
+        levels: of each round of the run, how often its rows were rewritten with
+            nothing new.
     """
 
     cluster_by: tuple[str, ...]
@@ -71,6 +73,7 @@ class Target:
     cube_size: int = CUBE_SIZE
     ratio: float = field(default=RATIO, compare=False)
     known: Mapping[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    levels: tuple[int, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         """Check the sizes."""
@@ -119,9 +122,10 @@ class Target:
         }
 
     def size(self) -> dict[str, Any]:
-        """How large files and cubes are to be, as JSON."""
+        """How large files and cubes are to be, as JSON, and their levels if any."""
         return {
             "rows_per_file": self.rows_per_file,
             "bytes_per_file": self.bytes_per_file,
             "cube_size": self.cube_size if self.cluster_by else None,
+            **({"levels": list(self.levels)} if any(self.levels) else {}),
         }

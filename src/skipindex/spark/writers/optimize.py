@@ -25,6 +25,7 @@ from skipindex.rewrite.optimize import (
 from skipindex.rewrite.selection.attributes import from_json
 from skipindex.rewrite.selection.eligible_files import check_rewritable, eligible_files
 from skipindex.rewrite.selection.grouping import Group
+from skipindex.rewrite.selection.reads import Reads
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.spark.reading.frames import read_files
 from skipindex.spark.reading.schema import table_schema
@@ -159,10 +160,10 @@ def _copy(
     progress: Progress | None,
 ) -> OptimizeReport[TableState]:
     """Write the whole table anew, somewhere else."""
-    if asked.where is not None or asked.in_place:
+    if asked.where is not None or asked.in_place or asked.budget is not None:
         raise LayoutError(
-            "into= writes a copy of the whole table (accepted without where and "
-            "in_place)"
+            "into= writes a copy of the whole table (accepted without where, in_place "
+            "and budget)"
         )
     request = wanted_of(table) if asked.indexes is None else asked.indexes
     target = target_of(table, asked, request)
@@ -189,6 +190,7 @@ def _copy(
         options=options,
         progress=progress,
     )
+    before, after = (Reads.of(one, target) for one in (table, written))
     return OptimizeReport(
         table=written,
         files_in=len(table),
@@ -198,7 +200,10 @@ def _copy(
         n_rows=n_rows,
         files_left=0,
         sealed=0,
+        least=None,
         overlap_before=overlaps_of(table, target.cluster_by),
         overlap_after=overlaps_of(written, target.cluster_by),
+        reads_before=None if before is None else before.mean,
+        reads_after=None if after is None else after.mean,
         seconds=time.perf_counter() - began,
     )

@@ -1,0 +1,45 @@
+"""Which files the queries read that a table is laid out for, by statistics alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from skipindex.errors import SkipIndexError
+from skipindex.layout import Workload
+from skipindex.planner.plan import plan_files
+from skipindex.rewrite.selection.target import Target
+from skipindex.table import TableState
+
+
+@dataclass(frozen=True, slots=True)
+class Reads:
+    """What a workload reads of a table.
+
+    Args:
+        shares: of the files that are read at all, the share of queries that read each,
+            by weight.
+        mean: the files that a query reads, on average by weight.
+    """
+
+    shares: Mapping[str, float]
+    mean: float
+
+    @classmethod
+    def of(cls, table: TableState, target: Target) -> Reads | None:
+        """The reads of the workload of a layout; None if it has none that is known."""
+        if "workload" not in target.known:
+            return None
+        workload = Workload.from_json(target.known["workload"])
+        total = sum(workload.weights)
+        shares: dict[str, float] = {}
+        for query, weight in zip(workload.queries, workload.weights, strict=True):
+            try:
+                plan = plan_files(
+                    query, table=table, timezone=workload.timezone, kinds={"minmax"}
+                )
+            except SkipIndexError:  # of a column that is not there any more
+                return None
+            for path in plan.paths:
+                shares[path] = shares.get(path, 0.0) + weight / total
+        return cls(shares, sum(shares.values()))

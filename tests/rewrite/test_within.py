@@ -1,0 +1,320 @@
+"""Runs of a budget: what they may rewrite, what they choose, and that they end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import skipindex as sx
+from benchmarks.incremental import FULL, ROW_BYTES, Table, by_either, uniform
+from skipindex.errors import LayoutError
+from skipindex.layout import Workload
+from skipindex.rewrite.selection.boxes import Boxes
+from skipindex.rewrite.selection.cubes import Run, runs_of
+from skipindex.rewrite.selection.reads import Reads
+from skipindex.rewrite.selection.target import EligibleFile, Target
+from skipindex.rewrite.selection.within import Within, plan_within
+from tests.quick_run import examples
+from tests.rewrite.arrow_writer import (
+    everything,
+    listed,
+    make_own,
+    optimized,
+    rows_of,
+    seen_by_both,
+)
+from tests.rewrite.test_optimize import N_ROWS, fill
+from tests.tables import build, put
+
+COLUMNS = ("customer", "part")
+TARGET = Target(COLUMNS, "hilbert", rows_per_file=100)
+SHARE = 0.3
+"""The part of a table that a run may rewrite."""
+
+
+def old_table(kind: str, n_files: int = 150) -> Table:
+    """A table that is clustered as badly as can be: in no order, or in many layers."""
+    table = Table(COLUMNS, 100)
+    random = np.random.default_rng(1)
+    if kind == "in no order":
+        rows = (uniform(random, 0, 100) for _ in range(n_files))
+        table.files = {f"{i}.parquet": some for i, some in enumerate(rows)}
+    else:
+        n_values = 2 if kind == "two values" else 10**6
+        for _ in range(15):
+            rows_of_layer = uniform(random, 0, 100 * n_files // 15) % n_values
+            table.runs[table._write(rows_of_layer)] = Run.of(TARGET)
+    return table
+
+
+def size_of(table: Table) -> int:
+    return sum(map(len, table.files.values())) * ROW_BYTES
+
+
+def lived(table: Table, share: float, *, most: int) -> list[int]:
+    """The bytes of each run until one does nothing."""
+    budget = size_of(table) * share
+    found = []
+    for _ in range(most):
+        found.append(table.optimize(budget=budget))
+        assert found[-1] <= budget
+        if not found[-1]:
+            break
+    return found
+
+
+@pytest.mark.parametrize("kind", ["in no order", "layers"])
+def test_a_badly_clustered_table_becomes_good_in_a_few_runs(kind: str) -> None:
+    table, full = old_table(kind), old_table(kind)
+    full.optimize(FULL)
+    queries = by_either(np.random.default_rng(2), 0)
+    best = full.kept(queries)
+    assert table.kept(queries) > 3 * best
+    # Each row is rewritten once to be clustered, and once along the curve.
+    lived(table, SHARE, most=2 * 4)
+    assert table.kept(queries) < 1.5 * best
+    assert lived(table, SHARE, most=20)[-1] == 0, "and runs come to an end"
+    assert table.kept(queries) < 1.5 * best
+
+
+def test_files_that_nothing_tells_apart_are_not_rewritten_for_ever() -> None:
+    table = old_table("two values")
+    assert sum(lived(table, SHARE, most=20)) < size_of(table)
+    assert lived(table, SHARE, most=1) == [0]
+
+
+def file(name: str, size: int, run: int | None = None) -> EligibleFile:
+    path = name if run is None else f"part-{ord(name):05d}-{run:032x}-0.parquet"
+    return EligibleFile(path, (), size, size)
+
+
+def planned(
+    files: Sequence[EligibleFile], ranges: Sequence[tuple[int, int]], **wish: Any
+) -> tuple[Within, list[set[int]]]:
+    """A plan of files over ranges of one column, and the files of its groups."""
+    target = Target(("x",), "hilbert", rows_per_file=100)
+    ends = np.array(ranges, np.int64).reshape(-1, 2)
+    paths = [one.path for one in files]
+    boxes = Boxes({p: i for i, p in enumerate(paths)}, ends[:, :1], ends[:, 1:])
+    runs = {f"{run:032x}": Run.of(target) for run in range(10)}
+    found = plan_within(files, runs, target, boxes, **wish)
+    return found, [{paths.index(f.path) for f in g.files} for g in found.groups]
+
+
+LAYERS = [file(chr(97 + i), 10, i % 2) for i in range(6)]
+PAIRS = [(0, 9), (1, 8), (20, 29), (21, 28), (40, 49), (60, 69)]
+"""Two places where files of two cubes lie, and two files that lie alone."""
+
+
+def test_old_files_are_rewritten_where_others_lie_and_nowhere_else() -> None:
+    _, groups = planned(LAYERS, PAIRS, budget=1000)
+    assert groups == [{0, 1, 2, 3}]
+    _, groups = planned(LAYERS, PAIRS, budget=20)
+    assert groups in ([{0, 1}], [{2, 3}])
+    found, groups = planned(LAYERS, PAIRS, budget=19)
+    assert (groups, found.least) == ([], 20)
+    found, groups = planned(LAYERS[4:], PAIRS[4:], budget=19)
+    assert (groups, found.least) == ([], None), "nothing is to be gained"
+
+
+def test_what_the_queries_read_comes_first() -> None:
+    for place in ({0, 1}, {2, 3}):
+        reads = {LAYERS[i].path: 1.0 for i in place}
+        _, groups = planned(LAYERS, PAIRS, budget=20, reads=reads)
+        assert groups == [place]
+
+
+def test_new_files_come_first_and_their_cube_has_no_level() -> None:
+    files = [*LAYERS, file("new", 15)]
+    found, groups = planned(files, [*PAIRS, (0, 70)], budget=40)
+    assert groups[0] == {6}
+    assert groups[1] in ({0, 1}, {2, 3})
+    assert [group.level for group in found.groups] == [0, 1]
+    found, groups = planned(files, [*PAIRS, (0, 70)], budget=14)
+    assert groups == [], "two layers take 20"
+    assert found.least == 15
+
+
+@pytest.mark.parametrize(("level", "least"), [(0, 2), (1, 2), (2, 3), (3, 3), (4, 4)])
+def test_rows_that_were_rewritten_with_nothing_new_need_more_layers(
+    level: int, least: int
+) -> None:
+    how = Run.of(Target(("x",), "hilbert", rows_per_file=100, levels=(level,)))
+    for n in range(1, 6):
+        files = [file("a", 10, run) for run in range(n)]
+        ends = np.tile([[0, 9]], (n, 1))
+        rows = {one.path: i for i, one in enumerate(files)}
+        found = plan_within(
+            files,
+            {f"{run:032x}": how for run in range(n)},
+            Target(("x",), "hilbert", rows_per_file=100),
+            Boxes(rows, ends[:, :1], ends[:, 1:]),
+            budget=100,
+        ).groups
+        assert [group.level for group in found] == [level + 1] * (n >= least)
+
+
+pieces = st.lists(
+    st.tuples(
+        st.integers(0, 20),
+        st.integers(0, 20),
+        st.integers(1, 30),
+        st.none() | st.integers(0, 3),
+        st.integers(0, 1),
+    ),
+    min_size=1,
+    max_size=20,
+)
+
+
+@examples(300)
+@given(
+    pieces=pieces, budget=st.integers(0, 300), cube_size=st.sampled_from([40, 10**9])
+)
+def test_a_plan_keeps_to_its_budget_and_takes_each_file_once(
+    pieces: list[tuple[int, int, int, int | None, int]], budget: int, cube_size: int
+) -> None:
+    files, ends = [], []
+    for i, (low, width, size, run, day) in enumerate(pieces):
+        name = (
+            f"part-{i:05d}-{run:032x}-0.parquet" if run is not None else f"{i}.parquet"
+        )
+        files.append(
+            EligibleFile(f"day={day}/{name}", (("day", str(day)),), size, size)
+        )
+        ends.append((low, low + width))
+    target = Target(("x",), "hilbert", rows_per_file=9, cube_size=cube_size)
+    runs = {f"{run:032x}": Run.of(target) for run in range(4)}
+    where = np.array(ends, np.int64)
+    boxes = Boxes({f.path: i for i, f in enumerate(files)}, where[:, :1], where[:, 1:])
+    found = plan_within(files, runs, target, boxes, budget=budget)
+    taken = [file for group in found.groups for file in group.files]
+    assert len(set(taken)) == len(taken)
+    assert sum(file.size for file in taken) <= budget
+    assert all(len({f.values for f in group.files}) == 1 for group in found.groups)
+    assert found.least is None or (not taken and found.least > budget)
+    fresh = [f for f, piece in zip(files, pieces, strict=True) if piece[3] is None]
+    if any(file.size <= budget for file in fresh):
+        assert set(taken) & set(fresh), "new files come first"
+
+
+def test_a_run_of_optimize_keeps_to_its_budget(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    before = seen_by_both(folder)
+    size = (folder / listed(folder)[0]).stat().st_size
+    wish = {"cluster_by": ["x", "y"], "rows_per_file": N_ROWS}
+    report = optimized(folder, **wish, budget=int(4.5 * size))
+    assert 0 < report.bytes_in <= 4.5 * size
+    for _ in range(30):
+        last, report = report, optimized(folder, **wish, budget=int(4.5 * size))
+        assert report.bytes_in <= 4.5 * size
+        assert seen_by_both(folder) == before
+        if not report.files_in:
+            break
+    assert report.files_in == 0
+    assert report.least is None
+    files = everything(folder)
+    assert optimized(folder, **wish, budget="1GB").files_in in range(9)
+    after = report.overlap_after["x"]
+    assert after is not None
+    assert after.mean < 6
+    assert rows_of(folder, sx.open_table(folder).paths) == before[0]
+    assert files <= everything(folder)
+    levels = [how.size.get("levels") for how in runs_of_table(last.table).values()]
+    assert any(levels), "rows that were rewritten with nothing new are known as that"
+
+
+def runs_of_table(table: sx.Table) -> dict[str, Run]:
+    return runs_of(table.state.snapshot.properties)
+
+
+def test_a_budget_below_the_smallest_rewrite_does_nothing_and_says_so(
+    tmp_path: Path,
+) -> None:
+    folder = fill(tmp_path)
+    before = everything(folder)
+    sizes = [(folder / path).stat().st_size for path in listed(folder)]
+    report = optimized(folder, cluster_by=["x"], budget=100)
+    assert (report.files_in, report.least) == (0, min(sizes))
+    assert "nothing of use fits into the budget" in str(report)
+    assert everything(folder) == before
+
+
+def test_a_budget_bounds_what_is_joined(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    sizes = sorted((folder / path).stat().st_size for path in listed(folder))
+    wish = {"cluster_by": [], "rows_per_file": 2 * N_ROWS}
+    report = optimized(folder, **wish, budget=1)
+    assert report.files_in == 0
+    assert report.least is not None
+    assert report.least >= sum(sizes[:2])
+    report = optimized(folder, **wish, budget=5 * sizes[-1])
+    assert (report.files_in, report.files_out) == (4, 2)
+    assert optimized(folder, **wish).files_in == 4
+
+
+@pytest.mark.parametrize("budget", [-1, True, 1.5, "ten", "10 apples", ""])
+def test_what_is_no_budget_is_refused(tmp_path: Path, budget: Any) -> None:
+    folder = fill(tmp_path, 1)
+    with pytest.raises(LayoutError, match="accepted: bytes, or a text such as '10GB'"):
+        optimized(folder, cluster_by=["x"], budget=budget)
+
+
+def test_a_full_run_has_no_budget(tmp_path: Path) -> None:
+    folder = fill(tmp_path, 1)
+    with pytest.raises(LayoutError, match="rewrites all files, whatever the budget"):
+        optimized(folder, cluster_by=["x"], mode="full", budget="1GB")
+
+
+def with_workload(folder: Path, queries: Sequence[str]) -> sx.Table:
+    """Two pairs of files that lie in one place each, of a table of that workload."""
+    for i, low in enumerate((0, 0, 100, 100)):
+        put(folder / f"{i}.parquet", {"x": [low, low + 5, low + 9]})
+    build(folder, {"x": []})
+    workload = Workload(queries, weights=range(1, len(queries) + 1)).to_json()
+    layout = {"cluster_by": ["x"], "curve": "hilbert", "rows_per_file": 3}
+    return make_own(folder, {**layout, "workload": workload})
+
+
+def test_with_a_workload_its_files_come_first_and_the_report_counts_them(
+    tmp_path: Path,
+) -> None:
+    for name, query, places in (("a", "x = 5", "01"), ("b", "x = 105", "23")):
+        (tmp_path / name).mkdir()
+        table = with_workload(tmp_path / name, [query])
+        size = max(entry.size for entry in table.files)
+        report = optimized(table, budget=2 * size)
+        assert report.files_in == 2
+        left = {
+            path[0] for path in sx.open_table(tmp_path / name).paths if len(path) < 12
+        }
+        assert left == set("0123") - set(places)
+        assert (report.reads_before, report.reads_after) == (2, 1)
+        assert "a query of the workload reads 1.0 files (before: 2.0)" in str(report)
+
+
+def test_reads_count_by_weight_and_not_at_all_where_a_column_is_gone(
+    tmp_path: Path,
+) -> None:
+    table = with_workload(tmp_path, ["x = 5", "x < 200"])
+
+    def reads(queries: Sequence[str]) -> Reads | None:
+        known = {
+            "workload": Workload(queries, weights=[1, 2][: len(queries)]).to_json()
+        }
+        target = Target(("x",), "hilbert", rows_per_file=3, known=known)
+        return Reads.of(table.state, target)
+
+    found = reads(["x = 5", "x < 200"])
+    assert found is not None
+    assert found.mean == pytest.approx((1 * 2 + 2 * 4) / 3)
+    assert found.shares["0.parquet"] == pytest.approx(1)
+    assert found.shares["3.parquet"] == pytest.approx(2 / 3)
+    assert reads(["gone = 5"]) is None
+    assert Reads.of(table.state, Target(("x",), "hilbert", rows_per_file=3)) is None
