@@ -63,14 +63,12 @@ class Table:
     n_runs: int = 0
 
     def append(self, rows: Rows) -> None:
-        """One append, laid out by itself; its files are in no cube."""
-        self._write(rows)
+        """One append along the curve, as the table records it."""
+        self.runs[self._write(rows)] = Run.of(self._target())
 
     def optimize(self, ratio: float = RATIO, *, budget: float | None = None) -> int:
         """One run, and the bytes that it rewrote; ``FULL`` rewrites all."""
-        target = Target(
-            self.columns, "hilbert", rows_per_file=self.rows_per_file, ratio=ratio
-        )
+        target = replace(self._target(), ratio=ratio)
         eligible = [
             EligibleFile(path, (), len(rows) * ROW_BYTES, len(rows))
             for path, rows in self.files.items()
@@ -89,6 +87,9 @@ class Table:
         n_bytes = sum(weight_of(group.files) for group in groups)
         self.n_bytes += n_bytes
         return n_bytes
+
+    def _target(self) -> Target:
+        return Target(self.columns, "hilbert", rows_per_file=self.rows_per_file)
 
     def _rewrite(self, group: Group, target: Target) -> None:
         rows = np.concatenate([self.files.pop(file.path) for file in group.files])

@@ -54,8 +54,8 @@ BUDGETS = {
     "layout": 2509,
     "planner": 13592,
     "rewrite": 3501,
-    "spark": 5599,
-    "storage": 7635,
+    "spark": 5605,
+    "storage": 7662,
     "table": 4282,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

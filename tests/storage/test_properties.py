@@ -58,3 +58,29 @@ def test_news_replace_what_they_name_and_nothing_else() -> None:
     }
     assert known | NO_PROPERTIES == known
     assert NO_PROPERTIES | known == known
+
+
+def runs_to(columns: list[str], *runs: str) -> dict[str, Any]:
+    shape, size = {"cluster_by": columns}, {"cube_size": 9}
+    return {"shape": shape, "size": size, "runs": dict.fromkeys(runs, 0)}
+
+
+def test_new_runs_come_to_those_that_are_known() -> None:
+    """What another writer has recorded meanwhile stays."""
+    known = TableProperties(runs={"targets": [runs_to(["x"], "a", "b")]})
+    for columns, expected in (
+        (["x"], [runs_to(["x"], "a", "b", "c")]),
+        (["y"], [runs_to(["x"], "a", "b"), runs_to(["y"], "c")]),
+    ):
+        news = TableProperties(runs={"targets": [runs_to(columns, "c")]})
+        assert (known | news).runs == {"targets": expected}
+    assert known.runs == {"targets": [runs_to(["x"], "a", "b")]}, "it is a value"
+
+
+def test_appends_do_not_make_commits_longer_and_longer() -> None:
+    known = NO_PROPERTIES
+    for i in range(1001):
+        known |= TableProperties(runs={"targets": [runs_to(["x"], str(i))]})
+    assert known.runs is not None
+    (target,) = known.runs["targets"]
+    assert target == runs_to(["x"], *map(str, range(1000)))

@@ -31,6 +31,8 @@ from skipindex.storage.file_system.names import (
 _MAX_SECONDS: Final = 1e11
 _MAX_ASSOCIATED: Final = 1000
 """Associated columns of a table."""
+_MOST_RUNS: Final = 1000
+"""Runs to which those of appends come; files of no run are clustered as new ones."""
 _MAX_TEXT: Final = 4096
 """Characters of a text."""
 _MAX_DIGITS: Final = 128
@@ -96,8 +98,14 @@ class TableProperties:
         return {**self.others, **self._set()}
 
     def __or__(self, news: TableProperties) -> TableProperties:
-        """These properties, where those that ``news`` has replace their own."""
-        return replace(self, **news._set(), others={**self.others, **news.others})
+        """These properties, where those that ``news`` has replace their own.
+
+        Runs come to those that are known, up to a thousand: no commit may grow with
+        each append.
+        """
+        others = {**self.others, **news.others}
+        runs = _joined(self.runs, news.runs)
+        return replace(self, **{**news._set(), "runs": runs}, others=others)
 
     def _set(self) -> dict[str, Any]:
         values = {name: getattr(self, name) for name in _NAMES}
@@ -108,6 +116,25 @@ NO_PROPERTIES: Final = TableProperties()
 """The properties of a table without any."""
 
 _NAMES: Final = [one.name for one in fields(TableProperties) if one.name != "others"]
+
+
+def _joined(
+    known: Mapping[str, Any] | None, news: Mapping[str, Any] | None
+) -> Mapping[str, Any] | None:
+    """The runs of both, those to one target together; new ones as long as few are."""
+    if known is None or news is None:
+        return news if known is None else known
+    targets = [{**one, "runs": dict(one["runs"])} for one in known["targets"]]
+    if sum(len(one["runs"]) for one in targets) >= _MOST_RUNS:
+        return known
+    for one in news["targets"]:
+        alike = (t for t in targets if all(t[p] == one[p] for p in ("shape", "size")))
+        same = next(alike, None)
+        if same is None:
+            targets.append(one)
+        else:
+            same["runs"].update(one["runs"])
+    return {**known, "targets": targets}
 
 
 def _check(name: str, content: Any) -> None:

@@ -223,3 +223,21 @@ def test_writers_at_once(spark: SparkSession, tmp_path: Path) -> None:
         judge.look()
     assert judge.failures == []
     assert judge.outcomes.total() == 7
+
+
+def test_what_is_appended_along_the_curve_is_not_clustered_alone(
+    spark: SparkSession, df: DataFrame, tmp_path: Path
+) -> None:
+    path = tmp_path / "t"
+    layout = sx.Clustering(by=["id"], rows_per_file=50)
+    sx.write_table(df.where("id < 50"), path, layout=layout, indexes=STATISTICS)
+    table = sx.append(df.where("id >= 50"), path)
+    files = everything(path)
+    report = table.optimize(spark)
+    assert (report.files_in, report.files_left) == (0, 2)
+    assert everything(path) == files, "not even a commit"
+    table = sx.append(df.where("id >= 50"), path)
+    assert table.optimize(spark).files_in == 2, "but with what lies where it does"
+    df.coalesce(1).write.mode("append").parquet(str(path))
+    report = table.optimize(spark)
+    assert report.files_in > 1, "what another writer appends is in no order"

@@ -16,13 +16,15 @@ from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.optimize import ROWS_PER_FILE
+from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.derived import completed
+from skipindex.spark.writers.layout_request import target_of
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import lay_out, write_counted
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import NO_PROPERTIES, TableProperties
+from skipindex.storage.properties import TableProperties
 from skipindex.table import TableState, open_state
 
 
@@ -58,7 +60,8 @@ def append(
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = opened.over(files)
         manifest = index_files(new, request, runner=runner, progress=progress)
-        return manifest, NO_PROPERTIES
+        # They follow the table's curve: optimize need not cluster them alone.
+        return manifest, runs_of_write(new.paths, target_of(layout))
 
     arrive(
         location,

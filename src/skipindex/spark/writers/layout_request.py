@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 
 from skipindex.errors import LayoutError
 from skipindex.layout import Workload, curve_named, n_files_for
+from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.attributes import named, to_json
 from skipindex.rewrite.selection.target import Target
 from skipindex.spark.placement.cluster import apply_clustering, fit_workload
@@ -21,11 +22,13 @@ from skipindex.storage.file_system.location import Location
 def target_of(layout: Mapping[str, Any]) -> Target:
     """A recorded layout as a run of optimize describes it."""
     curve = layout.get("curve")
+    n_bytes = layout.get("bytes_per_file")
     return Target(
         tuple(layout.get("cluster_by", ())) if curve else (),
         curve or "linear",
-        tuple(layout["sort_within"]),
-        layout["rows_per_file"],
+        tuple(layout.get("sort_within") or ()),
+        layout.get("rows_per_file", ROWS_PER_FILE) if n_bytes is None else None,
+        n_bytes,
     )
 
 
