@@ -3,12 +3,17 @@
 ::
 
     python -m benchmarks.incremental [--rows N] [--days N] [--figure PATH]
+    python -m benchmarks.incremental --old [--rows N] [--figure PATH]
 
 The rows are those of SSB's lineorder in the columns that count: customer and part are
 uniform, the order date is that of the day, and one row in a hundred comes up to ten
 days late.  Each day is appended along the curve, and then optimized with the library's
 own choice of files.  Nothing is written: a file is the box of its rows.  Bytes and
 files are compared with a full rewrite on each day and with none.
+
+With ``--old`` the table is badly clustered: its rows are in no order, or were clustered
+in 30 parts that all lie everywhere.  Each run rewrites a part of its bytes, until one
+finds nothing that is worth it.
 """
 
 from __future__ import annotations
@@ -43,6 +48,12 @@ N_CUSTOMERS, N_PARTS = 30_000, 200_000
 RATIOS = (0.0, 1.0, 2.0, 3.0, 5.0, 8.0, 16.0)
 FULL = math.inf
 N_QUERIES = 200
+N_LAYERS = 30
+BUDGETS = (0.05, 0.1, 0.2, 0.3)
+"""Parts of an old table that a run may rewrite."""
+SHOWN = 0.2
+"""The budget whose files are drawn."""
+MOST_RUNS = 200
 
 Rows = np.ndarray
 """One row for each of the table's, one column for each clustering column."""
@@ -245,13 +256,117 @@ def drawn(found: dict[str, list[Outcome]]) -> bytes:
     return sink.getvalue()
 
 
+def old_table(kind: str, *, n_rows: int, n_files: int = 300) -> Table:
+    """A table of two uniform columns that is clustered as badly as can be."""
+    table = Table(CASES["two uniform columns"][0], n_rows // n_files)
+    random = np.random.default_rng(1)
+    if kind == "30 layers":
+        for _ in range(N_LAYERS):
+            table.append(uniform(random, 0, n_rows // N_LAYERS))
+        return table
+    for i in range(n_files):
+        table.files[f"{i}.parquet"] = uniform(random, 0, n_rows // n_files)
+    return table
+
+
+KINDS = ("in no order", "30 layers")
+
+
+@dataclass
+class Old:
+    """Runs over a badly clustered table.
+
+    Args:
+        name: for people.
+        shares: bytes rewritten until each run, as shares of the table, from before the
+            first one on.
+        kept: files that a query reads then, as shares of a full rewrite.
+        files: least and greatest value of the first column in each file, then.
+    """
+
+    name: str
+    shares: list[float]
+    kept: list[float]
+    files: list[Rows]
+
+
+def mended(kind: str, budget: float, *, n_rows: int) -> Old:
+    """Runs of a budget, a part of the table, until one does nothing."""
+    table, full = (old_table(kind, n_rows=n_rows) for _ in range(2))
+    queries = by_either(np.random.default_rng(2), 0)
+    full.optimize(FULL)
+    size = sum(map(len, table.files.values())) * ROW_BYTES
+    one = Old(f"{kind}, {budget:.0%}", [], [], [])
+    for _ in range(MOST_RUNS):
+        boxes = table.boxes()
+        one.shares.append(table.n_bytes / size)
+        one.kept.append(table.kept(queries) / full.kept(queries))
+        one.files.append(np.stack([boxes.low[:, 0], boxes.high[:, 0]], axis=1))
+        if not table.optimize(budget=budget * size):
+            break
+    return one
+
+
+def mended_told(one: Old) -> str:
+    """Runs, bytes and files of one table, until it is good and until the end."""
+
+    def at(n: int) -> str:
+        return f"{n:>4} runs, {one.shares[n]:>5.2f} of its bytes, {one.kept[n]:>5.2f}"
+
+    good = next((i for i, kept in enumerate(one.kept) if kept <= 1.5), None)
+    until = "" if good is None else f"; at most 1.5 after {at(good)}"
+    return (
+        f"{one.name:18} files {one.kept[0]:>5.2f}; end {at(len(one.kept) - 1)}{until}"
+    )
+
+
+def mended_drawn(found: Sequence[Old]) -> bytes:
+    """Files that a query reads after each run, and the files of one table, as SVG."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+
+    figure = Figure(figsize=(9, 6.5), layout="constrained")
+    grid = figure.add_gridspec(2, 6)
+    axes = [figure.add_subplot(grid[0, at : at + 3]) for at in (0, 3)]
+    for axis, kind in zip(axes, KINDS, strict=True):
+        for one in found:
+            if one.name.startswith(kind):
+                axis.plot(one.kept, label=one.name.rpartition(" ")[2])
+        axis.set_title(kind)
+        axis.set_xlabel("run")
+        axis.set_yscale("log")
+        axis.set_yticks([1, 1.5, 2, 5, 10], labels=["1", "1.5", "2", "5", "10"])
+    axes[0].set_ylabel("files read (full: 1)")
+    axes[0].legend(title="budget", frameon=False)
+    shown = next(one for one in found if one.name == f"{KINDS[1]}, {SHOWN:.0%}")
+    moments = [0, len(shown.files) // 4, len(shown.files) - 1]
+    for i, run in enumerate(moments):
+        axis = figure.add_subplot(grid[1, 2 * i : 2 * i + 2])
+        low, high = shown.files[run][np.argsort(shown.files[run][:, 0])].T
+        axis.hlines(np.arange(len(low)), low, high, linewidth=0.8)
+        axis.set_title(f"files after {run} runs of {SHOWN:.0%}", fontsize="medium")
+        axis.set_xlabel("customer")
+    sink = io.BytesIO()
+    figure.savefig(sink, format="svg", metadata={"Date": None})
+    return sink.getvalue()
+
+
 def main() -> None:
-    """Print both cases, and draw them where a path is given."""
+    """Print all cases, and draw them where a path is given."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=6_000_000)
     parser.add_argument("--days", type=int, default=30)
+    parser.add_argument("--old", action="store_true")
     parser.add_argument("--figure", type=Path)
     given = parser.parse_args()
+    if given.old:
+        old = []
+        for kind in KINDS:
+            for budget in BUDGETS:
+                old.append(mended(kind, budget, n_rows=given.rows))
+                print(mended_told(old[-1]), flush=True)
+        if given.figure is not None:
+            given.figure.write_bytes(mended_drawn(old))
+        return
     found = {}
     for case in CASES:
         ways = (None, *RATIOS, FULL)

@@ -11,6 +11,8 @@ import pyarrow.parquet as pq
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
 from skipindex.rewrite.arrival import SaveMode, arrive
+from skipindex.rewrite.selection.cubes import runs_of_write
+from skipindex.rewrite.selection.target import Target
 from skipindex.storage.file_system.location import FileInfo, location_of
 from skipindex.storage.manifest import Manifest
 from skipindex.storage.properties import TableProperties
@@ -24,6 +26,7 @@ def arrived(
     lost: int = 0,
     values: Sequence[int] = (1, 2, 3),
     rows: Mapping[int, Mapping[str, Sequence[int]]] | None = None,
+    along: Target | None = None,
 ) -> None:
     """New rows in partitions, a file in each, by pyarrow.
 
@@ -33,6 +36,7 @@ def arrived(
         lost: how many more rows the writer claims to have written.
         values: of column x, in the partitions of days 2 and 3.
         rows: columns by day, for other rows than those.
+        along: what the files are said to be clustered by.
     """
     location = location_of(folder)
     by_day = rows or {day: {"x": values, "i": [day] * len(values)} for day in (2, 3)}
@@ -50,6 +54,7 @@ def arrived(
         new = table_of(location, files)
         made = index_files(new, {"x": "bitmap"}, runner=LocalRunner(1))
         layout = None if mode is SaveMode.APPEND else {"cluster_by": []}
-        return made, TableProperties(layout=layout)
+        told = TableProperties(layout=layout)
+        return made, told if along is None else told | runs_of_write(new.paths, along)
 
     arrive(location, mode, write=write, index=index)

@@ -35,7 +35,9 @@ from hypothesis.stateful import (
 )
 
 import skipindex as sx
+from skipindex.build.memory import bytes_in
 from skipindex.rewrite.arrival import SaveMode
+from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
 from skipindex.storage.file_system.names import FOLDER, LOG
@@ -163,12 +165,25 @@ class Life(RuleBasedStateMachine):
         size=st.integers(5, 40),
         ratio=st.sampled_from([0.0, 1.0, 5.0, math.inf]),
         cube_size=st.sampled_from([2000, 10**9]),
+        budget=st.sampled_from([None, 0, 1500, "3kB", 6000]),
     )
     def optimize(
-        self, by: str, full: bool, size: int, ratio: float, cube_size: int
+        self,
+        by: str,
+        full: bool,
+        size: int,
+        ratio: float,
+        cube_size: int,
+        budget: int | str | None,
     ) -> None:
-        """The files are clustered anew."""
-        options = {"full": full, "ratio": ratio, "cube_size": cube_size}
+        """The files are clustered anew, all that fit into a budget if there is one."""
+        options: dict[str, Any] = {
+            "full": full,
+            "ratio": ratio,
+            "cube_size": cube_size,
+        }
+        if not full:
+            options["budget"] = budget
         self._act("optimize", lambda: self._optimize(by, size, **options), None)
 
     @rule(repair=st.sampled_from([None, True, False]))
@@ -181,11 +196,16 @@ class Life(RuleBasedStateMachine):
         """Whatever is damaged is named and never raised."""
         assert str(verify(self.folder))
 
-    @rule(day=st.sampled_from(DAYS), seed=SEEDS)
-    def arrive(self, day: int, seed: int) -> None:
-        """Rows are appended by us."""
+    @rule(
+        day=st.sampled_from(DAYS),
+        seed=SEEDS,
+        by=st.sampled_from([None, "x", "i"]),
+    )
+    def arrive(self, day: int, seed: int, by: str | None) -> None:
+        """Rows are appended by us, along the curve of a column perhaps."""
         rows = self._new_rows(random.Random(seed))
-        self._arrive(day, rows, SaveMode.APPEND)
+        along = Target((by,), "hilbert", rows_per_file=15) if by else None
+        self._arrive(day, rows, SaveMode.APPEND, along=along)
         self._add(day, rows)
 
     @rule(day=st.sampled_from(DAYS), seed=SEEDS)
@@ -344,13 +364,15 @@ class Life(RuleBasedStateMachine):
     def _optimize(
         self, by: str, size: int, *, full: bool = False, **options: Any
     ) -> None:
-        optimized(
+        report = optimized(
             self.folder,
             cluster_by=[by],
             rows_per_file=size,
             mode="full" if full else "incremental",
             **{"cube_size": 2000, **options},
         )
+        most = bytes_in(options.get("budget"))
+        assert most is None or report.bytes_in <= most
 
     def _put(self, day: int, source: random.Random, *, name: str = "") -> None:
         rows = self._new_rows(source)
@@ -364,8 +386,15 @@ class Life(RuleBasedStateMachine):
         self.next_row += n
         return rows
 
-    def _arrive(self, day: int, rows: list[tuple[int, int]], mode: SaveMode) -> None:
-        arrived(self.folder, mode, rows={day: _columns(rows)})
+    def _arrive(
+        self,
+        day: int,
+        rows: list[tuple[int, int]],
+        mode: SaveMode,
+        *,
+        along: Target | None = None,
+    ) -> None:
+        arrived(self.folder, mode, rows={day: _columns(rows)}, along=along)
 
     def _add(self, day: int, rows: list[tuple[int, int]]) -> None:
         more = _counted(day, rows)

@@ -38,7 +38,7 @@ Layers = Sequence[Sequence[EligibleFile]]
 
 _DEEP: Final = 1.5
 """Layers from which on the files there are worth their bytes."""
-_DEEPER: Final = 0.5
+_DEEPER: Final = 1.0
 """How many more these are with each level."""
 _NEW: Final = 0.5
 """The share of its box that is gained of a new file that lies alone."""
