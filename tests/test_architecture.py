@@ -53,7 +53,7 @@ BUDGETS = {
     "indexes": 7199,
     "layout": 2509,
     "planner": 13592,
-    "rewrite": 3501,
+    "rewrite": 3562,
     "spark": 5605,
     "storage": 7662,
     "table": 4282,

@@ -141,17 +141,45 @@ def test_rows_that_were_rewritten_with_nothing_new_need_more_layers(
 ) -> None:
     how = Run.of(Target(("x",), "hilbert", rows_per_file=100, levels=(level,)))
     for n in range(1, 6):
-        files = [file("a", 10, run) for run in range(n)]
-        ends = np.tile([[0, 9]], (n, 1))
+        # Of each cube one file lies where the others do, and one lies alone.
+        files = [file(name, 10, run) for name in "ab" for run in range(n)]
+        ends = [[0, 9]] * n + [[100 + run, 100 + run] for run in range(n)]
+        where = np.array(ends, np.int64)
         rows = {one.path: i for i, one in enumerate(files)}
         found = plan_within(
             files,
             {f"{run:032x}": how for run in range(n)},
             Target(("x",), "hilbert", rows_per_file=100),
-            Boxes(rows, ends[:, :1], ends[:, 1:]),
-            budget=100,
+            Boxes(rows, where[:, :1], where[:, 1:]),
+            budget=1000,
         ).groups
         assert [group.level for group in found] == [level + 1] * (n >= least)
+        assert all(set(group.files) == set(files[:n]) for group in found)
+
+
+def test_what_lies_under_rows_of_a_lower_level_is_rewritten_with_them() -> None:
+    """New rows are merged with old ones, however often these were rewritten."""
+    files = [file("a", 10, 0), file("b", 10, 0), file("a", 10, 1), file("b", 10, 1)]
+    where = np.array([[0, 9], [100, 100], [0, 9], [101, 101]], np.int64)
+    target = Target(("x",), "hilbert", rows_per_file=100)
+    often = Run.of(Target(("x",), "hilbert", rows_per_file=100, levels=(7,)))
+    boxes = Boxes({f.path: i for i, f in enumerate(files)}, where[:, :1], where[:, 1:])
+    for other, expected in ((often, []), (Run.of(target), [1])):
+        runs = {f"{0:032x}": often, f"{1:032x}": other}
+        found = plan_within(files, runs, target, boxes, budget=1000).groups
+        assert [group.level for group in found] == expected
+
+
+def test_a_run_does_what_one_without_a_budget_does_where_it_fits() -> None:
+    files = [file("a", 10, 0), file("a", 20, 1), file("new", 15)]
+    places = [(0, 9), (0, 9), (0, 9)]
+    found, groups = planned(files, places, budget=45)
+    assert groups == [{0, 1, 2}]
+    assert [group.level for group in found.groups] == [0]
+    _, groups = planned(files, places, budget=44)
+    assert groups == [{2}]
+    _, groups = planned(files[:2], places[:2], budget=30)
+    assert groups == [{0, 1}]
 
 
 pieces = st.lists(

@@ -86,32 +86,38 @@ class Boxes:
         sides = np.minimum(self.high[rows], most) - self.low[rows] + 1
         return np.asarray(np.prod(sides / (most + 1), axis=1))
 
-    def depths(
-        self, files: Sequence[EligibleFile], cubes: Sequence[int] | Positions
-    ) -> npt.NDArray[np.float64]:
-        """How many of the cubes lie where each file does, on average.
+    def layers(
+        self,
+        files: Sequence[EligibleFile],
+        cubes: Sequence[int],
+        levels: Sequence[int],
+    ) -> tuple[npt.NDArray[np.float64], Positions]:
+        """How many of the cubes lie where each file does, and the lowest level there.
 
-        Places are the middles of the files.  ``cubes`` has the number of each file's.
-        It is 1 where a cube was clustered and its files lie in one place all the same,
-        so nothing tells them apart.
+        Places are the middles of the files; the number is the average of those that a
+        file holds.  ``cubes`` and ``levels`` have those of each file.  It is 1 where a
+        cube was clustered and its files lie in one place all the same, so nothing tells
+        them apart.
         """
         numbers = np.unique(np.asarray(cubes, np.int64), return_inverse=True)[1]
-        depth, mine = self._held(files, numbers)
+        level = np.asarray(levels, np.int64)
+        depth, mine, lowest = self._held(files, numbers, level)
         n_files = np.bincount(numbers)
         alike = np.bincount(numbers, weights=mine) > _ALIKE * n_files**2
         apart = np.flatnonzero(~(alike & (n_files > 1))[numbers])
         if len(apart) < len(files):
-            depth = np.ones(len(files))
+            depth, lowest = np.ones(len(files)), level.copy()
             if len(apart):
                 some = [files[int(i)] for i in apart]
                 numbers = np.unique(numbers[apart], return_inverse=True)[1]
-                depth[apart], _ = self._held(some, numbers)
-        return depth
+                found = self._held(some, numbers, level[apart])
+                depth[apart], _, lowest[apart] = found
+        return depth, lowest
 
     def _held(
-        self, files: Sequence[EligibleFile], cubes: Positions
-    ) -> tuple[npt.NDArray[np.float64], Positions]:
-        """Cubes where each file lies, and files of its own cube in its middle."""
+        self, files: Sequence[EligibleFile], cubes: Positions, levels: Positions
+    ) -> tuple[npt.NDArray[np.float64], Positions, Positions]:
+        """Cubes where each file lies; files of its cube and levels in its middle."""
         rows = self._rows(files)
         order = self.along(files)
         step = -(-len(files) // _POINTS)
@@ -121,7 +127,7 @@ class Boxes:
         low, high = self.low[rows[by_cube]], self.high[rows[by_cube]]
         middles = self._middles(rows)
         total, n_held = np.zeros((2, len(files)))
-        n_cubes, n_mine = np.empty((2, len(asked)), np.int64)
+        n_cubes, n_mine, lowest = np.empty((3, len(asked)), np.int64)
         for at in range(0, len(asked), _BLOCK):
             block = slice(at, at + _BLOCK)
             some = asked[block]
@@ -132,12 +138,15 @@ class Boxes:
             counts = np.add.reduceat(holds, starts, axis=1, dtype=np.int64)
             n_cubes[block] = (counts > 0).sum(axis=1)
             n_mine[block] = counts[np.arange(len(some)), cubes[some]]
+            lowest[block] = np.where(holds, levels[by_cube], _ANYWHERE).min(axis=1)
             total[by_cube] += n_cubes[block] @ holds
             n_held[by_cube] += holds.sum(axis=0)
         # A file that holds no middle that was asked for is as its neighbour.
-        near = np.empty((2, len(files)), np.int64)
-        near[:, order] = np.repeat([n_cubes, n_mine], step, axis=1)[:, : len(files)]
-        return np.where(n_held, total / np.maximum(n_held, 1), near[0]), near[1]
+        near = np.empty((3, len(files)), np.int64)
+        each = np.repeat([n_cubes, n_mine, lowest], step, axis=1)
+        near[:, order] = each[:, : len(files)]
+        depth = np.where(n_held, total / np.maximum(n_held, 1), near[0])
+        return depth, near[1], near[2]
 
     def _middles(self, rows: Positions) -> np.ndarray:
         return self.low[rows] / 2 + self.high[rows] / 2

@@ -58,7 +58,7 @@ class Cube:
 
     @property
     def level(self) -> int:
-        """How often its rows were rewritten with nothing new."""
+        """The level of its rows, as ``within`` has it."""
         levels: Sequence[int] = self.how.size.get("levels", ())
         return levels[self.round] if self.round < len(levels) else 0
 

@@ -54,7 +54,7 @@ class Group:
         files: all of them.
         bins: files that become one, where small files are joined; else empty.
         sealed: what comes out is a sealed cube.
-        level: how often its rows were rewritten with nothing new, this time included.
+        level: of its rows, as ``within`` has it.
     """
 
     files: tuple[EligibleFile, ...]
@@ -128,23 +128,23 @@ def _to_cluster(
         alike = all(cube.how.size == target.size() for cube in cubes)
         return [] if is_one_run and alike and not fresh else list(files)
     unsealed = [cube.files for cube in cubes if not cube.sealed]
-    pool = _merged(fresh, sorted(unsealed, key=weight_of), target.ratio, boxes)
+    pool = merged(fresh, unsealed, target.ratio, boxes)
     # Those of a cube first, so that a cube grows rather than is split.
     mine, new = {file.path for file in pool}, {file.path for file in fresh}
     old = [file for file in files if file.path in mine - new]
     return [*old, *fresh]
 
 
-def _merged(
+def merged(
     fresh: Sequence[EligibleFile],
-    cubes: Sequence[tuple[EligibleFile, ...]],
+    cubes: Iterable[tuple[EligibleFile, ...]],
     ratio: float,
     boxes: Boxes | None,
 ) -> list[EligibleFile]:
     """New files and what is merged with them; without any, two cubes or more."""
     pool = list(fresh)
     first: tuple[EligibleFile, ...] = ()
-    for cube in cubes:
+    for cube in sorted(cubes, key=weight_of):
         near, around = list(cube), pool
         if boxes and pool:
             near, around = boxes.meeting(cube, pool), boxes.meeting(pool, cube)

@@ -61,8 +61,7 @@ class Target:
             be; it is a setting of one run.
         known: the rest of the table's layout, which stays: the most ranges of
             columns, the answers, the workload that they were chosen for.
-        levels: of each round of the run, how often its rows were rewritten with
-            nothing new.
+        levels: of each round of the run, the level of its rows (see ``within``).
     """
 
     cluster_by: tuple[str, ...]

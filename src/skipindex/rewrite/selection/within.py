@@ -1,7 +1,8 @@
 """Which files are rewritten where a run may rewrite so many bytes and no more.
 
-New files come first, and are clustered among themselves.  What is left of the budget
-goes to old files that lie one above the other.  Cubes are *layers*: of one whose files
+New files come first, in each partition with all that a run without a budget would merge
+with them, or among themselves where that does not fit.  What is left of the budget goes
+to old files that lie one above the other.  Cubes are *layers*: of one whose files
 have large boxes for their bytes, each query reads many for few rows.  Layers are joined
 from the sparsest to the densest as ``size_ratio`` says, by the bytes in a place.  Where
 they weigh more than the budget, those of a run of files along the curve are taken that
@@ -9,9 +10,9 @@ lower the overlap most.  In such a place nothing is left to gain, so the next ru
 another one.
 
 What is gained is an estimate, and neighbours along the curve always overlap a little.
-So with each time that rows are rewritten with nothing new, their *level* rises, and
-with it the number of layers from which on they are rewritten again: runs come to an
-end.
+So where old rows are rewritten, their *level* is one more than the lowest there was,
+and the higher the lowest level in a place is, the more layers have to lie there.  Rows
+of the lowest level get fewer each time, so runs come to an end.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from skipindex.layout.ordering import Positions
 from skipindex.rewrite.selection.bin_packing import runs
 from skipindex.rewrite.selection.boxes import Boxes
-from skipindex.rewrite.selection.cubes import Runs, cubes_of
+from skipindex.rewrite.selection.cubes import Cube, Runs, cubes_of
 from skipindex.rewrite.selection.grouping import (
     Group,
     by_partition,
+    merged,
     weight_of,
 )
 from skipindex.rewrite.selection.target import EligibleFile, Target
@@ -39,7 +42,7 @@ Layers = Sequence[Sequence[EligibleFile]]
 _DEEP: Final = 1.5
 """Layers from which on the files there are worth their bytes."""
 _DEEPER: Final = 1.0
-"""How many more these are with each level."""
+"""How many more these are with each level of what is lowest there."""
 _NEW: Final = 0.5
 """The share of its box that is gained of a new file that lies alone."""
 _UNREAD: Final = 1e-3
@@ -79,27 +82,23 @@ def plan_within(
     most comes first.
     """
     alike = {run: how for run, how in known.items() if how.shape == target.shape()}
-    space = _Space(boxes, target.ratio, {}, reads)
-    tables = []
+    space = _Space(boxes, target.ratio, reads)
+    parts = []
     for mine in by_partition(files):
-        found, fresh = cubes_of(mine, alike)
-        tables.append(([c.files for c in found if not c.sealed], fresh))
-        space.levels.update((f.path, cube.level) for cube in found for f in cube.files)
+        cubes, fresh = cubes_of(mine, alike)
+        space.add(cubes)
+        parts.append(_Part([c.files for c in cubes if not c.sealed], fresh))
     chosen: list[tuple[list[EligibleFile], int]] = []
     least: list[int] = []
     room = budget
-    for is_new in (True, False):
-        offers = [
-            offer
-            for cubes, fresh in tables
-            if (offer := space.new(fresh) if is_new else space.old(cubes, room))
-        ]
-        least += [offer.least for offer in offers]
-        for offer in sorted(offers, key=lambda one: one.worth, reverse=True):
+    for step in (space.new_merged, space.new, space.old_merged, space.old):
+        offers = [(offer, part) for part in parts if (offer := step(part, room))]
+        least += [offer.least for offer, _ in offers]
+        for offer, part in sorted(offers, key=lambda one: -one[0].worth):
             if pool := offer.within(room):
-                level = max(space.levels.get(file.path, 0) for file in pool)
-                chosen.append((pool, 0 if is_new else 1 + level))
+                chosen.append((pool, offer.rise + min(map(space.level, pool))))
                 room -= weight_of(pool)
+                part.remove(pool)
     groups = []
     for pool, level in chosen:
         for run in runs([file.size for file in pool], target.cube_size):
@@ -110,16 +109,41 @@ def plan_within(
     return Within(groups, smallest if not groups and smallest > budget else None)
 
 
+@dataclass(slots=True)
+class _Part:
+    """The files of a partition that are not sealed: in cubes, and new ones."""
+
+    cubes: list[tuple[EligibleFile, ...]]
+    fresh: list[EligibleFile]
+
+    def remove(self, files: Sequence[EligibleFile]) -> None:
+        gone = {file.path for file in files}
+        self.fresh = [file for file in self.fresh if file.path not in gone]
+        left = (tuple(f for f in cube if f.path not in gone) for cube in self.cubes)
+        self.cubes = list(filter(None, left))
+
+
 @dataclass(frozen=True, slots=True)
 class _Offer:
     """Files of a partition that had better be clustered, in the order of the curve.
 
-    ``deep`` says which of some of them still are where the others do not count.
+    Args:
+        files: all of them.
+        gains: what each is worth.
+        is_whole: they are rewritten together or not at all.
+        deep: which of some of them are worth it where the others do not count; of new
+            files all are.
     """
 
     files: list[EligibleFile]
     gains: Gains
+    is_whole: bool = False
     deep: Callable[[slice], npt.NDArray[np.bool_]] | None = None
+
+    @property
+    def rise(self) -> int:
+        """The levels by which its rows rise."""
+        return 0 if self.deep is None else 1
 
     @property
     def worth(self) -> float:
@@ -129,11 +153,13 @@ class _Offer:
     @property
     def least(self) -> int:
         """The bytes of the smallest part that is of use: a new file, or two."""
-        n = 1 if self.deep is None else 2
+        n = len(self.files) if self.is_whole else 1 + self.rise
         return sum(sorted(file.size for file in self.files)[:n])
 
     def within(self, room: int) -> list[EligibleFile]:
         """The files that so many bytes gain most by; empty where none is worth it."""
+        if self.is_whole:
+            return self.files if weight_of(self.files) <= room else []
         gains = self.gains.copy()
         for part in self._runs(gains, room):
             some = self.files[part]
@@ -158,26 +184,53 @@ class _Offer:
             yield slice(first, int(stops[first]))
 
 
-@dataclass(frozen=True, slots=True)
 class _Space:
     """What files are weighed by: where they lie, their levels, and who reads them."""
 
-    boxes: Boxes
-    ratio: float
-    levels: dict[str, int]
-    reads: Mapping[str, float] | None
+    def __init__(
+        self, boxes: Boxes, ratio: float, reads: Mapping[str, float] | None
+    ) -> None:
+        self.boxes = boxes
+        self.ratio = ratio
+        self.reads = reads
+        self._levels: dict[str, int] = {}
+        self._cubes: dict[str, int] = {}
 
-    def new(self, files: Sequence[EligibleFile]) -> _Offer | None:
+    def add(self, cubes: Sequence[Cube]) -> None:
+        """Let the files of cubes be known; a file of none is a layer of its own."""
+        for number, cube in enumerate(cubes, len(self._cubes)):
+            self._levels |= {file.path: cube.level for file in cube.files}
+            self._cubes |= {file.path: number for file in cube.files}
+
+    def level(self, file: EligibleFile) -> int:
+        """The level of its rows; 0 of a new file."""
+        return self._levels.get(file.path, 0)
+
+    def new_merged(self, part: _Part, room: int) -> _Offer | None:
+        """New files with what a run without a budget merges with them, if it fits."""
+        return self._merged(part, room) if part.fresh else None
+
+    def old_merged(self, part: _Part, room: int) -> _Offer | None:
+        """What a run without a budget merges where nothing is new, if it fits."""
+        return None if part.fresh else self._merged(part, room)
+
+    def _merged(self, part: _Part, room: int) -> _Offer | None:
+        pool = merged(part.fresh, part.cubes, self.ratio, self.boxes)
+        fits = bool(pool) and weight_of(pool) <= room
+        return self._new(pool, is_whole=True) if fits else None
+
+    def new(self, part: _Part, _: int) -> _Offer | None:
         """New files, all of which had better be clustered."""
-        if not files:
-            return None
-        order = [files[i] for i in self.boxes.along(files)]
-        depths = self.boxes.depths(order, range(len(order)))
-        return _Offer(order, self._gains(order, np.maximum(1 - 1 / depths, _NEW)))
+        return self._new(part.fresh) if part.fresh else None
 
-    def old(self, cubes: Layers, room: int) -> _Offer | None:
+    def _new(self, files: Sequence[EligibleFile], *, is_whole: bool = False) -> _Offer:
+        order = [files[i] for i in self.boxes.along(files)]
+        share = np.maximum(1 - 1 / self._layers(order)[0], _NEW)
+        return _Offer(order, self._gains(order, share), is_whole)
+
+    def old(self, part: _Part, room: int) -> _Offer | None:
         """The layers of which so many bytes gain most, as far as they are deep."""
-        found = [self._of_chain(chain) for chain in self._chains(cubes)]
+        found = [self._of_chain(chain) for chain in self._chains(part.cubes)]
         offers = sorted(
             (offer for offer in found if offer is not None),
             key=lambda one: -one.worth * min(room, weight_of(one.files)),
@@ -188,25 +241,25 @@ class _Space:
 
     def _of_chain(self, layers: Layers) -> _Offer | None:
         files = [file for layer in layers for file in layer]
-        numbers = np.repeat(np.arange(len(layers)), [len(layer) for layer in layers])
-        depths = self.boxes.depths(files, numbers)
+        depths, is_deep = self._deep(files)
         order = self.boxes.along(files)
-        order = order[depths[order] >= self._needed(files)[order]]
+        order = order[is_deep[order]]
         if not len(order):
             return None
-        some, cubes = [files[i] for i in order], numbers[order]
+        some = [files[i] for i in order]
+        gains = self._gains(some, 1 - 1 / depths[order])
+        return _Offer(some, gains, deep=lambda part: self._deep(some[part])[1])
 
-        def deep(part: slice) -> npt.NDArray[np.bool_]:
-            mine = some[part]
-            is_deep = self.boxes.depths(mine, cubes[part]) >= self._needed(mine)
-            return np.asarray(is_deep)
+    def _deep(
+        self, files: Sequence[EligibleFile]
+    ) -> tuple[Gains, npt.NDArray[np.bool_]]:
+        """The layers where each file lies, and whether they are worth its bytes."""
+        depths, lowest = self._layers(files)
+        return depths, np.asarray(depths >= _DEEP + _DEEPER * lowest)
 
-        return _Offer(some, self._gains(some, 1 - 1 / depths[order]), deep)
-
-    def _needed(self, files: Sequence[EligibleFile]) -> Gains:
-        """The layers from which on each file is worth its bytes."""
-        levels = [self.levels.get(file.path, 0) for file in files]
-        return np.asarray(_DEEP + _DEEPER * np.array(levels))
+    def _layers(self, files: Sequence[EligibleFile]) -> tuple[Gains, Positions]:
+        cubes = [self._cubes.get(file.path, -1 - i) for i, file in enumerate(files)]
+        return self.boxes.layers(files, cubes, list(map(self.level, files)))
 
     def _gains(self, files: Sequence[EligibleFile], share: Gains) -> Gains:
         """What of the space, or of the queries there, need not read a file any more."""
