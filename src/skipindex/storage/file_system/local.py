@@ -196,15 +196,6 @@ def deny(path: Path, denied: int) -> None:
         path.chmod(mode & ~denied)
 
 
-def allow(path: Path, allowed: int) -> None:
-    """Give permissions to a file or folder; that of running it to no file."""
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if not path.is_dir():
-        allowed &= ~(stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-    if allowed & ~mode:
-        path.chmod(mode | allowed)
-
-
 def sync_file(path: Path) -> None:
     """Write a file or folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,6 @@ from skipindex.storage.file_system.byte_source import ByteSource, Files
 from skipindex.storage.file_system.file_info import SECOND, FileInfo
 from skipindex.storage.file_system.local import (
     LocalFiles,
-    allow,
     delete_aside,
     denied_by,
     deny,
@@ -53,7 +51,6 @@ _CHUNK = 1 << 20
 """Bytes that are compared at once."""
 _MAY_BE_GONE = frozenset({"open", "move", "copy", "sync", "delete"})
 """What is done with files that others may delete meanwhile, which is no refusal."""
-_ALL = stat.S_IRWXU | stat.S_IRWXG | stat.S_IRWXO
 MAX_READ = 1 << 30
 """Bytes of a file that is read as a whole."""
 
@@ -431,20 +428,6 @@ class Location:
             denied = denied_by(map(self.full, paths))
             for file in files:
                 deny(Path(self.full(file)), denied)
-
-    def share(self, paths: Iterable[str]) -> None:
-        """Let all who may read the table's own folder read these files and folders too.
-
-        Whatever the mask of this process is.  What belongs to another user stays as it
-        is, and so does what is gone.
-        """
-        if not self.is_local:
-            return
-        with _storage_errors("look at", self.root):
-            mode = stat.S_IMODE(Path(self.root).stat().st_mode) & _ALL
-        for path in paths:
-            with contextlib.suppress(FileNotFoundError, PermissionError):
-                allow(Path(self.full(path)), mode)
 
     def delete_folder(self, folder: str) -> None:
         """Delete a folder, if it is empty; an object store has no such folders."""

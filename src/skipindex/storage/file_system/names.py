@@ -134,13 +134,6 @@ def hidden_twin(path: str) -> str:
     return f"{folder}{slash}{HIDDEN}{run[1]}/{name}" if run else ""
 
 
-def run_of(path: str) -> str:
-    """The id of the run that wrote a hidden copy; empty if it is no such file."""
-    if not is_hidden_copy(path):
-        return ""
-    return path.rpartition("/")[0].rpartition("/")[2].removeprefix(HIDDEN)[:32]
-
-
 def round_of(path: str) -> tuple[str, int] | None:
     """The run that wrote a file, and its round, by the name; None for other names."""
     found = _PUBLISHED.match(path.rpartition("/")[2])
