@@ -253,6 +253,8 @@ def test_into_leaves_the_table_alone(
     assert before.mean > after.mean
     with pytest.raises(LayoutError, match="copy of the whole table"):
         sx.open_table(path).optimize(spark, into=tmp_path / "3", predicate="p = 1")
+    with pytest.raises(LayoutError, match="copy of the whole table"):
+        sx.open_table(path).optimize(spark, into=tmp_path / "3", budget="1GB")
     with pytest.raises(TableError, match="is not empty"):
         sx.open_table(path).optimize(
             spark, layout=sx.Clustering(by=["a"]), into=tmp_path / "new"
