@@ -9,6 +9,7 @@ from tests.mutants.mutant import Mutant
 _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")
 _PRICE: Final = ("tests/planner/stages/test_price.py",)
 _DERIVED: Final = ("tests/planner/stages/test_derived_partitions.py",)
+_UNLISTED: Final = ("tests/planner/test_before_listing.py",)
 _LIMITS: Final = ("tests/planner/stages/test_limit.py",)
 
 STAGES: Final = (
@@ -167,6 +168,22 @@ STAGES: Final = (
         "v is None or test(v)",
         "v is not None and test(v)",
         "texts that are not read lie in no folder, where theirs is that of NULL",
+        _DERIVED,
+    ),
+    Mutant(
+        "files-beside-folders",
+        "planner.before_listing.Needed._chosen",
+        "below is None or below.kept is None or below.has_data",
+        "below is None or below.kept is None",
+        "a file is read that Spark leaves out, as the partitions were not listed",
+        _UNLISTED,
+    ),
+    Mutant(
+        "part-of-a-date",
+        "planner.stages.derived_partitions._plainer",
+        "return name, _plainer(day)",
+        "return name, day",
+        "the month of a date that is read is not that of the time: not tight",
         _DERIVED,
     ),
 )
