@@ -212,6 +212,22 @@ def test_links_are_followed_as_in_a_whole_listing(tmp_path: Path) -> None:
     assert everything == ["year=2020/", "year=2022/"]
 
 
+def test_a_day_that_there_is_not_lies_in_a_month(tmp_path: Path) -> None:
+    """A whole listing asks nothing of it but the year, a cut one its month too."""
+    for month, day in ((2, 28), (2, 30), (3, 1), (3, 32)):
+        put(
+            tmp_path / f"year=2022/month={month}/day={day}/part.parquet",
+            {"id": [1], "dt": ["?"]},
+        )
+    sx.open_table(tmp_path).declare_derived(field="dt", format=FORMAT, timezone="UTC")
+    where = "dt BETWEEN '2022-03-01' AND '2022-03-02'"
+    plan = sx.plan_files(tmp_path, where, schema=SCHEMA)
+    kept = [f"year=2022/month=3/day={day}/part.parquet" for day in (1, 32)]
+    assert (plan.paths, plan.table.n_unlisted) == (kept, 1)
+    whole = sx.open_table(tmp_path, schema=SCHEMA).plan(where).paths
+    assert whole == ["year=2022/month=2/day=30/part.parquet", *kept]
+
+
 def test_indexes_answer_of_the_folders_that_are_listed(tmp_path: Path) -> None:
     for month in MONTHS:
         put_day(tmp_path, 2020 + month % 2, month, 1, width=1)
