@@ -7,9 +7,10 @@
 
 The rows are those of SSB's lineorder in the columns that count: customer and part are
 uniform, the order date is that of the day, and one row in a hundred comes up to ten
-days late.  Each day is appended along the curve, and then optimized with the library's
-own choice of files.  Nothing is written: a file is the box of its rows.  Bytes and
-files are compared with a full rewrite on each day and with none.
+days late.  In a third case one day has five times the rows, many of one customer, and a
+file is deleted later.  Each day is appended along the curve, and then optimized with
+the library's own choice of files.  Nothing is written: a file is the box of its rows.
+Bytes and files are compared with a full rewrite on each day and with none.
 
 With ``--old`` the table is badly clustered: its rows are in no order, or were clustered
 in 30 parts that all lie everywhere.  Each run rewrites a part of its bytes, until one
@@ -54,6 +55,8 @@ BUDGETS = (0.05, 0.1, 0.2, 0.3)
 SHOWN = 0.2
 """The budget whose files are drawn."""
 MOST_RUNS = 200
+SKEWED, DELETED = 12, 20
+"""The day with many rows, and the one before which a file is deleted."""
 
 Rows = np.ndarray
 """One row for each of the table's, one column for each clustering column."""
@@ -98,6 +101,10 @@ class Table:
         n_bytes = sum(weight_of(group.files) for group in groups)
         self.n_bytes += n_bytes
         return n_bytes
+
+    def delete_one(self) -> None:
+        """Another tool deletes the first file of all."""
+        del self.files[min(self.files)]
 
     def _target(self) -> Target:
         return Target(self.columns, "hilbert", rows_per_file=self.rows_per_file)
@@ -158,6 +165,15 @@ def dated(random: np.random.Generator, day: int, n_rows: int) -> Rows:
     return np.stack([dates, random.integers(1, N_CUSTOMERS + 1, n_rows)], axis=1)
 
 
+def skewed(random: np.random.Generator, day: int, n_rows: int) -> Rows:
+    """As ``dated``; on one day there are many rows, a third of them of one customer."""
+    if day != SKEWED:
+        return dated(random, day, n_rows)
+    rows = dated(random, day, 5 * n_rows)
+    rows[::3, 1] = N_CUSTOMERS // 2
+    return rows
+
+
 def by_either(random: np.random.Generator, _: int) -> list[tuple[Rows, Rows]]:
     """Look-ups of one customer, or of one part."""
     least, most = np.array([1, 1]), np.array([N_CUSTOMERS, N_PARTS])
@@ -185,6 +201,7 @@ def by_week(random: np.random.Generator, day: int) -> list[tuple[Rows, Rows]]:
 CASES = {
     "two uniform columns": (("customer", "part"), uniform, by_either),
     "order date and customer": (("date", "customer"), dated, by_week),
+    "a skewed day, a deleted file": (("date", "customer"), skewed, by_week),
 }
 
 
@@ -211,6 +228,8 @@ def lived(case: str, ratio: float | None, *, n_rows: int, days: int) -> Outcome:
     n_bytes, kept = [], []
     for day in range(days):
         random = np.random.default_rng(day)
+        if draw is skewed and day == DELETED:
+            table.delete_one()
         table.append(draw(random, day, n_rows // days))
         if ratio is not None:
             table.optimize(ratio)
@@ -236,7 +255,7 @@ def drawn(found: dict[str, list[Outcome]]) -> bytes:
     """Bytes and files of each way, by day, as SVG; it needs matplotlib."""
     from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
 
-    figure = Figure(figsize=(9, 6.5), layout="constrained")
+    figure = Figure(figsize=(12, 6.5), layout="constrained")
     axes = figure.subplots(2, len(found), sharex=True, squeeze=False)
     for column, (case, outcomes) in zip(axes.T, found.items(), strict=True):
         full = outcomes[-1]

@@ -22,7 +22,7 @@ from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.storage.file_system.names import MANIFESTS
+from skipindex.storage.file_system.names import LOG, MANIFESTS
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
     everything,
@@ -471,3 +471,21 @@ def test_the_log_of_an_earlier_version_is_refused_in_a_sentence(tmp_path: Path) 
         open_table(folder)
     with pytest.raises(TableError, match=r"format 1.*with the library that wrote it"):
         vacuum(folder)
+
+
+def test_a_table_that_an_earlier_version_has_vacuumed_is_vacuumed(
+    tmp_path: Path,
+) -> None:
+    """Older commits of the history name rewritten files, as that version did."""
+    folder = fill(tmp_path, 1)
+    build(folder, {"x": "bitmap"})
+    optimized(folder, cluster_by=["x"])
+    rewrite_commit(folder, format=1)
+    commits = sorted((folder / LOG).glob("*.json"))
+    text = json.loads(commits[0].read_bytes())["commit"]
+    newest = {**text, "nonce": "ab" * 16, "segments": [], "properties": {}}
+    path = commits[-1].with_name(f"{len(commits):020d}.json")
+    path.write_bytes(sealed("commit", newest))
+    assert vacuum(folder).deleted == ()
+    assert any("_skipindex-" in p for p in vacuum(folder, retention=NOW).deleted)
+    assert totals(folder) == [40, 40]

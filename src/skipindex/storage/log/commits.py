@@ -167,6 +167,11 @@ def read_snapshot(
         return Snapshot(-1, Manifest.empty())
     with _reading(version):
         body = _body(location, version)
+        if body["format"] < FORMAT and "rewrites" in body["properties"]:
+            raise IndexVersionError(
+                f"commit {version} has format {body['format']}, and names rewritten "
+                f"files, which in ours ({FORMAT}) mean something else"
+            )
         segments = check_segments(body["segments"])
         found = load(location, segments, known.loaded if known else nothing())
         errors = [one.error for one in found.lost]
@@ -213,11 +218,6 @@ def _body(location: Location, version: int) -> dict[str, Any]:
     if whole(body["format"]) > FORMAT:
         raise IndexVersionError(
             f"commit {version} has format {body['format']}, newer than ours ({FORMAT})"
-        )
-    if body["format"] < FORMAT and "rewrites" in body["properties"]:
-        raise IndexVersionError(
-            f"commit {version} has format {body['format']}, and names rewritten files, "
-            f"which in ours ({FORMAT}) mean something else"
         )
     _text(body["nonce"])
     if unknown := sorted({_text(name) for name in body["needs"]} - KNOWN):
