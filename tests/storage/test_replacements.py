@@ -88,6 +88,7 @@ CASES = [
     (ONE, [FileInfo("a", 1, 8), OTHER, visible("x")], ["x"]),
     (TWO, [OLD[0], *NEW, hidden("y"), visible("x")], ["a"]),
     (TWO, [OLD[0], visible("x"), visible("y")], ["x", "y"]),
+    (TWO, [visible("x")], ["x"]),
     # Shown: old files that are left do not count, nor does the hidden one.
     (SHOWN, [*OLD, *NEW, visible("x")], ["x"]),
     (SHOWN, [OLD[0], visible("x")], ["x"]),
