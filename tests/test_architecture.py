@@ -53,10 +53,10 @@ BUDGETS = {
     "indexes": 7199,
     "layout": 2509,
     "planner": 13592,
-    "rewrite": 3562,
+    "rewrite": 3552,
     "spark": 5605,
-    "storage": 7629,
-    "table": 4282,
+    "storage": 7640,
+    "table": 4280,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -193,8 +193,8 @@ def _added(
             _require_created(location, base, {*targets})
         # Others see a file once it is visible, and may have rewritten or deleted it.
         now = at_once(location, location.stat, targets)
-        open_ = (*base.rewrites.replacements, *base.rewrites.shown)
-        rewritten = {file.path for one in open_ for file in one.old}
+        entries = base.rewrites.entries
+        rewritten = {file.path for one in entries for file in one.old}
         places = {
             source: file
             for source, file, found in zip(sources, visible, now, strict=True)
@@ -258,10 +258,8 @@ def _committed(
 
 def _is_committed(location: Location, names: Iterable[str], base: Snapshot) -> bool:
     """Whether the hidden files of a run are in a table, published or not."""
-    names, rewrites = set(names), base.rewrites
-    known = {f.path for r in (*rewrites.replacements, *rewrites.shown) for f in r.new}
-    known |= {trash.file.path for trash in rewrites.trash}
-    return not names.isdisjoint(known) or any(
+    names = set(names)
+    return not names.isdisjoint(base.rewrites.hidden) or any(
         location.stat(published(name)) for name in names
     )
 
@@ -387,8 +385,8 @@ def _is_taken_back(location: Location, made: Sequence[str], mode: SaveMode) -> b
     if newest.damaged is not None:  # which may be the commit of this writer
         return False
     gone = {*made, *map(published, made)}
-    open_ = (*newest.rewrites.replacements, *newest.rewrites.shown)
-    if not gone.isdisjoint(f.path for r in open_ for f in (*r.old, *r.new)):
+    entries = newest.rewrites.entries
+    if not gone.isdisjoint(f.path for r in entries for f in (*r.old, *r.new)):
         return False
     is_named = not gone.isdisjoint(newest.manifest.paths)
     if mode is SaveMode.OVERWRITE:

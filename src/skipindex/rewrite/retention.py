@@ -41,7 +41,7 @@ def referenced(
     Raises:
         StorageError: one of these commits cannot be read now, or is of a newer library.
     """
-    needed = hidden_files(newest)
+    needed = newest.rewrites.hidden
     seen: set[str] = set()
     commits = sorted((f for f in listing if is_commit(f.path)), key=lambda f: f.path)
     recent = [f for f in commits if f.mtime > since * NS]
@@ -55,7 +55,7 @@ def referenced(
         with _unless_damaged():
             if file in commits[-1:]:
                 snapshot = read_snapshot(location, version)
-                needed |= parts_of(snapshot) | hidden_files(snapshot)
+                needed |= parts_of(snapshot) | snapshot.rewrites.hidden
             else:
                 for segment in segments_of(location, version):
                     needed |= _parts_of_segment(location, segment, seen)
@@ -83,14 +83,6 @@ def _parts_of_segment(location: Location, segment: Segment, seen: set[str]) -> s
         packs = read_file(location, segment).packs
         found |= {f"{PACKS}/{pack.name}" for pack in packs}
     return found
-
-
-def hidden_files(snapshot: Snapshot) -> set[str]:
-    """Paths of the hidden copies that a commit names, and of those in its trash."""
-    rewrites = snapshot.rewrites
-    open_ = (*rewrites.replacements, *rewrites.shown)
-    copies = {file.path for one in open_ for file in one.new}
-    return copies | {trash.file.path for trash in rewrites.trash}
 
 
 def parts_of(snapshot: Snapshot) -> set[str]:

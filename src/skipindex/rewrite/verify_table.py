@@ -15,7 +15,7 @@ from skipindex.errors import SkipIndexError
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.rewrite.purge import BLANK
-from skipindex.rewrite.retention import hidden_files, parts_of
+from skipindex.rewrite.retention import parts_of
 from skipindex.storage.damage import check_tasks, told_damage
 from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import (
@@ -115,7 +115,7 @@ def _log(table: TableState, listing: list[FileInfo]) -> tuple[list[str], set[str
             if not any(str(error) in note for note in damaged):
                 damaged.append(f"{file.path}: {error}")
             continue
-        needed |= parts_of(snapshot) | hidden_files(snapshot)
+        needed |= parts_of(snapshot) | snapshot.rewrites.hidden
         damaged += [
             str(one)
             for one in snapshot.lost

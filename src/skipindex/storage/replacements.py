@@ -166,6 +166,17 @@ class Rewrites:
     trash: tuple[Trash, ...] = ()
     changes: int = 0
 
+    @property
+    def entries(self) -> tuple[Replacement, ...]:
+        """Open replacements, and those that are shown."""
+        return (*self.replacements, *self.shown)
+
+    @property
+    def hidden(self) -> set[str]:
+        """The paths of all hidden files, of the trash too."""
+        files = {path for one in self.entries for path in one.names}
+        return files | {trash.file.path for trash in self.trash}
+
     @classmethod
     def from_properties(cls, properties: TableProperties) -> Rewrites:
         """The rewrites of a table."""
@@ -308,7 +319,7 @@ class Rewrites:
 
     def overwritten(self, by: Replacement, *, now: float) -> Rewrites:
         """What is left once a replacement stands for all that counted."""
-        gone = (file for r in (*self.replacements, *self.shown) for file in r.new)
+        gone = (file for one in self.entries for file in one.new)
         trash = (*self.trash, *(Trash(file, now) for file in gone))
         return replace(self, replacements=(by,), shown=(), trash=trash)
 

@@ -257,9 +257,7 @@ def _require_known(
     """Refuse to count rows where a commit that cannot be read now may name more."""
     if not snapshot.refused or snapshot.damaged is None:
         return
-    rewrites = snapshot.rewrites
-    named = {f.path for r in (*rewrites.replacements, *rewrites.shown) for f in r.new}
-    named |= {trash.file.path for trash in rewrites.trash}
+    named = snapshot.rewrites.hidden
     for path in there:
         is_hidden = is_hidden_copy(path) and path not in named
         if is_hidden and published(path) not in there:

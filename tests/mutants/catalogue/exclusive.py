@@ -77,7 +77,7 @@ EXCLUSIVE: Final = (
     Mutant(
         "rewritten-before-the-commit",
         "rewrite.arrival._added",
-        "rewritten = {file.path for one in open_ for file in one.old}",
+        "rewritten = {file.path for one in entries for file in one.old}",
         "rewritten: set[str] = set()",
         "appended files that an optimize has replaced count again",
         _EXCLUSIVE,
