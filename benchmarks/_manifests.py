@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from skipindex.expressions.domain import domain_of
-from skipindex.storage.manifest import Manifest, StatsColumn
+from skipindex.log.manifest import Manifest, StatsColumn
 from skipindex.table.summaries import summary_type
 
 Bounds: TypeAlias = Mapping[str, tuple[pa.Array, pa.Array]]

@@ -31,16 +31,16 @@ from benchmarks._report import Measure, show
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
 from skipindex.expressions.domain import Domain
+from skipindex.log import Snapshot, commit, read_snapshot
+from skipindex.log.exclusive import DECLARED
+from skipindex.log.manifest import Manifest, StatsColumn
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.blobs import PackInfo
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import FOLDER, LOG, MANIFESTS
-from skipindex.storage.log import Snapshot, commit, read_snapshot
-from skipindex.storage.log.exclusive import DECLARED
-from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.storage.pack import BlobEntry, BlobMeta
-from skipindex.storage.properties import TableProperties
 from skipindex.table.summaries import summary_type
 
 N_NUMBERS = 7

@@ -23,9 +23,9 @@ import skipindex as sx
 from benchmarks._manifests import manifest_of
 from benchmarks._report import Measure, best_seconds, show
 from skipindex.api import set_cache_bytes
+from skipindex.log import Snapshot
 from skipindex.planner.stages.pack_cache import MIN_CACHE_BYTES
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.log import Snapshot
 from skipindex.table import Observed, TableState
 
 N_KEYS = 100_000

@@ -30,11 +30,11 @@ from benchmarks._manifests import Bounds, manifest_of
 from benchmarks._report import Measure, best_seconds, show
 from benchmarks.iceberg_peer import iceberg_filter, iceberg_table
 from skipindex.expressions import Predicate, col, to_sql
+from skipindex.log import Snapshot, commit, newest_snapshot
+from skipindex.log.exclusive import DECLARED
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.file_system.location import Location, location_of
-from skipindex.storage.log import Snapshot, commit, newest_snapshot
-from skipindex.storage.log.exclusive import DECLARED
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 LIMIT_MS: Final = {10_000: 1.0, 100_000: 5.0, 1_000_000: 30.0}

@@ -35,10 +35,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import skipindex as sx
 from benchmarks._report import Measure, show
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.storage.file_system.location import location_of
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from ssb.data.generate import Dataset, find_or_generate
 from ssb.layouts import INDEXES, layouts
 from ssb.progress import progress_lines

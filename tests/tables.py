@@ -32,12 +32,12 @@ from skipindex.expressions.atoms import (
     Value,
     Wildcard,
 )
+from skipindex.log import Snapshot, commit, latest_version
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from skipindex.storage.log import Snapshot, commit, latest_version
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from tests import oracle
 
 Columns: TypeAlias = pa.Table | Mapping[str, Any]

@@ -18,6 +18,7 @@ LEVELS = (
     {"errors"},
     {"expressions"},
     {"storage"},
+    {"log"},
     {"indexes"},
     {"table"},
     {"build"},
@@ -42,21 +43,22 @@ PLANNER = (
     {"answers", "before_listing"},
 )
 """The same for the entries of ``planner/``."""
-MOST_ENTRIES = 13
+MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 504,
     "advice": 1933,
     "api": 1783,
-    "build": 2877,
+    "build": 2878,
     "expressions": 1860,
     "indexes": 7199,
     "layout": 2509,
+    "log": 2939,
     "planner": 13592,
     "rewrite": 3552,
     "spark": 5605,
-    "storage": 7640,
-    "table": 4280,
+    "storage": 4785,
+    "table": 4253,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
@@ -148,7 +150,7 @@ def circle(graph: Graph) -> list[str]:
 
 
 def crowded(root: Path) -> list[str]:
-    """Folders with more than a dozen entries, or so."""
+    """Folders with more than ``MOST_ENTRIES`` entries."""
     wrong = []
     for folder in sorted({path.parent for path in root.rglob("*.py")}):
         entries = [
@@ -199,7 +201,7 @@ def test_module_names_have_no_underscore_in_front(graph: Graph) -> None:
         ("planner/sql/tokens.py", "from skipindex.planner import plan", "inner"),
         (
             "storage/pack/format.py",
-            "def f():\n    import skipindex.storage.log",
+            "def f():\n    import skipindex.log",
             "circle",
         ),
         ("layout/curves.py", "from skipindex.advice import advise", "upwards"),

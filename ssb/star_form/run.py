@@ -23,7 +23,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 import skipindex as sx
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.column_requests import Request
-from skipindex.storage.associated import AssociatedColumn
+from skipindex.table.associated import AssociatedColumn
 from ssb.data.generate import Dataset, Log
 from ssb.data.lineorder import COLUMNS
 from ssb.layouts import CLUSTER_BY, INDEXES

@@ -20,7 +20,7 @@ from skipindex.advice.sample import SMALL_SAMPLE, take_sample
 from skipindex.advice.selection import choose
 from skipindex.api.types import Advice
 from skipindex.errors import AdviceError, PredicateError, UnsupportedTypeError
-from skipindex.storage.properties import TableProperties
+from skipindex.log.properties import TableProperties
 from skipindex.table import open_state
 from tests.tables import kept, put, put_all
 

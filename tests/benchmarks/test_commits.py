@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from benchmarks.commits import files_of, is_right, measure, measure_tables
-from skipindex.storage.manifest import Manifest
+from skipindex.log.manifest import Manifest
 
 
 def test_appends_are_small_and_read_rightly(tmp_path: Path) -> None:

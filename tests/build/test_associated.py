@@ -17,11 +17,11 @@ from skipindex.api.types import AssociatedColumn
 from skipindex.build.associated import dimension as dimensions
 from skipindex.build.associated import request
 from skipindex.errors import BuildError
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
-from skipindex.table import listing
+from skipindex.table import associated, listing
 from tests.tables import flip, forget_open_packs, kept, packs, put, put_all
 
 EVERY = ["0.parquet", "1.parquet", "2.parquet"]
@@ -316,7 +316,7 @@ def test_a_record_that_fails_its_check_makes_the_columns_unknown(
     star: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As another writer may commit it; ours refuses."""
-    monkeypatch.setattr("skipindex.storage.log.commits._require_readable", str)
+    monkeypatch.setattr("skipindex.log.commits._require_readable", str)
     good = build(star, {"own": "bitmap"})
     record = dict(good.state.snapshot.properties.associated or {})
     wrong: list[Any] = [
@@ -395,7 +395,7 @@ def test_a_dimension_is_listed_once_for_all_of_its_columns(
         listed.append(location.root)
         return real(location)
 
-    monkeypatch.setattr(listing, "current_files", counting)
+    monkeypatch.setattr(associated, "current_files", counting)
     for look in (
         lambda: table.plan("a = 'x' AND b = 1"),
         table.status,

@@ -32,10 +32,10 @@ from skipindex.errors import (
     UnsupportedTypeError,
 )
 from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.log import FORMAT, latest_version, read_snapshot
+from skipindex.log.manifest import Manifest
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, PACKS
-from skipindex.storage.log import FORMAT, latest_version, read_snapshot
-from skipindex.storage.manifest import Manifest
 from tests.tables import (
     build,
     forget_open_packs,

@@ -13,9 +13,9 @@ import pytest
 import skipindex as sx
 from skipindex.build import merge
 from skipindex.build.packs import merged_packs
+from skipindex.log import latest_version
 from skipindex.storage.file_system.descriptors import MAX_OPEN, OPEN
 from skipindex.storage.file_system.names import PACKS
-from skipindex.storage.log import latest_version
 from skipindex.storage.pack import Blob
 from tests.tables import build, flip, forget_open_packs, packs, put
 

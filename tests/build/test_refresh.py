@@ -14,10 +14,10 @@ from skipindex.advice import advised_build as advice_build
 from skipindex.api.types import BuildReport
 from skipindex.build import task
 from skipindex.indexes import IndexSpec
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.verify_table import verify
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from tests.indexes.columns import SPECS, fits, spec_id
 from tests.tables import build, flip, forget_open_packs, packs, put, put_all
 

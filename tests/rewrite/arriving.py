@@ -10,12 +10,12 @@ import pyarrow.parquet as pq
 
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import Target
 from skipindex.storage.file_system.location import FileInfo, location_of
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from skipindex.table import table_of
 
 

@@ -15,14 +15,14 @@ import skipindex as sx
 from skipindex.api import open_table
 from skipindex.build.runners import LocalRunner
 from skipindex.layout import CurveLayout
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport, optimize_files
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.rewrite.transaction import GroupWriter
 from skipindex.storage.file_system.location import location_of
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from skipindex.table import SparkListing
 
 Rows = Counter[str]

@@ -13,11 +13,11 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import CommitConflictError, TableError
+from skipindex.log import Snapshot
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.log import Snapshot
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
     Rows,

@@ -11,6 +11,9 @@ from typing import Any
 import pytest
 
 from skipindex.api import open_table
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.expiry import LOG_AGE, expire
 from skipindex.rewrite.selection.cubes import runs_of
@@ -18,9 +21,6 @@ from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, round_of
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import everything, optimized, seen_by_both
 from tests.tables import put

@@ -19,15 +19,15 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import TableError
+from skipindex.log import commit, newest_snapshot
+from skipindex.log.exclusive import DECLARED
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite import arrival
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location, location_of
-from skipindex.storage.log import commit, newest_snapshot
-from skipindex.storage.log.exclusive import DECLARED
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import listed, optimized, rows_of
 from tests.rewrite.killing import Killed, killed_at

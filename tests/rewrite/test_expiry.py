@@ -12,6 +12,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import CorruptIndexError, SkipIndexError, TableError
+from skipindex.log import latest_version, newest_snapshot, read_snapshot
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.rewrite import expiry
 from skipindex.rewrite.arrival import SaveMode
@@ -19,7 +20,6 @@ from skipindex.rewrite.expiry import expire
 from skipindex.rewrite.retention import parts_of
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from skipindex.storage.log import latest_version, newest_snapshot, read_snapshot
 from tests.rewrite.arriving import arrived
 from tests.rewrite.killing import Killed, killed_at
 from tests.rewrite.test_killed import fill

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
+from skipindex.log.properties import NO_PROPERTIES, TableProperties
 from skipindex.rewrite.selection.bin_packing import pack, runs
 from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import (
@@ -34,7 +35,6 @@ from skipindex.rewrite.selection.grouping import (
 )
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.storage.file_system.names import round_of
-from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from tests.tables import build, put
 
 weights = st.lists(st.integers(0, 100), max_size=40)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from skipindex.api import open_table
+from skipindex.log.replacements import Rewrites
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.replacements import Rewrites
 from tests.rewrite.arrow_writer import (
     everything,
     listed,

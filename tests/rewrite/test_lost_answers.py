@@ -19,13 +19,13 @@ from typing import Any
 import pytest
 
 from skipindex.errors import CommitConflictError, TableError
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.expiry import expire
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location, location_of
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import listed, optimized, rows_of, seen_by_both
 from tests.rewrite.killing import answer_lost_at

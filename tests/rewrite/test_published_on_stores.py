@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from skipindex.errors import StorageError
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import NO_PROPERTIES
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.storage.file_system import object_store
 from skipindex.storage.file_system.location import Location, location_of
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import NO_PROPERTIES
 from tests.storage.s3_server import _Store, s3_server
 
 N_ROWS = 100_000

@@ -11,14 +11,14 @@ import pytest
 
 import skipindex as sx
 from skipindex.api import open_table
+from skipindex.log import latest_version
+from skipindex.log.manifest import Manifest
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from skipindex.storage.log import latest_version
-from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.parts import ReadCount
 from tests.rewrite.arriving import arrived

@@ -22,6 +22,8 @@ import pytest
 
 from skipindex.api import open_table
 from skipindex.errors import CommitConflictError, StorageError, TableError
+from skipindex.log import latest_version
+from skipindex.log.replacements import Replacement
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
@@ -29,8 +31,6 @@ from skipindex.storage.checks import sealed, unsealed
 from skipindex.storage.file_system.local import LocalFiles
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import MANIFESTS, commit_path
-from skipindex.storage.log import latest_version
-from skipindex.storage.replacements import Replacement
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import listed, optimized, rows_of, seen_by_both
 from tests.rewrite.killing import Killed

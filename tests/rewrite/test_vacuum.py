@@ -14,14 +14,15 @@ import pytest
 import skipindex as sx
 from skipindex.api import open_table
 from skipindex.errors import TableError
+from skipindex.log import Snapshot, commit, latest_version, read_snapshot
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
+from skipindex.log.replacements import Rewrites
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from skipindex.storage.log import Snapshot, commit, latest_version, read_snapshot
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import Rewrites
+from tests.log.pieces import piece
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
     everything,
@@ -31,7 +32,6 @@ from tests.rewrite.arrow_writer import (
     seen_by_both,
 )
 from tests.rewrite.killing import Killed, killed_at
-from tests.storage.pieces import piece
 from tests.tables import build, put, set_mtime
 
 NOW = timedelta(0)

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from skipindex.errors import StorageError
+from skipindex.log import commits
 from skipindex.rewrite import arrival
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.staging import delete_files
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.log import commits
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import listed, optimized, rows_of, seen_by_both
 from tests.rewrite.test_killed import fill

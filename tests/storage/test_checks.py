@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from skipindex.errors import CorruptIndexError
+from skipindex.log.manifest import Manifest
 from skipindex.storage.checks import unpacked_bytes
-from skipindex.storage.manifest import Manifest
 
 
 def manifest(n_files: int) -> Manifest:

@@ -12,10 +12,10 @@ import pytest
 
 from skipindex.api import set_commit_lock
 from skipindex.errors import StorageError
+from skipindex.log import Snapshot, commit, newest_snapshot
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.storage.file_system.location import Location, location_of
-from skipindex.storage.log import Snapshot, commit, newest_snapshot
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from tests.storage.s3_server import s3_server
 
 

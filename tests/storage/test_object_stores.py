@@ -19,15 +19,14 @@ import skipindex as sx
 from benchmarks.moto_server import S3, SERVER_KEY, SERVER_SECRET
 from skipindex.build import task
 from skipindex.errors import CommitConflictError, TableError
+from skipindex.log import commit, live, newest_snapshot
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import NO_PROPERTIES
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.storage.file_system import object_store
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.storage.log import commit, newest_snapshot
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import NO_PROPERTIES
-from skipindex.table import listing
 from skipindex.table.stored import read_column
-from tests.storage.test_log import add
+from tests.log.test_log import add
 
 
 @pytest.fixture
@@ -324,7 +323,7 @@ def test_a_listing_that_a_commit_interrupts_is_made_again(
     """Files and commit of one moment: else rewritten rows could count twice."""
     place.write("f.parquet", parquet([1]))
     commit(place, add("f.parquet"), operation="test")
-    whole = listing._listed_at_once(place, None, place.list)
+    whole = live._look_at_once(place, None, place.list)
     assert whole is not None
     assert whole[1].version == 0
     original = Location.list
@@ -335,7 +334,7 @@ def test_a_listing_that_a_commit_interrupts_is_made_again(
         return iter(found)
 
     monkeypatch.setattr(Location, "list", interrupted)
-    assert listing._listed_at_once(place, None, place.list) is None
+    assert live._look_at_once(place, None, place.list) is None
 
 
 def test_folders_of_a_table_are_listed_by_level(

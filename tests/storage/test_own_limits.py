@@ -11,19 +11,26 @@ from typing import Any
 
 import pytest
 
-import skipindex.storage.log.segments as of_segments
+import skipindex.log.segments as of_segments
 from skipindex.errors import CorruptIndexError, TableError
+from skipindex.log import (
+    Snapshot,
+    commit,
+    commits,
+    latest_version,
+    manifest,
+    properties,
+)
+from skipindex.log.commits import Change, newest_snapshot
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode
-from skipindex.storage import checks, manifest, properties
+from skipindex.storage import checks
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import MANIFESTS
-from skipindex.storage.log import Snapshot, commit, commits, latest_version
-from skipindex.storage.log.commits import Change, newest_snapshot
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
+from tests.log.test_log import add
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import everything, seen_by_both
-from tests.storage.test_log import add
 
 FILES = [f"day=1/part-{i:05d}.parquet" for i in range(40)]
 

@@ -8,14 +8,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from skipindex.storage.associated import fingerprint_of
+from skipindex.log.manifest import Manifest, with_column
+from skipindex.log.properties import TableProperties
+from skipindex.log.replacements import Replacement, with_moved
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.file_list import FileList
-from skipindex.storage.manifest import Manifest, with_column
-from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import Replacement, with_moved
+from skipindex.table.associated import fingerprint_of
 from skipindex.table.column_indexes import match
-from tests.storage.pieces import facts, manifest_of, piece
+from tests.log.pieces import facts, manifest_of, piece
 
 SECOND = 1_000_000_000
 FILE = FileInfo("f", 5, 7 * SECOND, "a")

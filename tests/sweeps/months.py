@@ -25,10 +25,10 @@ from typing import Any, Final
 
 import skipindex as sx
 from skipindex.build.tiers import CROWD
+from skipindex.log.compaction import FANOUT
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.descriptors import MAX_OPEN
 from skipindex.storage.file_system.names import MANIFESTS
-from skipindex.storage.log.compaction import FANOUT
 from tests.tables import forget_open_packs, put
 
 LIMIT: Final = 256

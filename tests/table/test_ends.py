@@ -21,7 +21,7 @@ from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import Atom, NoneOf, OneOf, Range, Value
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
-from skipindex.storage.log.narrow import narrow_column
+from skipindex.log.narrow import narrow_column
 from skipindex.table.statistics import FileStats, ends
 from skipindex.table.summaries import Summary, summaries_to_arrow
 

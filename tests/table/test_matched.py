@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo
 from skipindex.table.column_indexes import is_every_row, match, take
-from tests.storage.pieces import manifest_of
+from tests.log.pieces import manifest_of
 
 PATHS = st.sampled_from(["a", "b", "k=1/a", "ü", "\udcff", "z"])
 FILES = st.lists(

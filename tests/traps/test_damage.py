@@ -19,12 +19,12 @@ import pytest
 from crc32c import crc32c
 
 import skipindex as sx
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from tests.tables import (
     build,
     edit_blobs,

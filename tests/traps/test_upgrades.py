@@ -21,12 +21,12 @@ import skipindex as sx
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
 from skipindex.errors import StorageError, TableError
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.planner.sql.parser import parse
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import location_of
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from tests.oracle import matching
 from tests.tables import (
     build,

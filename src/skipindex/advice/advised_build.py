@@ -30,8 +30,8 @@ from skipindex.build.wanted import (
 )
 from skipindex.errors import AdviceError, UnknownIndexError
 from skipindex.indexes import spec_from_json
+from skipindex.log.properties import TableProperties
 from skipindex.storage.blobs import spec_key
-from skipindex.storage.properties import TableProperties
 from skipindex.table import TableState
 
 _CRITERIA: Final = "wish"

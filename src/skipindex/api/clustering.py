@@ -8,7 +8,7 @@ from typing import Any
 
 from skipindex.errors import LayoutError
 from skipindex.layout.workload.workload import Workload
-from skipindex.storage.associated import AssociatedColumn
+from skipindex.table.associated import AssociatedColumn
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,10 @@ from skipindex.planner.before_listing import Question, open_needed
 from skipindex.planner.engine import engine_type
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.pack_cache import CacheSession
-from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import CatalogFolders, Derived, TableState, Trust, open_state
+from skipindex.table.associated import AssociatedColumn
 from skipindex.table.table import Options
 
 if TYPE_CHECKING:

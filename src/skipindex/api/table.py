@@ -26,6 +26,10 @@ from skipindex.errors import LayoutError, PredicateError, TableError
 from skipindex.expressions import Predicate
 from skipindex.layout.quality import Quality, layout_quality
 from skipindex.layout.workload.workload import Workload
+from skipindex.log import Snapshot, commit
+from skipindex.log.exclusive import DECLARED
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.derived_partitions import derivation
 from skipindex.planner.stages.pack_cache import CacheSession
@@ -34,10 +38,6 @@ from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport
 from skipindex.rewrite.selection.target import CUBE_SIZE, RATIO
 from skipindex.rewrite.vacuum import VacuumReport, vacuum
 from skipindex.rewrite.verify_table import TableReport, verify
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.log.exclusive import DECLARED
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from skipindex.table import (
     ColumnInfo,
     Derived,

@@ -17,6 +17,7 @@ from skipindex.build.runners import Progress
 from skipindex.expressions import Predicate
 from skipindex.expressions.builder import Column
 from skipindex.layout.quality import ColumnQuality, Quality, QueryQuality
+from skipindex.log import Snapshot
 from skipindex.planner.plan import (
     ConditionReport,
     Evidence,
@@ -34,11 +35,10 @@ from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
 from skipindex.rewrite.verify_table import TableReport
 from skipindex.spark.pruning.query_plan import QueryPlan
-from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
-from skipindex.storage.log import Snapshot
 from skipindex.table import ColumnInfo, FileEntry, Overlap, Status
+from skipindex.table.associated import AssociatedColumn
 from skipindex.table.status import ColumnStatus, IndexInfo
 
 __all__ = [

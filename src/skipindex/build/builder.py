@@ -36,14 +36,14 @@ from skipindex.build.wanted import SpecKey, wanted_of, without_asked
 from skipindex.errors import PredicateError, SkipIndexError
 from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.storage.associated import Association, associations_of
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import NO_PROPERTIES, TableProperties
+from skipindex.log.vanished import without_vanished
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import FOLDER
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.log.vanished import without_vanished
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import NO_PROPERTIES, TableProperties
 from skipindex.table import TableState
+from skipindex.table.associated import Association, associations_of
 
 TASKS_PER_SLOT: Final = 4
 

@@ -21,11 +21,11 @@ from skipindex.build.tiers import (
     small,
     worn,
 )
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
+from skipindex.log.vanished import without_vanished
 from skipindex.storage.blobs import Refs, spec_key
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.log.vanished import without_vanished
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from skipindex.table import TableState
 
 

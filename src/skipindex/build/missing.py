@@ -13,8 +13,8 @@ from skipindex.build.pending_pack import ColumnRequest, request_of
 from skipindex.build.repair import Repair
 from skipindex.build.task import BuildTask
 from skipindex.indexes import MinMax, spec_to_json
+from skipindex.log.manifest import whole
 from skipindex.storage.blobs import spec_key
-from skipindex.storage.manifest import whole
 from skipindex.table import ColumnInfo, TableState
 from skipindex.table.column_indexes import take
 

@@ -13,12 +13,12 @@ from skipindex.indexes import index_type, spec_to_json
 from skipindex.indexes.file_map import FILE_MAP, ValueSpans, build_file_map
 from skipindex.indexes.file_map import VERSION as MAP_VERSION
 from skipindex.indexes.interface import IndexSpec
-from skipindex.storage.associated import Association
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
 from skipindex.table import ColumnInfo, TableState
+from skipindex.table.associated import Association
 from skipindex.table.summaries import Summary
 
 

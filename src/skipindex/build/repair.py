@@ -15,8 +15,8 @@ from skipindex.errors import UnknownIndexError
 from skipindex.indexes import MinMax, index_type, spec_from_json
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import IndexSpec
-from skipindex.storage.damage import damage_of
-from skipindex.storage.manifest import Identity, Manifest
+from skipindex.log.damage import damage_of
+from skipindex.log.manifest import Identity, Manifest
 from skipindex.table import TableState
 from skipindex.table.column_indexes import files_by_row
 

@@ -24,10 +24,10 @@ from skipindex.errors import (
 from skipindex.expressions import stored_name
 from skipindex.indexes import EncodedColumn, MinMax, spec_to_json
 from skipindex.indexes.file_map import ValueSpans
+from skipindex.log.manifest import Manifest, StatsColumn
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.table import UNREADABLE, DataFile, column_reader
 from skipindex.table.files import footer_crc
 from skipindex.table.stored import beyond, read_column

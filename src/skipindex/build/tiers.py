@@ -19,10 +19,10 @@ import numpy as np
 
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import UNUSABLE
+from skipindex.log.manifest import Manifest
 from skipindex.storage.blobs import BlobUse, PackInfo, spec_key
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import PACKS
-from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, BlobMeta
 
 CROWD: Final = 12

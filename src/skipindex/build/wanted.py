@@ -22,8 +22,8 @@ from skipindex.indexes import (
 )
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import IndexSpec
+from skipindex.log.properties import TableProperties
 from skipindex.storage.blobs import spec_key
-from skipindex.storage.properties import TableProperties
 from skipindex.table import ColumnInfo, TableState
 
 EVERY: Final = "*"

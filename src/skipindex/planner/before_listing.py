@@ -18,13 +18,13 @@ import pyarrow as pa
 
 from skipindex.errors import SkipIndexError
 from skipindex.expressions import Predicate
+from skipindex.log import newest_usable
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.derived_partitions import derived_partitions
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import is_data_name, is_shown
 from skipindex.table import Derived, Observed, TableState
-from skipindex.table.listing import newest_usable
 from skipindex.table.spark_json import given_schema
 from skipindex.table.table import Options, open_listed
 

@@ -51,7 +51,7 @@ from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import RowCounts, row_counts
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
-from skipindex.table.listing import JoinedTables
+from skipindex.table.associated import JoinedTables
 
 __all__ = [
     "ConditionReport",

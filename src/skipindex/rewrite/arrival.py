@@ -30,6 +30,10 @@ from skipindex.errors import (
     StorageError,
     TableError,
 )
+from skipindex.log import Snapshot, commit, newest_for_writer
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
+from skipindex.log.replacements import Replacement, with_moved, without_files
 from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.expiry import expire_now_and_then, store_time
 from skipindex.rewrite.publish import EndedError, Publisher
@@ -45,10 +49,6 @@ from skipindex.storage.file_system.names import (
     is_hidden_copy,
     published,
 )
-from skipindex.storage.log import Snapshot, commit, newest_for_writer
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import Replacement, with_moved, without_files
 from skipindex.table import other_format
 
 _MARKS: Final = ("_SUCCESS", "_metadata", "_common_metadata")

@@ -15,6 +15,8 @@ from datetime import timedelta
 from typing import Final
 
 from skipindex.errors import CorruptIndexError, IndexVersionError, TableError
+from skipindex.log import Snapshot, newest_for_writer, read_snapshot
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.retention import NS, parts_of
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
@@ -26,14 +28,12 @@ from skipindex.storage.file_system.names import (
     is_own_garbage,
     version_of,
 )
-from skipindex.storage.log import Snapshot, newest_for_writer, read_snapshot
-from skipindex.storage.properties import TableProperties
 
 RETENTION: Final = timedelta(days=7)
 """Where a table has none of its own."""
 LOG_AGE: Final = 3600.0
 """Seconds that commits and their parts stay at least, for writers between two steps.
-One who takes longer commits again (``storage.log``)."""
+One who takes longer commits again (``log``)."""
 _EVERY: Final = 64
 """Commits from one expiry to the next."""
 

@@ -15,6 +15,7 @@ from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
 from skipindex.layout import curve_named
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.selection.attributes import from_json, named, to_json
 from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import runs_of
@@ -43,10 +44,9 @@ from skipindex.rewrite.selection.target import (
 )
 from skipindex.rewrite.selection.within import plan_within
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
-from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.names import published
-from skipindex.storage.properties import TableProperties
 from skipindex.table import Overlap, TableState, overlaps_of
+from skipindex.table.associated import AssociatedColumn
 
 ROWS_PER_FILE: Final = 1_000_000
 _CURVE: Final = "hilbert"

@@ -24,15 +24,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.at_once import at_once
-from skipindex.rewrite.selection.eligible_files import count_rows
-from skipindex.rewrite.staging import sync_left
-from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import hidden_twin, published
-from skipindex.storage.log import Snapshot, commit, newest_for_writer
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import (
+from skipindex.log import Snapshot, commit, newest_for_writer
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
+from skipindex.log.replacements import (
     Replacement,
     Rewrites,
     is_in,
@@ -40,6 +35,11 @@ from skipindex.storage.replacements import (
     with_moved,
     without_files,
 )
+from skipindex.rewrite.at_once import at_once
+from skipindex.rewrite.selection.eligible_files import count_rows
+from skipindex.rewrite.staging import sync_left
+from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.names import hidden_twin, published
 
 
 class EndedError(CommitConflictError):

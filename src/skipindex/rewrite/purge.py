@@ -16,6 +16,10 @@ from typing import Final
 from skipindex.build.merge import rewrite_packs
 from skipindex.build.repair import without_packs
 from skipindex.errors import CorruptIndexError
+from skipindex.log import Snapshot, commit, latest_version, newest_for_writer
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
+from skipindex.log.vanished import without_vanished
 from skipindex.rewrite.selection.target import QUERY_TREE
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import (
@@ -23,11 +27,7 @@ from skipindex.storage.file_system.names import (
     commit_path,
     is_commit,
 )
-from skipindex.storage.log import Snapshot, commit, latest_version, newest_for_writer
-from skipindex.storage.log.vanished import without_vanished
-from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob, blob_offsets
-from skipindex.storage.properties import TableProperties
 from skipindex.table import TableState
 
 BLANK: Final = json.dumps({"purged": True}).encode()

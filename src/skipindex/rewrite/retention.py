@@ -10,16 +10,16 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from skipindex.errors import CorruptIndexError, IndexVersionError, StorageError
-from skipindex.storage.checks import RefusedError
-from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import PACKS, is_commit, version_of
-from skipindex.storage.log import (
+from skipindex.log import (
     Segment,
     Snapshot,
     read_file,
     read_snapshot,
     segments_of,
 )
+from skipindex.storage.checks import RefusedError
+from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.names import PACKS, is_commit, version_of
 
 NS: Final = 1_000_000_000
 """Nanoseconds of a second, in which modification marks count."""

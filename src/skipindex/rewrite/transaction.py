@@ -18,6 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from skipindex.errors import CommitConflictError, TableError
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
+from skipindex.log.replacements import without_files
 from skipindex.rewrite.expiry import store_time
 from skipindex.rewrite.selection.cubes import Run, Runs, runs_of, with_runs
 from skipindex.rewrite.selection.eligible_files import count_rows
@@ -26,10 +30,6 @@ from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.staging import delete_files, hide_staged
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import STAGING
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import without_files
 from skipindex.table import TableState, live_files
 from skipindex.table.partitions.hive import partition_values
 

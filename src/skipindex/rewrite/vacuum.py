@@ -16,6 +16,17 @@ from functools import partial
 from pathlib import Path
 
 from skipindex.errors import IndexVersionError, TableError
+from skipindex.log import (
+    Snapshot,
+    check_folder,
+    commit,
+    latest_version,
+    newest_for_writer,
+    warn_of_damage,
+    warn_of_others,
+)
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.expiry import LOG_AGE, retention_of, store_time
 from skipindex.rewrite.publish import Publisher, is_own_copy
@@ -33,19 +44,8 @@ from skipindex.storage.file_system.names import (
     is_temporary,
     published,
 )
-from skipindex.storage.log import (
-    Snapshot,
-    commit,
-    latest_version,
-    newest_for_writer,
-    warn_of_damage,
-    warn_of_others,
-)
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from skipindex.table import (
     TableState,
-    check_folder,
     live_files,
     open_state,
     unlike_log,

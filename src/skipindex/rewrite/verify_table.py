@@ -14,9 +14,10 @@ from skipindex.build.runners import Runner
 from skipindex.errors import SkipIndexError
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
+from skipindex.log import Snapshot, read_snapshot
+from skipindex.log.damage import check_tasks, told_damage
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.retention import parts_of
-from skipindex.storage.damage import check_tasks, told_damage
 from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import (
     FOLDER,
@@ -25,7 +26,6 @@ from skipindex.storage.file_system.names import (
     is_hidden_copy,
     version_of,
 )
-from skipindex.storage.log import Snapshot, read_snapshot
 from skipindex.table import TableState, open_state, status_of, unlike_log
 
 

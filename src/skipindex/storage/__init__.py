@@ -1,4 +1,4 @@
-"""Bytes on disk: file systems, packs of index payloads, manifests, commits.
+"""Bytes on disk: file systems, packs of index payloads, checked objects, deadlines.
 
-This package does not know what a payload means, and no other knows its framing.
+This package does not know what a payload means, nor which files make up a table.
 """

@@ -10,7 +10,6 @@ from skipindex.table.column_indexes import in_any_zone as in_any_zone
 from skipindex.table.files import UNREADABLE as UNREADABLE
 from skipindex.table.files import DataFile as DataFile
 from skipindex.table.files import SparkListing as SparkListing
-from skipindex.table.files import check_folder as check_folder
 from skipindex.table.files import column_reader as column_reader
 from skipindex.table.listing import CatalogFolders as CatalogFolders
 from skipindex.table.listing import Observed as Observed

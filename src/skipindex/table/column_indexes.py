@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP
+from skipindex.log.manifest import Manifest, StatsColumn, joined, whole
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.file_info import Marks
-from skipindex.storage.manifest import Manifest, StatsColumn, joined, whole
 from skipindex.table.partitions.hive import PartitionColumn
 from skipindex.table.schema import ColumnInfo, Columns
 from skipindex.table.statistics import FileStats

@@ -82,18 +82,6 @@ class SparkListing:
         return found.path in self._read
 
 
-def check_folder(location: Location) -> None:
-    """Raise ``TableError`` if the path is a file, or the file system does not say."""
-    try:
-        file = location.stat("")
-    except OSError as error:
-        raise TableError(f"cannot open {location.full('')!r}: {error}") from error
-    if file is not None:
-        raise TableError(
-            f"{location.full('')!r} is a file (expected the folder of a table)"
-        )
-
-
 class DataFile:
     """One Parquet file, of which columns are read one at a time.
 

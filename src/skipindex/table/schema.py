@@ -17,7 +17,7 @@ import pyarrow as pa
 from skipindex.errors import PredicateError, UnsupportedTypeError
 from skipindex.expressions import name_parts, stored_name
 from skipindex.expressions.domain import Domain, domain_of
-from skipindex.storage.associated import Association
+from skipindex.table.associated import Association
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 
 

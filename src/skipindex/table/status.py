@@ -12,7 +12,7 @@ from skipindex.errors import UnknownIndexError
 from skipindex.indexes import MinMax, spec_from_json
 from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.blobs import spec_key
-from skipindex.table.listing import JoinedTables
+from skipindex.table.associated import JoinedTables
 from skipindex.table.schema import ColumnInfo
 from skipindex.table.statistics.overlap import Overlap, partition_numbers
 from skipindex.table.table import TableState

@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import TableError
-from skipindex.storage.associated import Association, associations_of
+from skipindex.log import Listing, Snapshot, no_snapshot
+from skipindex.log.manifest import whole
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.storage.log import Snapshot
-from skipindex.storage.manifest import whole
+from skipindex.table.associated import Association, associations_of
 from skipindex.table.column_indexes import (
     ColumnIndexes,
     Instants,
@@ -33,9 +33,7 @@ from skipindex.table.column_indexes import (
 )
 from skipindex.table.listing import (
     CatalogFolders,
-    Listing,
     Observed,
-    no_snapshot,
     read_schema,
 )
 from skipindex.table.opening.from_log import Trust, check_trust, observe_trusting

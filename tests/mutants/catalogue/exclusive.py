@@ -12,7 +12,7 @@ _EXCLUSIVE: Final = ("tests/rewrite/test_exclusive.py",)
 EXCLUSIVE: Final = (
     Mutant(
         "mark-of-another-commit",
-        "storage.log.exclusive.is_exclusive",
+        "log.exclusive.is_exclusive",
         'mark.get("commit") == snapshot.version == snapshot.newest',
         "snapshot.version == snapshot.newest",
         "a commit of a library that does not know the mark counts as checked",
@@ -20,7 +20,7 @@ EXCLUSIVE: Final = (
     ),
     Mutant(
         "mark-of-an-older-commit",
-        "storage.log.exclusive.is_exclusive",
+        "log.exclusive.is_exclusive",
         'mark.get("commit") == snapshot.version == snapshot.newest',
         'mark.get("commit") == snapshot.version',
         "files of a damaged newer commit are not read",
@@ -28,7 +28,7 @@ EXCLUSIVE: Final = (
     ),
     Mutant(
         "mark-with-lost-segments",
-        "storage.log.exclusive.is_exclusive",
+        "log.exclusive.is_exclusive",
         "not snapshot.lost",
         "True",
         "files of a lost segment are not read",
@@ -36,7 +36,7 @@ EXCLUSIVE: Final = (
     ),
     Mutant(
         "mark-carried-on",
-        "storage.log.exclusive.stamped",
+        "log.exclusive.stamped",
         "mark != base.properties.exclusive or not is_exclusive(base)",
         "mark != base.properties.exclusive",
         "a mark that had ended comes back with the next commit",
@@ -44,7 +44,7 @@ EXCLUSIVE: Final = (
     ),
     Mutant(
         "foreign-files-not-seen",
-        "storage.log.exclusive._unexplained",
+        "log.exclusive._unexplained",
         "set(new) - added",
         "set()",
         "a build that indexes a file of another writer lets the log be trusted",
@@ -52,7 +52,7 @@ EXCLUSIVE: Final = (
     ),
     Mutant(
         "overwritten-files-not-seen",
-        "storage.log.exclusive._unexplained",
+        "log.exclusive._unexplained",
         "same.are_still(Marks.of_table(base.manifest.files).at(found[there])).all()",
         "len(same.sizes) >= 0",
         "a build that indexes an overwritten file lets the log be trusted",
@@ -60,7 +60,7 @@ EXCLUSIVE: Final = (
     ),
     Mutant(
         "forgotten-files-not-seen",
-        "storage.log.exclusive._unexplained",
+        "log.exclusive._unexplained",
         "set(gone) - ours",
         "set()",
         "a file that a commit forgets is not read any more",
@@ -68,7 +68,7 @@ EXCLUSIVE: Final = (
     ),
     Mutant(
         "files-without-a-row",
-        "storage.log.exclusive.stamped",
+        "log.exclusive.stamped",
         "why = why or _unnamed(base, manifest, properties, added)",
         "pass",
         "appended files of which nothing is indexed are not read",

@@ -6,14 +6,14 @@ from typing import Final
 
 from tests.mutants.mutant import Mutant
 
-_SEGMENTS: Final = ("tests/storage/test_segments.py",)
+_SEGMENTS: Final = ("tests/log/test_segments.py",)
 
-_NARROW: Final = ("tests/storage/test_narrow.py",)
+_NARROW: Final = ("tests/log/test_narrow.py",)
 
 SEGMENTS: Final = (
     Mutant(
         "changed-statistics-unseen",
-        "storage.log.unchanged._same_stats",
+        "log.unchanged._same_stats",
         "_same_values(taken(ours.values, mine), taken(others.values, theirs))",
         "np.ones(len(mine), np.bool_)",
         "statistics that differ are not written: the old bounds prune",
@@ -21,7 +21,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "changed-null-unseen",
-        "storage.log.unchanged._same_values",
+        "log.unchanged._same_values",
         "(valid == other_valid) & (same | ~valid)",
         "same | ~valid",
         "a value that became unknown counts as the old one",
@@ -29,7 +29,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "changed-slot-unseen",
-        "storage.log.unchanged._same_refs",
+        "log.unchanged._same_refs",
         "differs |= ours.slots[at] != others.slots[other_at]",
         "pass",
         "a file keeps the slot that it had: another file's payload",
@@ -37,7 +37,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "changed-pack-unseen",
-        "storage.log.unchanged._same_refs",
+        "log.unchanged._same_refs",
         "base.packs[n] == pack",
         "base.packs[n].name == pack.name",
         "a pack without a dropped blob counts as the pack with it",
@@ -45,7 +45,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "row-named-twice",
-        "storage.log.unchanged.rows_by_path",
+        "log.unchanged.rows_by_path",
         "rows[known[first]] = found[known[first]]",
         "rows[known] = found[known]",
         "two rows of a path are one stored row",
@@ -53,7 +53,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "dead-rows-live",
-        "storage.log.segments.Segment.with_live",
+        "log.segments.Segment.with_live",
         "bits[rows] = 0",
         "bits[rows] = bits[rows]",
         "the rows that count are dead",
@@ -61,7 +61,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "dead-rows-shifted",
-        "storage.log.segments.write_changed",
+        "log.segments.write_changed",
         "live[i][before[old[cuts[i]:cuts[i + 1]]] - starts[i]]",
         "before[old[cuts[i]:cuts[i + 1]]] - starts[i]",
         "rows are counted without the dead ones: others come to life",
@@ -69,7 +69,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "dead-rows-of-memory",
-        "storage.log.segments._live_rows",
+        "log.segments._live_rows",
         "start + np.searchsorted(then, now)",
         "start + now",
         "what is in memory is taken for the file with its dead rows",
@@ -77,7 +77,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "dead-rows-unchecked",
-        "storage.log.segments._unpacked",
+        "log.segments._unpacked",
         "require(not beyond, 'a row is dead that a segment does not have')",
         "pass",
         "a forged bitmap has more rows than the segment",
@@ -85,7 +85,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "segment-crc",
-        "storage.log.segments.read_file",
+        "log.segments.read_file",
         "crc32c(data) == segment.crc",
         "len(data) == segment.size",
         "damaged bytes of a segment are read",
@@ -93,7 +93,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "segment-rows",
-        "storage.log.segments.read_file",
+        "log.segments.read_file",
         "segment.n_rows == len(manifest)",
         "True",
         "a segment has other rows than the bitmap of its commit",
@@ -101,7 +101,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "segment-twice",
-        "storage.log.segments.check_segments",
+        "log.segments.check_segments",
         "len({s.name for s in segments}) == len(segments)",
         "True",
         "a forged log names a segment twice",
@@ -117,7 +117,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "order-of-new-packs",
-        "storage.log.segments._numbered",
+        "log.segments._numbered",
         "max((order for order in known if order is not None), default=-1) + 1",
         "0",
         "a new pack counts as older than those that it supersedes",
@@ -125,7 +125,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "columns-come-back",
-        "storage.log.segments._says_columns",
+        "log.segments._says_columns",
         "then == now",
         "True",
         "a column that was dropped with its last value comes back",
@@ -133,7 +133,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "columns-of-an-older-segment",
-        "storage.log.segments._says_columns",
+        "log.segments._says_columns",
         "segments[-1].name == base.segments[-1].name",
         "True",
         "a column that was dropped comes back with the segment before the last",
@@ -141,7 +141,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "refused-segment",
-        "storage.log.commits.read_snapshot",
+        "log.commits.read_snapshot",
         "any(map(_is_refused, errors))",
         "False",
         "a segment that cannot be read only now is forgotten by the next commit",
@@ -149,7 +149,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "forgotten-rows-stay",
-        "storage.log.compaction.to_rewrite",
+        "log.compaction.to_rewrite",
         "forget and left[i] < n_rows[i]",
         "False",
         "a purge leaves the values of deleted files in segments",
@@ -173,7 +173,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "number-in-too-few-bytes",
-        "storage.log.narrow._narrow_ints",
+        "log.narrow._narrow_ints",
         "limits.min <= least and most <= limits.max",
         "limits.min <= least",
         "a great number wraps around in memory: its files have other bounds",
@@ -181,7 +181,7 @@ SEGMENTS: Final = (
     ),
     Mutant(
         "buffers-by-checksum-alone",
-        "storage.log.narrow._Pool._one",
+        "log.narrow._Pool._one",
         "found is not None and found.equals(buffer)",
         "found is not None",
         "columns whose checksums happen to be equal have the same values",

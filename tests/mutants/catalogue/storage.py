@@ -11,7 +11,7 @@ _DAMAGE: Final = ("tests/traps/test_damage.py", "tests/storage/test_pack.py")
 _TAGS: Final = ("tests/storage/test_tags.py",)
 _STORES: Final = ("tests/storage/test_object_stores.py",)
 
-_REWRITES: Final = ("tests/storage/test_replacements.py",)
+_REWRITES: Final = ("tests/log/test_replacements.py",)
 
 STORAGE: Final = (
     Mutant(
@@ -24,7 +24,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "a-number-that-was-deleted",
-        "storage.log.commits._counts",
+        "log.commits._counts",
         "max(versions, default=-1) <= version",
         "True",
         "a writer that sleeps commits into the past",
@@ -32,7 +32,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "a-lost-answer",
-        "storage.log.commits._created",
+        "log.commits._created",
         "location.write_new(path, data) or _holds(location, path, data)",
         "location.write_new(path, data)",
         "a commit whose answer is lost is made twice",
@@ -56,7 +56,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "copies-that-do-not-wait",
-        "storage.replacements.Rewrites.live_files",
+        "log.replacements.Rewrites.live_files",
         "one.is_shown_by(there)",
         "True",
         "rows of a rewrite that is linked and void count twice",
@@ -64,7 +64,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "copies-of-trash",
-        "storage.replacements.Rewrites.live_files",
+        "log.replacements.Rewrites.live_files",
         "_remove_copies((trash.file for trash in self.trash), found)",
         "pass",
         "rows of a rewrite that was linked and rewritten count twice",
@@ -72,7 +72,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "shown-and-lost",
-        "storage.replacements.Replacement.is_shown_by",
+        "log.replacements.Replacement.is_shown_by",
         "not any(old)",
         "False",
         "rows are not read once the commit that has shown them is lost",
@@ -80,7 +80,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "shown-in-part-and-lost",
-        "storage.replacements.Replacement.is_shown_by",
+        "log.replacements.Replacement.is_shown_by",
         "not all(old) and all(is_shown_in(there, file) for file in self.new)",
         "False",
         "rows are not read where a vacuum was killed and its commit is lost",
@@ -88,7 +88,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "old-files-of-a-copy",
-        "storage.replacements.Replacement.left",
+        "log.replacements.Replacement.left",
         "is_copied and file.size == now.size",
         "False",
         "rows count twice in a copy that was made while vacuum deleted",
@@ -96,7 +96,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "changes-are-not-counted",
-        "storage.replacements.Rewrites.to_properties",
+        "log.replacements.Rewrites.to_properties",
         "self.changes + 1",
         "self.changes",
         "rows are missed that were rewritten and published while a table was listed",
@@ -160,7 +160,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "unknown-after-merge",
-        "storage.manifest._merged_stats",
+        "log.manifest._merged_stats",
         "nothing = pa.nulls(len(left), new.values.type)",
         "nothing = new.values.take(pa.array([0] * len(left), pa.int64()))",
         "what is known of new files is taken to hold of old ones: trap C-48",
@@ -184,7 +184,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "merge-without-tags",
-        "storage.manifest._IDENTITY",
+        "log.manifest._IDENTITY",
         '["size", "mtime", "tag", "footer_crc"]',
         '["size", "mtime", "footer_crc"]',
         "what was known of an overwritten object is taken to hold of the new one",

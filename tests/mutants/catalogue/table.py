@@ -328,7 +328,7 @@ TABLE: Final = (
     ),
     Mutant(
         "any-state-of-a-dimension",
-        "storage.associated.Association.stored",
+        "table.associated.Association.stored",
         "{'name': self.name, 'indexes': None}",
         "{'name': self.name, 'indexes': None, 'fingerprint': None}",
         "indexes of an older state of a joined table are taken for those of today",
@@ -336,7 +336,7 @@ TABLE: Final = (
     ),
     Mutant(
         "changed-dimension-believed",
-        "table.listing.JoinedTables.why_void",
+        "table.associated.JoinedTables.why_void",
         "now == one.fingerprint",
         "True",
         "a joined table that has changed is judged by its former content",
@@ -385,7 +385,7 @@ TABLE: Final = (
     ),
     Mutant(
         "listing-of-two-moments",
-        "table.listing._listed_at_once",
+        "log.live._look_at_once",
         "len(versions) > 1",
         "len(versions) > 3",
         "files and commit of two moments go together",

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.planner.stages.records import Stage
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import PACKS
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from tests.tables import build, flip, forget_open_packs, put, put_all
 
 N_FILES = 40

@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 import skipindex as sx
 from skipindex.api.types import AssociatedColumn
 from skipindex.errors import LayoutError
-from skipindex.storage.log import Snapshot, commit
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from tests.spark.reading.whole import columns, rows
 
 pytestmark = pytest.mark.spark
@@ -191,7 +191,7 @@ def test_a_record_that_fails_its_check_is_no_layout(
     df: DataFrame, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As another writer may commit it; ours refuses."""
-    monkeypatch.setattr("skipindex.storage.log.commits._require_readable", str)
+    monkeypatch.setattr("skipindex.log.commits._require_readable", str)
     layout = sx.Clustering(by=[region(folder)], rows_per_file=200)
     table = sx.write_table(df, tmp_path / "t", layout=layout, indexes={})
     recorded = dict(table.state.snapshot.properties.layout or {})

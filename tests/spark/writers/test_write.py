@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from skipindex.errors import LayoutError, TableError
-from skipindex.storage.log import read_snapshot
+from skipindex.log import read_snapshot
 from tests.spark.reading.whole import columns, rows, settings
 
 pytestmark = pytest.mark.spark

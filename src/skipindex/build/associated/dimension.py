@@ -18,8 +18,8 @@ from skipindex.errors import BuildError, UnsupportedTypeError
 from skipindex.expressions import stored_name
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.storage.associated import Association, fingerprint_of
 from skipindex.table import DataFile, column_reader
+from skipindex.table.associated import Association, fingerprint_of
 from skipindex.table.listing import current_files
 from skipindex.table.stored import beyond, read_column
 

@@ -21,22 +21,23 @@ from skipindex.errors import (
 )
 from skipindex.indexes import MinMax, spec_from_json, spec_to_json
 from skipindex.indexes.interface import IndexSpec
-from skipindex.storage.associated import (
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
+from skipindex.storage.blobs import spec_key
+from skipindex.storage.file_system.file_info import Clock
+from skipindex.storage.file_system.names import is_hidden_copy
+from skipindex.table import ColumnInfo, TableState, open_state
+from skipindex.table.associated import (
     AssociatedColumn,
     Association,
+    JoinedTables,
     associations_of,
     beside,
     fingerprint_of,
     is_stored_name,
     path_from,
 )
-from skipindex.storage.blobs import spec_key
-from skipindex.storage.file_system.file_info import Clock
-from skipindex.storage.file_system.names import is_hidden_copy
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
-from skipindex.table import ColumnInfo, TableState, open_state
-from skipindex.table.listing import JoinedTables, current_files
+from skipindex.table.listing import current_files
 
 AssociatedRequest: TypeAlias = Mapping[str, AssociatedColumn]
 """Associated columns that a table is to have, by name."""

@@ -30,10 +30,10 @@ from skipindex.build.tiers import (
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP, build_file_map
 from skipindex.indexes.interface import UNUSABLE
+from skipindex.log.damage import damage_of_blob
+from skipindex.log.manifest import Identity, Manifest
 from skipindex.storage.blobs import BlobUse, PackInfo
-from skipindex.storage.damage import damage_of_blob
 from skipindex.storage.file_system.names import PACKS
-from skipindex.storage.manifest import Identity, Manifest
 from skipindex.storage.pack import BlobBuilder, BlobMeta, PackWriter
 from skipindex.table import TableState
 

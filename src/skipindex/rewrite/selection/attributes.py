@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from skipindex.errors import LayoutError, TableError
-from skipindex.storage.associated import AssociatedColumn, beside, path_from
 from skipindex.storage.file_system.location import Location
+from skipindex.table.associated import AssociatedColumn, beside, path_from
 
 Attributes = Mapping[str, AssociatedColumn]
 """Associated columns by the names that a layout has for them."""
@@ -54,7 +54,7 @@ def to_json(attributes: Attributes, table: Location) -> dict[str, dict[str, str]
 def from_json(
     layout: Mapping[str, Any], table: Location
 ) -> dict[str, AssociatedColumn]:
-    """The inverse of ``to_json``; ``storage.properties`` has checked the layout."""
+    """The inverse of ``to_json``; ``log.properties`` has checked the layout."""
     return {
         name: AssociatedColumn(
             one["key"], beside(table, one["table"]), one["table_key"], one["attribute"]

@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from json import dumps
 from typing import Any
 
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.storage.file_system.names import round_of
-from skipindex.storage.properties import TableProperties
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,9 +23,9 @@ from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import conditions
 from skipindex.spark.pruning.tables import scanned_location
 from skipindex.spark.settings import check_reading
-from skipindex.storage.associated import fingerprint_of
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.table import ColumnInfo, TableState, declared_schema
+from skipindex.table.associated import fingerprint_of
 from skipindex.table.listing import current_files
 from skipindex.table.schema import Columns, columns_of
 

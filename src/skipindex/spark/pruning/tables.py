@@ -21,11 +21,11 @@ from urllib.parse import quote
 import numpy as np
 
 from skipindex.errors import TableError, first_line
+from skipindex.log import latest_version
 from skipindex.storage.deadline import Deadline, seconds_left
 from skipindex.storage.file_system.file_info import mark_of
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.uris import StorageOptions
-from skipindex.storage.log import latest_version
 from skipindex.table import TableState, declared_schema, derived_by, open_state
 
 MAX_TABLES: Final = 64

@@ -14,6 +14,8 @@ from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.runners import Progress
 from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.cubes import runs_of_write
@@ -23,8 +25,6 @@ from skipindex.spark.writers.layout_request import target_of
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import lay_out, write_counted
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from skipindex.table import TableState, open_state
 
 

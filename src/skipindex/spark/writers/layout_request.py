@@ -15,8 +15,8 @@ from skipindex.rewrite.selection.attributes import named, to_json
 from skipindex.rewrite.selection.target import Target
 from skipindex.spark.placement.cluster import apply_clustering, fit_workload
 from skipindex.spark.writers.writing import LaidOut, lay_out
-from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import Location
+from skipindex.table.associated import AssociatedColumn
 
 
 def target_of(layout: Mapping[str, Any]) -> Target:

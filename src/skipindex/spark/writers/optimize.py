@@ -39,8 +39,8 @@ from skipindex.spark.writers.writing import (
     own_session,
     sorted_within,
 )
-from skipindex.storage.associated import AssociatedColumn
 from skipindex.table import TableState, open_state, overlaps_of
+from skipindex.table.associated import AssociatedColumn
 
 _JOINS: Final = 200
 """Bins that one job joins; each is a part of its plan."""

@@ -15,6 +15,10 @@ from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.runners import Progress
 from skipindex.errors import TableError
 from skipindex.layout import Workload
+from skipindex.log import check_folder
+from skipindex.log.exclusive import DECLARED
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
 from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.cubes import runs_of_write
@@ -23,20 +27,16 @@ from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.derived import computed, in_session
 from skipindex.spark.writers.layout_request import LayoutRequest, target_of
 from skipindex.spark.writers.writing import write_counted
-from skipindex.storage.associated import AssociatedColumn
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.storage.log.exclusive import DECLARED
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
 from skipindex.table import (
     Derived,
     Observed,
     TableState,
-    check_folder,
     open_state,
     require_plain,
     table_of,
 )
+from skipindex.table.associated import AssociatedColumn
 
 NOTHING: Final = Derived()
 """Declares nothing."""

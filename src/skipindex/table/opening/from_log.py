@@ -1,7 +1,7 @@
 """Opening a table from its log without listing it, and what its log lacks.
 
 The log names all files of a table only where it says that they change through skipindex
-alone (``storage.log.exclusive``).  Where that is in doubt, the folder is listed.
+alone (``log.exclusive``).  Where that is in doubt, the folder is listed.
 """
 
 from __future__ import annotations
@@ -14,21 +14,24 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import TableError
+from skipindex.log import (
+    LOOKS,
+    Listing,
+    Snapshot,
+    check_folder,
+    never_still,
+    newest_usable,
+    warn_of_damage,
+)
+from skipindex.log.manifest import Manifest, whole
 from skipindex.storage.file_system.file_info import FileInfo, Marks
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.log import Snapshot, warn_of_damage
-from skipindex.storage.manifest import Manifest, whole
 from skipindex.table.column_indexes import match
-from skipindex.table.files import check_folder
 from skipindex.table.listing import (
-    LOOKS,
-    Listing,
     Observed,
     first_in_java,
     listed_beside,
-    never_still,
-    newest_usable,
     observe,
     read_schema,
 )

@@ -11,9 +11,9 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from skipindex.expressions.domain import Domain
+from skipindex.log.manifest import Manifest, StatsColumn
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.file_info import FileInfo
-from skipindex.storage.manifest import Manifest, StatsColumn
 from skipindex.storage.pack import BlobEntry, BlobMeta
 from skipindex.table.summaries import summary_type
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CommitConflictError
+from skipindex.log.properties import TableProperties
+from skipindex.log.replacements import Replacement, Rewrites, Trash
 from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import is_data_file, is_hidden_copy, published
-from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import Replacement, Rewrites, Trash
 
 
 def is_visible(file: FileInfo) -> bool:

@@ -38,6 +38,19 @@ from skipindex.errors import (
     StorageError,
     TableError,
 )
+from skipindex.log.exclusive import is_exclusive, stamped
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import NO_PROPERTIES, TableProperties
+from skipindex.log.replacements import Rewrites
+from skipindex.log.segments import (
+    Loaded,
+    Lost,
+    Segment,
+    check_segments,
+    load,
+    nothing,
+    write_changed,
+)
 from skipindex.storage.checks import (
     MAX_COMMIT,
     RefusedError,
@@ -56,19 +69,6 @@ from skipindex.storage.file_system.names import (
     commit_path,
     version_of,
 )
-from skipindex.storage.log.exclusive import is_exclusive, stamped
-from skipindex.storage.log.segments import (
-    Loaded,
-    Lost,
-    Segment,
-    check_segments,
-    load,
-    nothing,
-    write_changed,
-)
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import NO_PROPERTIES, TableProperties
-from skipindex.storage.replacements import Rewrites
 
 FORMAT: Final = 2
 KNOWN: Final[frozenset[str]] = frozenset()

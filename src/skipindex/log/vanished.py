@@ -10,10 +10,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from skipindex.log.manifest import Manifest, positions
 from skipindex.storage.file_system.file_info import Marks
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.manifest import Manifest, positions
 
 
 def without_vanished(manifest: Manifest, location: Location) -> Manifest:

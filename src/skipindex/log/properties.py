@@ -52,7 +52,7 @@ class TableProperties:
         derived: what the partition columns were computed from.
         runs: how the runs that wrote files have clustered or joined them.
         rewrites: what ``Rewrites.from_properties`` reads.
-        exclusive: that the log names all files (``storage.log.exclusive``).
+        exclusive: that the log names all files (``log.exclusive``).
         retention: how long superseded history is kept, in seconds.
         others: properties of other versions of this library.
     """

@@ -28,10 +28,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import CommitConflictError
+from skipindex.log.manifest import Manifest, with_column
+from skipindex.log.properties import TableProperties
 from skipindex.storage.file_system.file_info import SECOND, FileInfo
 from skipindex.storage.file_system.names import published
-from skipindex.storage.manifest import Manifest, with_column
-from skipindex.storage.properties import TableProperties
 
 There = Mapping[str, FileInfo]
 """The files that are there, by path."""

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skipindex.log.manifest import Manifest
 from skipindex.storage.blobs import spec_key
-from skipindex.storage.manifest import Manifest
-from tests.storage.pieces import PIECES, SPECS, Known, add, facts, piece
+from tests.log.pieces import PIECES, SPECS, Known, add, facts, piece
 
 
 @given(st.lists(PIECES, max_size=5))

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.storage.manifest import Manifest, positions, taken, whole
+from skipindex.log.manifest import Manifest, positions, taken, whole
 
 _REFS: Final = frozenset({"packs", "slots"})
 """Columns of numbers that count into the packs of one manifest."""

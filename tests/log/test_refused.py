@@ -14,22 +14,23 @@ import pytest
 from crc32c import crc32c
 
 from skipindex.errors import CorruptIndexError, StorageError
+from skipindex.log import (
+    Snapshot,
+    commit,
+    latest_version,
+    manifest,
+    newest_for_writer,
+    newest_snapshot,
+)
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
+from skipindex.log.replacements import Replacement
 from skipindex.storage import checks
 from skipindex.storage.checks import RefusedError, canonical, unsealed
 from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, commit_path
-from skipindex.storage.log import (
-    Snapshot,
-    commit,
-    latest_version,
-    newest_for_writer,
-    newest_snapshot,
-)
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import Replacement
-from tests.storage.test_log import add
+from tests.log.test_log import add
 
 HIDDEN = f"_skipindex-{'ab' * 16}-0/part-0.parquet"
 ERRORS: list[Exception] = [
@@ -87,9 +88,9 @@ def test_what_cannot_be_checked_now_is_not_written_over(
     def short(*_: Any) -> None:
         raise error
 
-    for module in ("checks", "manifest"):
-        if check in vars(__import__(f"skipindex.storage.{module}", fromlist=["_"])):
-            monkeypatch.setattr(f"skipindex.storage.{module}.{check}", short)
+    for module in (checks, manifest):
+        if check in vars(module):
+            monkeypatch.setattr(module, check, short)
     with pytest.raises(StorageError, match="so nothing was changed"):
         commit(location, keep, operation="test")
     assert latest_version(location) == 1
@@ -106,7 +107,7 @@ def test_a_property_that_cannot_be_checked_now_is_not_dropped(
 
     with monkeypatch.context() as patch:
         patch.setitem(
-            vars(__import__("skipindex.storage.properties", fromlist=["_"]))["_CHECKS"],
+            vars(__import__("skipindex.log.properties", fromlist=["_"]))["_CHECKS"],
             "layout",
             short,
         )

@@ -4,7 +4,7 @@
 
     _skipindex/manifests/<hash>.arrow
 
-Each is an Arrow IPC file as ``storage.manifest`` draws it.  A commit names its segments
+Each is an Arrow IPC file as ``log.manifest`` draws it.  A commit names its segments
 with their size, crc32c and number of rows, and which of the rows are dead, because the
 file is gone or a later segment has a newer row of it.  The manifest of the commit is
 the live rows of all its segments, one after another.
@@ -28,6 +28,11 @@ import numpy as np
 from crc32c import crc32c
 
 from skipindex.errors import CorruptIndexError
+from skipindex.log import compaction
+from skipindex.log.compaction import to_rewrite
+from skipindex.log.manifest import Manifest
+from skipindex.log.narrow import narrowed, shared
+from skipindex.log.unchanged import unchanged_rows
 from skipindex.storage.checks import (
     MAX_MANIFEST,
     MAX_ORDER,
@@ -40,11 +45,6 @@ from skipindex.storage.checks import (
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import MANIFESTS, is_manifest_name
-from skipindex.storage.log import compaction
-from skipindex.storage.log.compaction import to_rewrite
-from skipindex.storage.log.narrow import narrowed, shared
-from skipindex.storage.log.unchanged import unchanged_rows
-from skipindex.storage.manifest import Manifest
 
 _AT_ONCE: Final = 16
 """Segments that are read together from a store, where each takes a round trip."""

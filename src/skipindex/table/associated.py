@@ -19,9 +19,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from skipindex.errors import TableError
+from skipindex.errors import SkipIndexError, TableError, first_line
 from skipindex.expressions.domain import Domain
 from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.table.listing import current_files
 
 _STORED: Final = re.compile(r".+ via [0-9a-f]{32}", re.DOTALL)
 
@@ -89,7 +90,7 @@ class Association:
 
     @classmethod
     def from_json(cls, name: str, record: Mapping[str, Any]) -> Association:
-        """The inverse of ``to_json``; ``storage.properties`` has checked the record."""
+        """The inverse of ``to_json``; ``log.properties`` has checked the record."""
         return cls(
             name,
             record["key"],
@@ -147,3 +148,36 @@ def path_from(fact: Location, dimension: Location) -> str:
 
 def _domain_to_json(domain: Domain) -> list[Any]:
     return [domain.name, domain.scale, domain.bits, domain.digits]
+
+
+class JoinedTables:
+    """The tables that associated columns are looked up in, each listed once."""
+
+    def __init__(self, fact: Location) -> None:
+        self._fact = fact
+        self._fingerprints: dict[Location, str | SkipIndexError | OSError] = {}
+
+    def why_void(self, one: Association) -> str:
+        """Why what is built of an associated column is not true any more, if it is not.
+
+        Empty if it is true.
+        """
+        place = one.location(self._fact)
+        if place not in self._fingerprints:
+            self._fingerprints[place] = _fingerprint(place)
+        now = self._fingerprints[place]
+        if now == one.fingerprint:
+            return ""
+        if not isinstance(now, str):
+            return f"the table {place.full('')!r} cannot be listed: {first_line(now)}"
+        return (
+            f"the table {place.full('')!r} has changed since column {one.name!r} was "
+            "indexed (refresh_indexes indexes it again)"
+        )
+
+
+def _fingerprint(place: Location) -> str | SkipIndexError | OSError:
+    try:
+        return fingerprint_of(current_files(place))
+    except (SkipIndexError, OSError) as error:
+        return error

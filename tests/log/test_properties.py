@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from skipindex.errors import CorruptIndexError
-from skipindex.storage.properties import NO_PROPERTIES, TableProperties
+from skipindex.log.properties import NO_PROPERTIES, TableProperties
 
 LAYOUT = {"cluster_by": ["x"], "curve": "hilbert", "of a newer version": 1}
 

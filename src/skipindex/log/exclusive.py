@@ -17,12 +17,12 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
+from skipindex.log.manifest import Manifest, taken
+from skipindex.log.properties import TableProperties
+from skipindex.log.replacements import Rewrites
+from skipindex.log.unchanged import rows_by_path
 from skipindex.storage.file_system.file_info import Marks
 from skipindex.storage.file_system.names import published
-from skipindex.storage.log.unchanged import rows_by_path
-from skipindex.storage.manifest import Manifest, taken
-from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import Rewrites
 
 DECLARED: Final[dict[str, Any]] = {}
 """The property as a caller sets it, who has compared the log with a listing."""

@@ -21,9 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError, StorageError
-from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import LOG, MANIFESTS
-from skipindex.storage.log import (
+from skipindex.log import (
     Change,
     Snapshot,
     commit,
@@ -31,15 +29,17 @@ from skipindex.storage.log import (
     newest_snapshot,
     read_snapshot,
 )
-from skipindex.storage.log.compaction import FANOUT, tier, to_rewrite
-from skipindex.storage.log.segments import Segment, check_segments
-from skipindex.storage.log.unchanged import unchanged_rows
-from skipindex.storage.manifest import Manifest, with_column
-from skipindex.storage.properties import TableProperties
-from skipindex.storage.replacements import with_moved, without_files
+from skipindex.log.compaction import FANOUT, tier, to_rewrite
+from skipindex.log.manifest import Manifest, with_column
+from skipindex.log.properties import TableProperties
+from skipindex.log.replacements import with_moved, without_files
+from skipindex.log.segments import Segment, check_segments
+from skipindex.log.unchanged import unchanged_rows
+from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.names import LOG, MANIFESTS
+from tests.log.pieces import PIECES, SPECS, TYPE, facts, piece
 from tests.quick_run import examples
 from tests.rewrite.killing import Killed, killed_at
-from tests.storage.pieces import PIECES, SPECS, TYPE, facts, piece
 from tests.tables import flip, newest_commit, rewrite_commit
 
 Step = Callable[[Manifest], Manifest]

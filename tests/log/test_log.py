@@ -18,9 +18,7 @@ from skipindex.errors import (
     CorruptIndexError,
     IndexVersionError,
 )
-from skipindex.storage.file_system.location import Location
-from skipindex.storage.file_system.names import LOG, MANIFESTS, commit_path
-from skipindex.storage.log import (
+from skipindex.log import (
     FORMAT,
     Change,
     Snapshot,
@@ -29,8 +27,10 @@ from skipindex.storage.log import (
     newest_snapshot,
     read_snapshot,
 )
-from skipindex.storage.manifest import Manifest
-from skipindex.storage.properties import TableProperties
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.names import LOG, MANIFESTS, commit_path
 from tests.tables import flip, newest_commit, newest_manifest, rewrite_commit
 
 
@@ -160,9 +160,7 @@ def test_who_is_always_slower_gives_up_with_one_sentence(
         return False
 
     monkeypatch.setattr(Location, "write_new", taken)
-    monkeypatch.setattr(
-        "skipindex.storage.log.commits.time.sleep", lambda seconds: None
-    )
+    monkeypatch.setattr("skipindex.log.commits.time.sleep", lambda seconds: None)
     with pytest.raises(CommitConflictError, match="build: other writers") as error:
         commit(location, add("f"), operation="build")
     assert len(tried) == 50

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from benchmarks._manifests import manifest_of
 from skipindex.expressions.domain import Domain
+from skipindex.log import commit, read_snapshot
+from skipindex.log import narrow as narrow_module
+from skipindex.log.manifest import Manifest, StatsColumn, joined
+from skipindex.log.narrow import narrowed, shared
+from skipindex.log.properties import NO_PROPERTIES
 from skipindex.storage.file_system.location import location_of
-from skipindex.storage.log import commit, read_snapshot
-from skipindex.storage.log import narrow as narrow_module
-from skipindex.storage.log.narrow import narrowed, shared
-from skipindex.storage.manifest import Manifest, StatsColumn, joined
-from skipindex.storage.properties import NO_PROPERTIES
 from skipindex.table.summaries import Summary, summaries_to_arrow
 
 EDGES = [0, 1, -1, 127, 128, -128, -129, 32767, 32768, -32769, 2**31 - 1, 2**31]

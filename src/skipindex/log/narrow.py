@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from crc32c import crc32c
 
-from skipindex.storage.manifest import Manifest, with_fields
+from skipindex.log.manifest import Manifest, with_fields
 
 _WIDTHS: Final = (pa.int8(), pa.int16(), pa.int32())
 _MAX_TEXTS: Final = 1 << 30

@@ -14,10 +14,10 @@ from typing import Final
 import numpy as np
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.log.manifest import Manifest
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import PACKS
-from skipindex.storage.manifest import Manifest
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import ReadCount
 

@@ -1,0 +1,211 @@
+"""Which files hold the rows of a table now.
+
+The log says which files count beside those that a reader of the folder sees, so a
+reader looks at the log, lists the folder, and looks at the number of the newest commit
+again.  If rewrites were committed meanwhile, it begins anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from operator import attrgetter
+from typing import Final, TypeAlias
+
+from skipindex.errors import (
+    IndexVersionError,
+    SkipIndexError,
+    StorageError,
+    TableError,
+)
+from skipindex.log.commits import (
+    Snapshot,
+    latest_version,
+    newest_snapshot,
+    warn_of_damage,
+)
+from skipindex.log.manifest import Manifest
+from skipindex.storage.deadline import carried
+from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.names import is_hidden_copy, published
+
+_AT_ONCE: Final = 4
+"""Requests that are under way while a table on a store is opened."""
+LOOKS: Final = 20
+"""How often a table is listed that others rewrite meanwhile."""
+
+Listing: TypeAlias = Callable[[], Iterable[FileInfo]]
+"""What lists the files below the folder of a table."""
+
+
+@cache
+def no_snapshot() -> Snapshot:
+    """The snapshot of a table without a commit."""
+    return Snapshot(-1, Manifest.empty())
+
+
+def check_folder(location: Location) -> None:
+    """Raise ``TableError`` if the path is a file, or the file system does not say."""
+    try:
+        file = location.stat("")
+    except OSError as error:
+        raise TableError(f"cannot open {location.full('')!r}: {error}") from error
+    if file is not None:
+        raise TableError(
+            f"{location.full('')!r} is a file (expected the folder of a table)"
+        )
+
+
+def look(
+    location: Location, known: Snapshot | None, files: Listing | None = None
+) -> tuple[Sequence[FileInfo], Snapshot]:
+    """All files below the folder and the newest commit, which go together.
+
+    Segments of ``known``, an earlier snapshot, are not read again.  ``files`` lists
+    some folders alone.
+
+    Raises:
+        TableError: it is no folder, or others rewrite it all the time.
+    """
+    listing = files or location.list
+    found = None if location.is_local else _look_at_once(location, known, listing)
+    if found is not None:
+        return found
+    check_folder(location)
+    snapshot = newest_usable(location, known)
+    # Files that a rewrite replaces come and go with commits, so a listing is good only
+    # if the same rewrites were committed before it and after it.
+    for _ in range(LOOKS):
+        try:
+            everything = _list(location, listing)
+        except OSError as error:
+            raise TableError(str(error)) from error
+        before = snapshot.rewrites
+        if _latest(location) != snapshot.newest:
+            snapshot = newest_usable(location, snapshot)
+        if snapshot.rewrites == before:
+            if snapshot.version >= 0:
+                warn_of_damage(snapshot)
+            return everything, snapshot
+    raise never_still(location)
+
+
+def _look_at_once(
+    location: Location, known: Snapshot | None, listing: Listing
+) -> tuple[Sequence[FileInfo], Snapshot] | None:
+    """``look`` by requests of which several are under way; None if that fails."""
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        is_folder = pool.submit(carried(check_folder), location)
+        before = pool.submit(carried(latest_version), location)
+        reading = pool.submit(carried(newest_snapshot), location, known=known)
+        try:
+            first = before.result()
+            everything = sorted(listing(), key=attrgetter("path"))
+            after = pool.submit(carried(latest_version), location)
+            is_folder.result()
+            snapshot = reading.result()
+            versions = {first, after.result(), snapshot.newest}
+        except (SkipIndexError, OSError):
+            return None
+    # The log is listed before and after the files: no commit came meanwhile if the
+    # number is the same.
+    if len(versions) > 1:
+        return None
+    if snapshot.version >= 0:
+        warn_of_damage(snapshot)
+    return everything, snapshot
+
+
+def never_still(location: Location) -> TableError:
+    """The error where a table changes as often as it is looked at."""
+    return TableError(
+        f"{location.full('')!r} was rewritten {LOOKS} times while it was listed; try "
+        "again when that is done"
+    )
+
+
+def _list(location: Location, listing: Listing) -> list[FileInfo]:
+    """The files below the folder that are listed, by path."""
+    check_folder(location)
+    return sorted(listing(), key=attrgetter("path"))
+
+
+def _latest(location: Location) -> int:
+    """The number of the newest commit; -1 if the log cannot be listed."""
+    try:
+        return latest_version(location)
+    except OSError:
+        return -1
+
+
+def newest_usable(location: Location, known: Snapshot | None) -> Snapshot:
+    """The newest whole commit; the empty one, with a note, if it cannot be used."""
+    try:
+        return newest_snapshot(location, known=known)
+    except (IndexVersionError, OSError) as error:
+        newest, notes = _latest(location), (f"indexes ignored: {error}",)
+        return Snapshot(-1, Manifest.empty(), damaged=newest, notes=notes, refused=True)
+
+
+def live_files(
+    location: Location,
+    everything: Sequence[FileInfo],
+    snapshot: Snapshot,
+    is_read: Callable[[FileInfo], bool],
+) -> tuple[list[FileInfo], list[str]]:
+    """The files that hold the table's rows, by path, and notes on others.
+
+    ``everything`` is all that is below the folder; ``is_read`` says what a reader
+    reads who knows no log.
+
+    Raises:
+        TableError: files that the log names are there, and cannot be listed.
+        StorageError: a commit that cannot be read now may name more files.
+    """
+    there = {file.path: file for file in everything}
+    if location.is_local:
+        _require_listed(location, there, snapshot)
+    _require_known(location, there, snapshot)
+    return snapshot.rewrites.live_files(there, is_read)
+
+
+def _require_listed(
+    location: Location, there: Mapping[str, FileInfo], snapshot: Snapshot
+) -> None:
+    """Refuse a listing that lacks hidden files of the log that are there."""
+    # Hidden folders that are closed to this user are left out of listings.  What is
+    # there through a link alone is none of our files.
+    for replacement in snapshot.rewrites.replacements:
+        for file in replacement.new:
+            if file.path in there:
+                continue
+            folder = location.full(file.path.rpartition("/")[0])
+            try:
+                is_there = location.owns(file.path)
+            except OSError as error:
+                raise TableError(
+                    f"rows of the table are in {folder!r}: {error}"
+                ) from error
+            if is_there:
+                raise TableError(
+                    f"rows of the table are in {folder!r}, which cannot be listed "
+                    "(accepted: a folder that every reader of the table may list)"
+                )
+
+
+def _require_known(
+    location: Location, there: Mapping[str, FileInfo], snapshot: Snapshot
+) -> None:
+    """Refuse to count rows where a commit that cannot be read now may name more."""
+    if not snapshot.refused or snapshot.damaged is None:
+        return
+    named = snapshot.rewrites.hidden
+    for path in there:
+        is_hidden = is_hidden_copy(path) and path not in named
+        if is_hidden and published(path) not in there:
+            raise StorageError(
+                f"the newest commit of {location.full('')!r} cannot be read, and may "
+                f"name {path!r}, so it cannot be told which files count "
+                f"({'; '.join(snapshot.notes[:1])})"
+            )
