@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame
 
 import skipindex as sx
 from skipindex.spark.catalyst.conditions import Conditions, conditions
-from skipindex.spark.catalyst.java import expressions_json
+from skipindex.spark.driver import expressions_json
 
 
 def scans(df: DataFrame) -> Iterator[list[Any]]:

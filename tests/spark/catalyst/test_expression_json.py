@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 from skipindex.spark.catalyst.conditions import conditions
-from skipindex.spark.catalyst.java import expressions_json
+from skipindex.spark.driver import expressions_json
 from tests.spark.catalyst.final import final_conditions, final_json, types
 from tests.spark.reading.whole import settings
 from tests.spark.versions import since

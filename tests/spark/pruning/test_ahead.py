@@ -13,9 +13,9 @@ from py4j.java_gateway import set_field
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
-from skipindex.spark.janino import new_object
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.session import _pruned
+from tests.spark.java import java_object
 from tests.spark.pruning.questions import asked, equal, put, skipped
 from tests.spark.pruning.scans import files_read
 
@@ -157,7 +157,7 @@ def test_threads_of_spark_that_end_leave_nothing(
 ) -> None:
     """Py4J keeps a thread and a socket for each thread of Java that calls Python."""
     gateway = pruned.sparkContext._gateway
-    lister = new_object(gateway, {"skipindex.test.Lister": LISTER})
+    lister = java_object(gateway, "Lister", LISTER)
 
     def asked(times: int) -> int:
         for i in range(times):

@@ -12,8 +12,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from skipindex.spark.janino import new_object
 from skipindex.spark.pruning.session import _pruned
+from tests.spark.java import java_object
 from tests.spark.pruning.questions import put
 
 pytestmark = pytest.mark.spark
@@ -115,7 +115,7 @@ public class RootsOf implements java.util.function.Function {
 @lru_cache(maxsize=1)
 def compiled(gateway: Any) -> Any:
     """Once for every JVM: Py4J takes classes of one name for one class."""
-    return new_object(gateway, {"skipindex.test.RootsOf": ROOTS})
+    return java_object(gateway, "RootsOf", ROOTS)
 
 
 class Finder:

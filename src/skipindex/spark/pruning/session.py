@@ -11,8 +11,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
 from skipindex.errors import EngineError, first_line
-from skipindex.spark.catalyst.java import SOURCES
-from skipindex.spark.janino import new_object, source_of
+from skipindex.spark.driver import load_all, new_object
 from skipindex.spark.pruning.java_function import JavaFunction
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
@@ -20,20 +19,6 @@ from skipindex.spark.pruning.tables import Tables
 from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
-
-_CLASSES: Final = (
-    *("asking/Question", "asking/Listing", "asking/Pieces", "asking/Query"),
-    *("asking/Declared", "asking/Roots", "asking/Asking", "asking/PlannerCalls"),
-    *("asking/Size", "Scanned", "Partitions", "CatalogPartitions"),
-    *("joins/Dimension", "joins/KeyList", "joins/JoinKeys", "joins/Joins"),
-    *("TopRows", "Answers", "SkippingFileIndex", "SkipRule", "Sessions"),
-)
-"""Classes of ``rule``, each with its folder."""
-_SESSION: Final = (
-    "org.apache.spark.sql.SparkSession",
-    "org.apache.spark.sql.classic.SparkSession",
-)
-"""The class of a session with a driver in Spark 3, and since 4.0."""
 
 _pruned: Final[dict[str, Pruning]] = {}
 """What was enabled, by the id of the Spark application."""
@@ -63,7 +48,7 @@ class Pruning:
         gateway = _gateway(spark)
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         try:
-            self.sessions = _sessions(gateway, spark.version)
+            self.sessions = _sessions(gateway)
         except Py4JError as error:
             raise EngineError(
                 f"Spark {spark.version} takes no rule that prunes queries: "
@@ -135,17 +120,8 @@ def _gateway(spark: SparkSession) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _sessions(gateway: Any, version: str) -> Any:
+def _sessions(gateway: Any) -> Any:
     """The Java object that gives sessions their rules; one for every JVM."""
-    # Spark forgets no extension, and Py4J takes classes of one name for one class.
-    words = {
-        " SCAN_STREAM": ", scan.stream()" if version >= "4" else "",
-        "(SESSION": f"({_SESSION[version >= '4']}",
-    }
-    sources = dict(SOURCES)
-    for name in _CLASSES:
-        text = source_of(__package__, f"rule/{name}")
-        for word, meaning in words.items():
-            text = text.replace(word, meaning)
-        sources[f"skipindex.{name.split('/')[-1]}"] = text
-    return new_object(gateway, sources)
+    # Spark forgets no extension.
+    load_all(gateway)
+    return new_object(gateway, "Sessions")

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 
 from skipindex.errors import PredicateError, first_line
 from skipindex.spark.catalyst.conditions import conditions
-from skipindex.spark.catalyst.java import expressions_json
+from skipindex.spark.driver import expressions_json
 
 _IS_SPARK_3: Final = pyspark.__version__.startswith("3.")
 

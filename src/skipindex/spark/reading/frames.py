@@ -24,14 +24,13 @@ from pyspark.sql.types import StructType
 
 from skipindex.errors import PlanError, first_line
 from skipindex.spark.columns import column, schema_of
-from skipindex.spark.janino import new_object, source_of
+from skipindex.spark.driver import new_object
 from skipindex.spark.settings import is_case_sensitive, session_settings
 from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.file_info import mark_of
 from skipindex.table import TableState
 
 LOG: Final = logging.getLogger("skipindex")
-_CLASS: Final = "skipindex.PlannedRelation"
 _DISCOVERY: Final = "spark.sql.sources.parallelPartitionDiscovery"
 _UNTOLD_CORES: Final = 8
 """Cores of a cluster whose driver is not in reach."""
@@ -105,7 +104,7 @@ def _marks(table: TableState, paths: Sequence[str]) -> np.ndarray:
 def _relation(gateway: Any) -> Any:
     """The Java object that makes relations; None if the driver cannot compile it."""
     try:
-        return new_object(gateway, {_CLASS: source_of(__package__, "PlannedRelation")})
+        return new_object(gateway, "PlannedRelation")
     except Py4JError as error:
         LOG.warning(
             "Spark lists the files of every plan again, as its driver takes no listing "
