@@ -25,7 +25,7 @@ NAMES = {
     *("status", "verify"),
     # What changes the stored table.
     *("build_indexes", "compact_indexes", "drop_indexes", "refresh_indexes"),
-    *("declare_derived", "declare_exclusive", "declare_retention"),
+    *("declare_derived", "declare_exclusive", "declare_layout", "declare_retention"),
     *("optimize", "vacuum"),
 }
 

@@ -76,20 +76,7 @@ def place_of(
         if named is None:
             location = location_of(table, options)
             return _needed(location, question, how) or location
-        if how.get("schema") is None:
-            how["schema"] = named.schema
-        if named.is_in_place:
-            how["folders"] = named.folders
-            how["derived"] = how.get("derived") or named.derived
-        else:
-            warn_once(
-                named.location.full(""),
-                "its partitions are in folders of other names, so that it does not "
-                "count what its properties say of them, and files are those below it",
-            )
-        return _needed(named.location, question, how) or open_state(
-            named.location, **how
-        )
+        return _of_catalog(named, question, how)
     if not isinstance(table, Table):
         raise TableError(f"no table: {table!r} (accepted: a Table, a path or a URI)")
     if options:
@@ -97,6 +84,40 @@ def place_of(
             f"{table!r} is open, so it has its storage_options (accepted: with a URI)"
         )
     return table.state
+
+
+def _of_catalog(
+    named: CatalogTable, question: Question | None, how: Opening
+) -> TableState:
+    """A table of the catalog, opened as this says."""
+    if how.get("schema") is None:
+        how["schema"] = named.schema
+    if named.is_in_place:
+        how["folders"] = named.folders
+        how["derived"] = how.get("derived") or named.derived
+    else:
+        warn_once(
+            named.location.full(""),
+            "its partitions are in folders of other names, so that it does not "
+            "count what its properties say of them, and files are those below it",
+        )
+    return _needed(named.location, question, how) or open_state(named.location, **how)
+
+
+def table_of_catalog(spark: SparkSession, name: str) -> Table:
+    """The table of a session's catalog by its name in SQL, whatever folders there are.
+
+    Raises:
+        TableError: there is none of Parquet files, or it is a view.
+    """
+    with needs_spark():
+        from skipindex.spark.catalog import catalog_table  # noqa: PLC0415
+    named = catalog_table(spark, name)
+    if named is None:
+        raise TableError(
+            f"no name of a table: {name!r} (accepted: such as 'db.events')"
+        )
+    return Table(_of_catalog(named, None, {}))
 
 
 def _needed(

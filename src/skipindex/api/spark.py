@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from skipindex.api.calls import needs_spark
 from skipindex.api.functions import AnyTable, state_of
+from skipindex.api.statements.run import Statements
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,6 +34,9 @@ def enable(spark: SparkSession) -> None:
     own list.  ``skipindex.answers`` is another setting, false unless set: if it is
     true, counts, extremes and groups come from indexes where these know them.
 
+    The sessions take statements in SQL too: ``OPTIMIZE … ZORDER BY``, ``CREATE INDEX``,
+    ``VACUUM``, ``EXPLAIN SKIPPING`` and others.
+
     Args:
         spark: a classic session, of Spark 3.5 or newer.  Its driver compiles an
             optimizer rule; executors need nothing.
@@ -50,7 +54,7 @@ def enable(spark: SparkSession) -> None:
     """
     with needs_spark():
         from skipindex.spark.pruning import session  # noqa: PLC0415
-    session.enable(spark)
+    session.enable(spark, Statements())
 
 
 def disable(spark: SparkSession) -> None:
@@ -99,7 +103,7 @@ def register(spark: SparkSession, table: AnyTable) -> None:
         state = state.listed()
     with needs_spark():
         from skipindex.spark.pruning import session  # noqa: PLC0415
-    session.register(spark, state)
+    session.register(spark, state, Statements())
 
 
 def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:

@@ -34,7 +34,11 @@ from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.derived_partitions import derivation
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.rewrite.expiry import retention_record
-from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport
+from skipindex.rewrite.optimize import (
+    OptimizeOptions,
+    OptimizeReport,
+    layout_to_declare,
+)
 from skipindex.rewrite.selection.target import CUBE_SIZE, RATIO
 from skipindex.rewrite.vacuum import VacuumReport, vacuum
 from skipindex.rewrite.verify_table import TableReport, verify
@@ -618,6 +622,34 @@ class Table:
         commit(self.state.location, change, operation="set_retention")
         return changed("declaration", self.state.refresh())
 
+    def declare_layout(self, layout: Clustering) -> Table:
+        """Record how rows are laid out from now on, in one commit.
+
+        ``append`` lays new rows out so, and ``optimize`` clusters the others.  No file
+        is rewritten now.
+
+        Args:
+            layout: what to change of the table's own layout.
+
+        Raises:
+            LayoutError: the layout is impossible.
+            PredicateError: a column does not exist.
+            TableError: there is no such table any more.
+
+        >>> city = table.declare_layout(sx.Clustering(by=["city"], curve="zorder"))
+        >>> city.status().layout["curve"]
+        'zorder'
+        """
+        state = self.state.refresh()
+        asked = OptimizeOptions(**_given(layout, "declare_layout"))
+        declared = layout_to_declare(state, asked)
+
+        def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+            return base.manifest, base.properties | declared
+
+        commit(state.location, change, operation="set_layout")
+        return changed("declaration", state.refresh())
+
     def optimize(
         self,
         spark: SparkSession,
@@ -690,12 +722,6 @@ class Table:
         """
         with needs_spark():
             from skipindex.spark.writers.optimize import optimize  # noqa: PLC0415
-        given = Clustering.of(layout).given()
-        if "balance" in given or isinstance(given.get("cluster_by"), Workload):
-            raise LayoutError(
-                "optimize takes no balance, and no Workload to cluster by (accepted: a "
-                "list of columns, or None for the layout that the table has)"
-            )
         asked = OptimizeOptions(
             where=predicate,
             mode=mode,
@@ -704,7 +730,7 @@ class Table:
             budget=budget,
             indexes=indexes,
             in_place=in_place,
-            **given,
+            **_given(layout, "optimize"),
         )
         report = optimize(
             spark, self.state, asked, into=into, options=options, progress=progress
@@ -748,6 +774,17 @@ class Table:
         report = vacuum(self.state, retention=retention, dry_run=dry_run, purge=purge)
         log_action("vacuum", self.folder, report)
         return report
+
+
+def _given(layout: Clustering | Workload | None, call: str) -> dict[str, Any]:
+    """What a layout says, of a table whose rows are there."""
+    given = Clustering.of(layout).given()
+    if "balance" in given or isinstance(given.get("cluster_by"), Workload):
+        raise LayoutError(
+            f"{call} takes no balance, and no Workload to cluster by (accepted: a "
+            "list of columns, or None for the layout that the table has)"
+        )
+    return given
 
 
 def built(

@@ -319,6 +319,20 @@ def _properties(
     known = table.snapshot.properties.layout
     if options.where is not None or (known is not None and not target.cluster_by):
         return TableProperties()
+    return _recorded(table, target)
+
+
+def layout_to_declare(table: TableState, options: OptimizeOptions) -> TableProperties:
+    """The layout that a table is to have, where a part of it is asked for.
+
+    Raises:
+        LayoutError: it is impossible.
+        PredicateError: a column does not exist.
+    """
+    return _recorded(table, target_of(table, options, wanted_of(table)))
+
+
+def _recorded(table: TableState, target: Target) -> TableProperties:
     return TableProperties(
         layout={
             **target.known,

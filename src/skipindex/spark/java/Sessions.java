@@ -20,15 +20,19 @@ public class Sessions extends scala.runtime.AbstractFunction1 {
     private final Set known = Collections.newSetFromMap(new WeakHashMap());
     private final Nothing nothing = new Nothing();
     private volatile PlannerCalls planner;
+    /** The statements of these sessions. */
+    public final Statements statements = new Statements();
 
-    /** Prune from now on; the arguments are those of PlannerCalls. */
+    /** Prune from now on; the arguments are those of PlannerCalls, and that of Statements. */
     public PlannerCalls connect(
             Function plan,
             Function files,
             Function usesOf,
             Function told,
+            Function statement,
             String indexFolder,
             String settings) {
+        statements.connect(statement);
         planner = new PlannerCalls(plan, files, usesOf, told, indexFolder, settings);
         return planner;
     }
@@ -37,11 +41,14 @@ public class Sessions extends scala.runtime.AbstractFunction1 {
     public void disconnect() {
         planner.setOn(false);
         planner = null;
+        statements.connect(null);
     }
 
     /** Give a session the rule, and those that share its extensions. */
     public synchronized void add(SESSION session) {
-        if (known.add(session.extensions())) session.extensions().injectOptimizerRule(this);
+        boolean isNew = known.add(session.extensions());
+        if (isNew) session.extensions().injectOptimizerRule(this);
+        statements.add(session, session.extensions(), isNew, session.sessionState());
         apply(session);
     }
 

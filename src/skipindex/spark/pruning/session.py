@@ -15,6 +15,7 @@ from skipindex.spark.driver import load_all, new_object
 from skipindex.spark.pruning.java_function import JavaFunction
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
+from skipindex.spark.pruning.statements import StatementFunction, Statements
 from skipindex.spark.pruning.tables import Tables
 from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.names import FOLDER
@@ -33,10 +34,10 @@ class Pruning:
         calls: the Java object by which rules ask.
     """
 
-    def __init__(self, spark: SparkSession) -> None:
+    def __init__(self, spark: SparkSession, statements: Statements) -> None:
         self.planner = QueryPlanner(Tables())
         # The driver knows the functions by weak references alone.
-        self._functions = [
+        self._functions: list[Any] = [
             JavaFunction(call)
             for call in (
                 self.planner.answer,
@@ -45,6 +46,7 @@ class Pruning:
                 self.planner.told,
             )
         ]
+        self._functions.append(StatementFunction(spark, statements))
         gateway = _gateway(spark)
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         try:
@@ -63,11 +65,11 @@ class Pruning:
         self.sessions.disconnect()
 
 
-def enable(spark: SparkSession) -> None:
-    """See ``skipindex.enable``."""
+def enable(spark: SparkSession, statements: Statements) -> None:
+    """See ``skipindex.enable``; ``statements`` are those that SQL takes then."""
     pruning = _pruning(spark)
     if pruning is None:
-        pruning = Pruning(spark)
+        pruning = Pruning(spark, statements)
         _pruned.clear()  # of another, whose SparkContext has stopped
         _pruned[_application(spark)] = pruning
     pruning.sessions.add(spark._jsparkSession)  # noqa: SLF001
@@ -80,9 +82,9 @@ def disable(spark: SparkSession) -> None:
         pruning.close()
 
 
-def register(spark: SparkSession, state: TableState) -> None:
+def register(spark: SparkSession, state: TableState, statements: Statements) -> None:
     """See ``skipindex.register``."""
-    enable(spark)
+    enable(spark, statements)
     pruning = _pruning(spark)
     assert pruning is not None
     pruning.planner.tables.give(state)
@@ -96,6 +98,24 @@ def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
         return ()
     pruning.calls.finishTelling()
     return tuple(pruning.planner.records)
+
+
+def plans_of(spark: SparkSession, query: str) -> Sequence[QueryPlan]:
+    """What the scans of a query ask, and would read; it is planned, and not run.
+
+    Raises:
+        PySparkException: Spark cannot read the query.
+    """
+    state = spark._jsparkSession.sessionState()  # noqa: SLF001
+    modes = _gateway(spark).jvm.org.apache.spark.sql.execution.CommandExecutionMode
+    before = {id(plan) for plan in last_plans(spark)}
+    planned = state.executePlan(state.sqlParser().parsePlan(query), modes.SKIP())
+    leaves = planned.sparkPlan().collectLeaves()
+    for scan in (leaves.apply(i) for i in range(leaves.size())):
+        if scan.getClass().getSimpleName() == "FileSourceScanExec":
+            scan.selectedPartitions()  # lists the files that are left
+    plans = [plan for plan in last_plans(spark) if not plan.is_estimate]
+    return [plan for plan in plans if id(plan) not in before]
 
 
 def _pruning(spark: SparkSession) -> Pruning | None:

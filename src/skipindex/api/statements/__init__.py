@@ -1,0 +1,1 @@
+"""The statements that ``enable`` adds to Spark SQL."""

@@ -1,0 +1,156 @@
+"""Statements in SQL, read without Spark."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from skipindex.api.statements.reader import (
+    CreateIndex,
+    Describe,
+    Distribute,
+    DropIndex,
+    Explain,
+    Layout,
+    Optimize,
+    RefreshIndexes,
+    ShowIndexes,
+    Statement,
+    StatementError,
+    Target,
+    Vacuum,
+    read_statement,
+)
+from skipindex.errors import PredicateError
+
+T = Target("t")
+NAMED = Target("db.`my t`")
+PATH = Target("/data/it's", is_path=True)
+PLAIN = Layout()
+
+
+@pytest.mark.parametrize(
+    ("text", "statement"),
+    [
+        ("OPTIMIZE t", Optimize(T, "incremental", None, PLAIN)),
+        ("optimize table t;", Optimize(T, "incremental", None, PLAIN)),
+        ("OPTIMIZE db.`my t` FULL", Optimize(NAMED, "full", None, PLAIN)),
+        (
+            "OPTIMIZE TABLE t ZORDER BY first_name, last_name",
+            Optimize(
+                T,
+                "incremental",
+                None,
+                Layout(("first_name", "last_name"), "zorder"),
+            ),
+        ),
+        (
+            "OPTIMIZE t WHERE day = 25 AND city IN ('New York', 'x') ZORDER BY (a, b)",
+            Optimize(
+                T,
+                "incremental",
+                "day = 25 AND city IN ('New York', 'x')",
+                Layout(("a", "b"), "zorder"),
+            ),
+        ),
+        (
+            "OPTIMIZE r'/da\\ta' WHERE (zorder = 1) LOCALLY ORDERED BY (`a b`)",
+            Optimize(
+                Target("/da\\ta", is_path=True),
+                "incremental",
+                "(zorder = 1)",
+                Layout(sort_within=("a b",)),
+            ),
+        ),
+        (
+            "OPTIMIZE t HILBERT BY (s.a, b) LOCALLY ORDERED BY b, s.a",
+            Optimize(
+                T,
+                "incremental",
+                None,
+                Layout(("s.a", "b"), "hilbert", ("b", "s.a")),
+            ),
+        ),
+        ("OPTIMIZE `table`", Optimize(Target("`table`"), "incremental", None, PLAIN)),
+        ("CREATE INDEX ON t", CreateIndex(T, (), None)),
+        ("create index on t (a, b) using Bitmap", CreateIndex(T, ("a", "b"), "Bitmap")),
+        ("CREATE INDEXES ON TABLE t USING bloom", CreateIndex(T, (), "bloom")),
+        ("DROP INDEX ON '/data/it\\'s' (a)", DropIndex(PATH, ("a",), None)),
+        ("DROP INDEXES ON t USING bloom", DropIndex(T, (), "bloom")),
+        ("SHOW INDEXES ON t", ShowIndexes(T)),
+        ("SHOW INDEX FROM parquet.`/d/t`", ShowIndexes(Target("/d/t", is_path=True))),
+        ("REFRESH INDEXES IN t", RefreshIndexes(T)),
+        ("VACUUM t", Vacuum(T, None, dry_run=False)),
+        ("VACUUM t DRY RUN", Vacuum(T, None, dry_run=True)),
+        (
+            "VACUUM t RETAIN 36 HOURS DRY RUN",
+            Vacuum(T, timedelta(hours=36), dry_run=True),
+        ),
+        ("VACUUM t RETAIN 2 DAYS", Vacuum(T, timedelta(days=2), dry_run=False)),
+        (
+            "ALTER TABLE t DISTRIBUTED BY HASH (a)",
+            Distribute(T, Layout(("a",), "hash", ())),
+        ),
+        (
+            "ALTER TABLE t DISTRIBUTED BY RANGE (a) LOCALLY ORDERED BY (b, c)",
+            Distribute(T, Layout(("a",), "linear", ("b", "c"))),
+        ),
+        ("DESCRIBE SKIPPING t", Describe(T)),
+        ("DESC SKIPPING TABLE t", Describe(T)),
+        (
+            "/* why */ EXPLAIN -- which\nSKIPPING SELECT *\nFROM t -- all",
+            Explain("SELECT *\nFROM t -- all"),
+        ),
+    ],
+)
+def test_statements(text: str, statement: Statement) -> None:
+    assert read_statement(text) == statement
+
+
+@pytest.mark.parametrize(
+    ("text", "near", "expected", "line", "position"),
+    [
+        ("OPTIMIZE", "end of input", "the name or the path of a table", 1, 8),
+        ("OPTIMIZE t\n ZORDER (a)", "'ZORDER'", "FULL, WHERE, ZORDER BY", 2, 1),
+        ("OPTIMIZE t WHERE a = 1 FULL ZORDER BY (a", "", "", 0, 0),
+        ("OPTIMIZE t ZORDER BY (a b)", "'b'", "a comma or ')'", 1, 24),
+        ("OPTIMIZE t ZORDER BY ()", "')'", "the name of a column", 1, 22),
+        ("OPTIMIZE t WHERE ZORDER BY a", "'ZORDER'", "a condition on partition", 1, 17),
+        ("OPTIMIZE t ZORDER BY a FULL", "'FULL'", "ZORDER BY", 1, 23),
+        ("OPTIMIZE 't' 'u'", "''u''", "FULL, WHERE", 1, 13),
+        ("OPTIMIZE ''", "''''", "a path", 1, 9),
+        ("CREATE INDEX i ON t (a)", "'i'", "ON", 1, 13),
+        ("CREATE INDEX ON t (a) USING", "end of input", "a kind", 1, 27),
+        ("CREATE INDEX ON t a", "'a'", "the end of the statement", 1, 18),
+        ("SHOW INDEXES t", "'t'", "ON, IN or FROM", 1, 13),
+        ("REFRESH TABLE t", "'TABLE'", "INDEX or INDEXES", 1, 8),
+        ("VACUUM t RETAIN x HOURS", "'x'", "a number of hours or days", 1, 16),
+        ("VACUUM t RETAIN 99999999 DAYS", "'99999999'", "a number of hours", 1, 16),
+        ("VACUUM t RETAIN 1 WEEKS", "'WEEKS'", "HOURS or DAYS", 1, 18),
+        ("VACUUM t DRY", "'DRY'", "the end of the statement", 1, 9),
+        ("ALTER TABLE t ADD COLUMN c INT", "'ADD'", "DISTRIBUTED BY", 1, 14),
+        (
+            "ALTER TABLE t DISTRIBUTED BY (a)",
+            "'('",
+            "ZORDER, HILBERT, RANGE or HASH",
+            1,
+            29,
+        ),
+        ("DESCRIBE SKIPPING", "end of input", "the name or the path", 1, 17),
+        ("EXPLAIN SKIPPING", "end of input", "a query", 1, 16),
+        ("SELECT 1", "'SELECT'", "a statement of skipindex", 1, 0),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(
+    text: str, near: str, expected: str, line: int, position: int
+) -> None:
+    if not near:  # a bracket is not closed, which Spark tells
+        with pytest.raises(PredicateError):
+            read_statement(text)
+        return
+    with pytest.raises(StatementError) as caught:
+        read_statement(text)
+    found = caught.value
+    assert (found.near, found.line, found.position) == (near, line, position)
+    assert found.expected.startswith(expected)
