@@ -15,6 +15,8 @@ PAGE ?=
 JOBS ?= 2
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
 BENCH ?=
+# Options of the compiler of Java, such as JAVA="--jars /opt/spark/jars".
+JAVA ?=
 # Options of the matrix, such as MATRIX="--cell spark-3.5 --write".
 MATRIX ?=
 
@@ -31,7 +33,7 @@ WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 .PHONY: bench bench-build bench-layout bench-scale
 .PHONY: bench-spark bench-price
 .PHONY: sweep soundness model months hostile concurrent queries mutants lint
-.PHONY: types format docs
+.PHONY: types java format docs
 .PHONY: check clean dist release
 .DEFAULT_GOAL := help
 
@@ -124,6 +126,9 @@ lint: $(STAMP)  ## check style and format
 types: $(STAMP)  ## check types
 	$(BIN)/mypy
 
+java: $(STAMP)  ## check the Java sources with javac, for each PySpark that is here
+	@$(WITH_JAVA) $(BIN)/python -m tests.spark.java $(JAVA)
+
 format: $(STAMP)  ## format, and mend what can be mended
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
@@ -132,11 +137,13 @@ docs: $(STAMP)  ## build the documentation into build/site, with all links check
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-dist: $(STAMP)  ## build the wheel and the source archive, and check them
+dist: $(STAMP)  ## build the wheel with the compiled Java, and the source archive, and check them
 	rm -rf dist
+	@$(WITH_JAVA) $(BIN)/python -m tests.spark.java $(JAVA) --write
 	@$(BIN)/python -m build
 	@$(BIN)/python -m twine check --strict dist/*
 
+release: JAVA += --all
 release: dist  ## upload what `make dist` built to PyPI, if this commit has the version's tag
 	@version=$$($(BIN)/python -c "import skipindex; print(skipindex.__version__)") && \
 		git diff --quiet HEAD && git tag --points-at HEAD | grep -qx "v$$version" || \
@@ -146,7 +153,7 @@ release: dist  ## upload what `make dist` built to PyPI, if this commit has the 
 check: lint types test  ## all that a change must pass
 
 clean:  ## remove what builds and tools left; keeps the environment and data
-	rm -rf build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist src/skipindex/spark/java/classes .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log src/*.egg-info
 	find src ssb tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -15,7 +15,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Row, SparkSession
 
 import skipindex as sx
-from tests.spark.java import java_object
+from tests.spark.compiled import java_object
 from tests.tables import made
 
 pytestmark = pytest.mark.spark

@@ -8,19 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from hashlib import sha256
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 _PACKAGE: Final = "skipindex"
 """The package of the Java classes."""
-_SEQ: Final = ("scala.collection.Seq", "scala.collection.immutable.Seq")
-"""What ``Seq`` is in Spark's signatures under Scala 2.12, and since 2.13."""
-_MAP: Final = "scala.collection.immutable.Map"
-_SESSION: Final = (
-    "org.apache.spark.sql.SparkSession",
-    "org.apache.spark.sql.classic.SparkSession",
-)
-"""The class of a session with a driver in Spark 3, and since 4.0."""
+_SOURCES: Final = files(__package__) / "java"
+_CLASSES: Final = _SOURCES / "classes"
 
 
 def new_object(gateway: Any, name: str) -> Any:
@@ -39,7 +35,7 @@ def load_all(gateway: Any) -> None:
         Py4JError: as for ``new_object``.
     """
     loader = _loader(gateway)
-    for name in _sources():
+    for name in sources(*_versions(gateway.jvm)):
         loader.loadClass(name)
 
 
@@ -76,32 +72,74 @@ def compile_classes(gateway: Any, sources: Mapping[str, str], parent: Any) -> An
     """
     jvm = gateway.jvm
     resource = jvm.org.codehaus.commons.compiler.util.resource
-    words = _words(jvm)
     found = jvm.java.util.HashMap()
     for name, source in sources.items():
-        text = source
-        for word, meaning in words.items():
-            text = text.replace(word, meaning)
-        found.put(name.replace(".", "/") + ".java", text.encode())
+        found.put(name.replace(".", "/") + ".java", source.encode())
     return jvm.org.codehaus.janino.JavaSourceClassLoader(
         parent, resource.MapResourceFinder(found), "UTF-8"
     )
 
 
+def folders(spark: str, scala: str) -> tuple[str, str]:
+    """The folders of the sources for one version of Spark and Scala alone.
+
+    Example:
+        >>> folders("3.5.8", "2.12.18"), folders("4.10.0", "2.13.16")
+        (('spark_3_5', 'scala_2_12'), ('spark_4', 'scala_2_13'))
+    """
+    is_new = _numbers(spark) >= (4, 0)
+    is_213 = _numbers(scala) >= (2, 13)
+    return (
+        "spark_4" if is_new else "spark_3_5",
+        "scala_2_13" if is_213 else "scala_2_12",
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """Major and minor."""
+    return tuple(map(int, version.split(".")[:2]))
+
+
 @lru_cache(maxsize=1)
 def _loader(gateway: Any) -> Any:
     """One for every JVM: Py4J takes classes of one name for one class."""
+    jvm = gateway.jvm
     # Its parent has Spark's classes.
-    parent = gateway.jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    return compile_classes(gateway, _sources(), parent)
+    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    versions = _versions(jvm)
+    found = sources(*versions)
+    jar = _CLASSES / jar_name(*versions, found)
+    if isinstance(jar, Path) and jar.exists():
+        file = jvm.java.io.File(str(jar))
+        if file.exists():  # there too, where the driver runs
+            urls = gateway.new_array(jvm.java.net.URL, 1)
+            urls[0] = file.toURI().toURL()
+            return jvm.java.net.URLClassLoader(urls, parent)
+    return compile_classes(gateway, found, parent)
 
 
-@lru_cache(maxsize=1)
-def _sources() -> Mapping[str, str]:
-    """The sources by the names of their classes."""
+def _versions(jvm: Any) -> tuple[str, str]:
+    """Spark's and Scala's in the driver."""
+    spark = jvm.org.apache.spark.package.SPARK_VERSION()
+    return spark, jvm.scala.util.Properties.versionNumberString()
+
+
+def jar_name(spark: str, scala: str, found: Mapping[str, str]) -> str:
+    """The file that has the classes of just these sources, if a wheel brings them."""
+    digest = sha256()
+    for name in sorted(found):
+        digest.update(f"{name}\0{found[name]}\0".encode())
+    return f"{'-'.join(folders(spark, scala))}-{digest.hexdigest()[:16]}.jar"
+
+
+def sources(spark: str, scala: str) -> Mapping[str, str]:
+    """The Java sources for a version of Spark and Scala, by their classes."""
+    places = (_SOURCES, *map(_SOURCES.joinpath, folders(spark, scala)))
     return {
         f"{_PACKAGE}.{path.name.removesuffix('.java')}": path.read_text("utf-8")
-        for path in (files(__package__) / "java").iterdir()
+        for place in places
+        for path in place.iterdir()
+        if path.name.endswith(".java")
     }
 
 
@@ -113,16 +151,3 @@ def _json(gateway: Any) -> Any:
     takes[0] = lang.Class.forName("scala.collection.Seq")
     found = _loader(gateway).loadClass(f"{_PACKAGE}.ExpressionJson")
     return found.getMethod("json", takes)
-
-
-def _words(jvm: Any) -> Mapping[str, str]:
-    """Words of the sources that mean something else in each version of Spark."""
-    scala = jvm.scala.util.Properties.versionNumberString()
-    spark = int(jvm.org.apache.spark.package.SPARK_VERSION().partition(".")[0])
-    return {
-        "TO_SEQ": "(SEQ) org.apache.spark.api.python.PythonUtils.toSeq",
-        "SEQ": _SEQ[scala.startswith("2.13")],
-        "NO_OPTIONS": f"({_MAP}) {_MAP}$.MODULE$.empty()",
-        " SCAN_STREAM": ", scan.stream()" if spark >= 4 else "",
-        "(SESSION": f"({_SESSION[spark >= 4]}",
-    }

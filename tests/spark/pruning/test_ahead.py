@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.session import _pruned
-from tests.spark.java import java_object
+from tests.spark.compiled import java_object
 from tests.spark.pruning.questions import asked, equal, put, skipped
 from tests.spark.pruning.scans import files_read
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.spark.pruning.session import _pruned
-from tests.spark.java import java_object
+from tests.spark.compiled import java_object
 from tests.spark.pruning.questions import put
 
 pytestmark = pytest.mark.spark
@@ -32,6 +32,8 @@ import java.util.Iterator;
 import java.util.List;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.api.python.PythonUtils;
+import scala.collection.Seq;
 
 public class RootsOf implements java.util.function.Function {
     private Object roots;
@@ -70,10 +72,10 @@ public class RootsOf implements java.util.function.Function {
         for (int i = 1; i < argument.size(); i++) {
             paths.add(new Path((String) argument.get(i)));
         }
-        final SEQ all = TO_SEQ(paths);
+        final Seq all = PythonUtils.toSeq(paths);
         next = 0;
-        Class[] kinds = {SEQ.class};
-        Object seq = Proxy.newProxyInstance(SEQ.class.getClassLoader(), kinds,
+        Class[] kinds = {Seq.class};
+        Object seq = Proxy.newProxyInstance(Seq.class.getClassLoader(), kinds,
             new InvocationHandler() {
                 public Object invoke(Object self, Method method, Object[] arguments) {
                     String name = method.getName();
@@ -89,7 +91,7 @@ public class RootsOf implements java.util.function.Function {
             table == null ? null : table.toString(), Integer.valueOf(next)});
     }
 
-    private static Iterator paths(SEQ all) {
+    private static Iterator paths(Seq all) {
         ArrayList list = new ArrayList();
         scala.collection.Iterator each = all.iterator();
         while (each.hasNext()) list.add(each.next());

@@ -2,11 +2,16 @@ package skipindex;
 
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.FileIndex;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.internal.SessionState;
-import org.apache.spark.sql.types.StructType;
+import scala.Option;
+import scala.collection.immutable.Map;
+import scala.collection.immutable.Seq;
 
 /**
  * The files of a catalog's table, of which a filter of partitions was added to the query.
@@ -14,94 +19,70 @@ import org.apache.spark.sql.types.StructType;
  * The filter names partitions that the catalog had when the query was optimized. If it has others
  * when files are listed, the filter does not count.
  */
-public class CatalogPartitions implements FileIndex {
-    private final FileIndex base;
-    private final TableIdentifier table;
-    private final SessionState session;
-    private final HashSet names;
-    final Expression filter;
-    /** Its conjuncts, as Spark passes them on. */
-    final ArrayList added = new ArrayList();
+public class CatalogPartitions extends Wrapping {
+  private final TableIdentifier table;
+  private final SessionState session;
+  private final Set<String> names;
+  final Expression filter;
 
-    CatalogPartitions(
-            FileIndex base,
-            TableIdentifier table,
-            SessionState session,
-            HashSet names,
-            Expression filter) {
-        this.base = base;
-        this.table = table;
-        this.session = session;
-        this.names = names;
-        this.filter = filter;
-        SkipRule.split(filter, added);
-    }
+  /** Its conjuncts, as Spark passes them on. */
+  final List<Expression> added = new ArrayList<>();
 
-    /** The folders of all partitions that the catalog has now. */
-    static HashSet names(TableIdentifier table, SessionState session) {
-        HashSet found = new HashSet();
-        SEQ all = (SEQ) session.catalog().listPartitionNames(table, scala.Option.empty());
-        scala.collection.Iterator each = all.iterator();
-        while (each.hasNext()) found.add(each.next());
-        return found;
-    }
+  CatalogPartitions(
+      FileIndex base,
+      TableIdentifier table,
+      SessionState session,
+      Set<String> names,
+      Expression filter) {
+    super(base);
+    this.table = table;
+    this.session = session;
+    this.names = names;
+    this.filter = filter;
+    SkipRule.split(filter, added);
+  }
 
-    static boolean isAmong(Expression one, ArrayList conjuncts) {
-        for (int i = 0; i < conjuncts.size(); i++) {
-            if (one.semanticEquals((Expression) conjuncts.get(i))) return true;
-        }
-        return false;
-    }
+  /** The folders of all partitions that the catalog has now. */
+  static Set<String> names(TableIdentifier table, SessionState session) {
+    Set<String> found = new HashSet<>();
+    scala.collection.Seq<String> all =
+        session.catalog().listPartitionNames(table, Option.<Map<String, String>>empty());
+    for (String one : Scala.each(all)) found.add(one);
+    return found;
+  }
 
-    public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
-        if (names.equals(names(table, session))) {
-            return base.listFiles(partitionFilters, dataFilters);
-        }
-        ArrayList own = new ArrayList();
-        scala.collection.Iterator each = partitionFilters.iterator();
-        while (each.hasNext()) {
-            Expression one = (Expression) each.next();
-            if (!isAmong(one, added)) own.add(one);
-        }
-        return base.listFiles(TO_SEQ(own), dataFilters);
-    }
+  static boolean isAmong(Expression one, List<? extends Expression> these) {
+    for (Expression other : these) if (one.semanticEquals(other)) return true;
+    return false;
+  }
 
-    public SEQ rootPaths() {
-        return base.rootPaths();
+  @Override
+  Seq<PartitionDirectory> list(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
+    if (names.equals(names(table, session))) {
+      return Scala.kept(base.listFiles(partitionFilters, dataFilters));
     }
+    List<Expression> own = new ArrayList<>();
+    for (Expression one : Scala.each(partitionFilters)) {
+      if (!isAmong(one, added)) own.add(one);
+    }
+    return Scala.kept(base.listFiles(Scala.listed(own), dataFilters));
+  }
 
-    public String[] inputFiles() {
-        return base.inputFiles();
-    }
+  /** The filter is of the plan, which Spark compares too. */
+  @Override
+  public boolean equals(Object other) {
+    if (!(other instanceof CatalogPartitions)) return false;
+    CatalogPartitions index = (CatalogPartitions) other;
+    return base.equals(index.base) && names.equals(index.names);
+  }
 
-    public void refresh() {
-        base.refresh();
-    }
+  @Override
+  public int hashCode() {
+    return base.hashCode();
+  }
 
-    public long sizeInBytes() {
-        return base.sizeInBytes();
-    }
-
-    public StructType partitionSchema() {
-        return base.partitionSchema();
-    }
-
-    public scala.Option metadataOpsTimeNs() {
-        return base.metadataOpsTimeNs();
-    }
-
-    /** The filter is of the plan, which Spark compares too. */
-    public boolean equals(Object other) {
-        if (!(other instanceof CatalogPartitions)) return false;
-        CatalogPartitions index = (CatalogPartitions) other;
-        return base.equals(index.base) && names.equals(index.names);
-    }
-
-    public int hashCode() {
-        return base.hashCode();
-    }
-
-    public String toString() {
-        return base.toString();
-    }
+  @Override
+  public String toString() {
+    return base.toString();
+  }
 }

@@ -1,6 +1,7 @@
 package skipindex;
 
 import java.util.ArrayList;
+import java.util.List;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -11,7 +12,6 @@ import org.apache.spark.sql.catalyst.plans.logical.Filter;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
-import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
@@ -25,92 +25,88 @@ import org.apache.spark.sql.execution.datasources.PartitionDirectory;
  * conditions by the indexes of these columns, and the side does not run for its keys.
  */
 class Dimension {
-    static final int MAX_FILES = 10000;
+  static final int MAX_FILES = 10000;
 
-    /** Null if the side is anything else. */
-    static String json(LogicalPlan side, Attribute key, PlannerCalls planner) {
-        ArrayList conjuncts = new ArrayList();
-        LogicalPlan node = side;
-        while (!(node instanceof LogicalRelation)) {
-            if (node instanceof Filter) SkipRule.split(((Filter) node).condition(), conjuncts);
-            else if (node instanceof Project) key = sourceOf(key, (Project) node);
-            else if (!(node instanceof SubqueryAlias)) return null;
-            if (key == null) return null;
-            node = (LogicalPlan) node.children().apply(0);
-        }
-        LogicalRelation scan = (LogicalRelation) node;
-        if (scan.isStreaming() || !(scan.relation() instanceof HadoopFsRelation)) return null;
-        HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
-        if (!relation.fileFormat().getClass().getName().equals(SkipRule.PARQUET)) return null;
-        FileIndex location = relation.location();
-        if (location instanceof SkippingFileIndex) {
-            location = ((SkippingFileIndex) location).scanned.base;
-        }
-        if (!location.getClass().getSimpleName().equals("InMemoryFileIndex")) return null;
-        String column = Joins.nameIn(scan, key);
-        if (column == null || location.rootPaths().size() != 1) return null;
-        Path root = (Path) location.rootPaths().apply(0);
-        StringBuilder text = Question.place(root);
-        if (!addFiles(text, location, root)) return null;
-        text.append(",\"key\":");
-        Question.quote(text, column);
-        text.append(Question.schemas(relation.dataSchema(), relation.partitionSchema()));
-        text.append(",\"reader\":{");
-        Question.addOthers(text, planner.settings, relation.sparkSession().sessionState().conf());
-        text.append('}');
-        Question.addOptions(text, relation.options());
-        text.append(",\"conjuncts\":");
-        Question.quote(text, ExpressionJson.json(DataSourceStrategy$.MODULE$.normalizeExprs(
-            TO_SEQ(asked(conjuncts, key, scan)), scan.output())));
-        return text.append('}').toString();
+  /** Null if the side is anything else. */
+  static String json(LogicalPlan side, Attribute key, PlannerCalls planner) {
+    List<Expression> conjuncts = new ArrayList<>();
+    LogicalPlan node = side;
+    while (!(node instanceof LogicalRelation)) {
+      if (node instanceof Filter) SkipRule.split(((Filter) node).condition(), conjuncts);
+      else if (node instanceof Project) key = sourceOf(key, (Project) node);
+      else if (!(node instanceof SubqueryAlias)) return null;
+      if (key == null) return null;
+      node = (LogicalPlan) node.children().apply(0);
     }
+    LogicalRelation scan = (LogicalRelation) node;
+    if (scan.isStreaming() || !(scan.relation() instanceof HadoopFsRelation)) return null;
+    HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
+    if (!relation.fileFormat().getClass().getName().equals(SkipRule.PARQUET)) return null;
+    FileIndex location = relation.location();
+    if (location instanceof SkippingFileIndex) {
+      location = ((SkippingFileIndex) location).scanned.base;
+    }
+    if (!location.getClass().getSimpleName().equals("InMemoryFileIndex")) return null;
+    String column = Joins.nameIn(scan, key);
+    if (column == null || location.rootPaths().size() != 1) return null;
+    Path root = (Path) location.rootPaths().apply(0);
+    StringBuilder text = Question.place(root);
+    if (!addFiles(text, location, root)) return null;
+    text.append(",\"key\":");
+    Question.quote(text, column);
+    text.append(Question.schemas(relation.dataSchema(), relation.partitionSchema()));
+    text.append(",\"reader\":{");
+    Question.addOthers(text, planner.settings, relation.sparkSession().sessionState().conf());
+    text.append('}');
+    Question.addOptions(text, relation.options());
+    text.append(",\"conjuncts\":");
+    Question.quote(
+        text, ExpressionJson.json(TopRows.normalized(asked(conjuncts, key, scan), scan)));
+    return text.append('}').toString();
+  }
 
-    /** What a projection has under the name of the key; null if it computes it. */
-    private static Attribute sourceOf(Attribute key, Project project) {
-        scala.collection.Iterator named = project.projectList().iterator();
-        while (named.hasNext()) {
-            Object one = named.next();
-            if (!(one instanceof Alias) || !((Alias) one).exprId().equals(key.exprId())) continue;
-            Expression source = ((Alias) one).child();
-            return source instanceof Attribute ? (Attribute) source : null;
-        }
-        return key;
+  /** What a projection has under the name of the key; null if it computes it. */
+  private static Attribute sourceOf(Attribute key, Project project) {
+    for (Object one : Scala.each(project.projectList())) {
+      if (!(one instanceof Alias) || !((Alias) one).exprId().equals(key.exprId())) continue;
+      Expression source = ((Alias) one).child();
+      return source instanceof Attribute ? (Attribute) source : null;
     }
+    return key;
+  }
 
-    /** The conjuncts on columns of the scan, but that the key is there: a match has one. */
-    private static ArrayList asked(ArrayList conjuncts, Attribute key, LogicalRelation scan) {
-        ArrayList found = new ArrayList();
-        for (int i = 0; i < conjuncts.size(); i++) {
-            Expression one = (Expression) conjuncts.get(i);
-            boolean isOfKey = one instanceof IsNotNull
-                && ((IsNotNull) one).child().semanticEquals(key);
-            if (!isOfKey && one.references().subsetOf(scan.outputSet())) found.add(one);
-        }
-        return found;
+  /** The conjuncts on columns of the scan, but that the key is there: a match has one. */
+  private static List<Expression> asked(
+      List<Expression> conjuncts, Attribute key, LogicalRelation scan) {
+    List<Expression> found = new ArrayList<>();
+    for (Expression one : conjuncts) {
+      boolean isOfKey = one instanceof IsNotNull && ((IsNotNull) one).child().semanticEquals(key);
+      if (!isOfKey && one.references().subsetOf(scan.outputSet())) found.add(one);
     }
+    return found;
+  }
 
-    /** Paths, sizes and times of the files that the scan lists; false if there are too many. */
-    private static boolean addFiles(StringBuilder text, FileIndex location, Path root) {
-        SEQ nothing = TO_SEQ(new ArrayList());
-        StringBuilder paths = new StringBuilder();
-        StringBuilder sizes = new StringBuilder();
-        StringBuilder times = new StringBuilder();
-        int n = 0;
-        scala.collection.Iterator i = location.listFiles(nothing, nothing).iterator();
-        while (i.hasNext()) {
-            scala.collection.Iterator j = ((PartitionDirectory) i.next()).files().iterator();
-            while (j.hasNext()) {
-                FileStatus file = ((FileStatusWithMetadata) j.next()).fileStatus();
-                String path = Listing.below(file.getPath(), root);
-                if (path == null || n++ >= MAX_FILES) return false;
-                String comma = n > 1 ? "," : "";
-                Question.quote(paths.append(comma), path);
-                sizes.append(comma).append(file.getLen());
-                times.append(comma).append(file.getModificationTime());
-            }
-        }
-        text.append(",\"paths\":[").append(paths).append("],\"sizes\":[").append(sizes);
-        text.append("],\"millis\":[").append(times).append(']');
-        return true;
+  /** Paths, sizes and times of the files that the scan lists; false if there are too many. */
+  private static boolean addFiles(StringBuilder text, FileIndex location, Path root) {
+    StringBuilder paths = new StringBuilder();
+    StringBuilder sizes = new StringBuilder();
+    StringBuilder times = new StringBuilder();
+    int n = 0;
+    scala.collection.Seq<PartitionDirectory> all =
+        location.listFiles(Scala.<Expression>none(), Scala.<Expression>none());
+    for (PartitionDirectory directory : Scala.each(all)) {
+      for (FileStatusWithMetadata each : Scala.each(directory.files())) {
+        FileStatus file = each.fileStatus();
+        String path = Listing.below(file.getPath(), root);
+        if (path == null || n++ >= MAX_FILES) return false;
+        String comma = n > 1 ? "," : "";
+        Question.quote(paths.append(comma), path);
+        sizes.append(comma).append(file.getLen());
+        times.append(comma).append(file.getModificationTime());
+      }
     }
+    text.append(",\"paths\":[").append(paths).append("],\"sizes\":[").append(sizes);
+    text.append("],\"millis\":[").append(times).append(']');
+    return true;
+  }
 }

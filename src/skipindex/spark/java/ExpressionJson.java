@@ -54,6 +54,8 @@ public final class ExpressionJson {
   private static final String UNKNOWN = "{\"c\":\"\"}";
 
   private static final class TooLarge extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
     TooLarge() {
       super("the expression is too large");
     }
@@ -64,9 +66,9 @@ public final class ExpressionJson {
   private ExpressionJson() {}
 
   /** One object for each expression; of one that is too large or fails, the class is empty. */
-  public static String json(Seq expressions) {
+  public static String json(Seq<?> expressions) {
     StringBuilder all = new StringBuilder("[");
-    Iterator each = expressions.iterator();
+    Iterator<?> each = expressions.iterator();
     while (each.hasNext()) {
       if (all.length() > 1) {
         all.append(',');
@@ -100,7 +102,7 @@ public final class ExpressionJson {
     out.append(",\"t\":");
     text(typeOf(node));
     boolean isChain = junction(node).length() > 0;
-    List children = isChain ? chain(node) : list(node.children());
+    List<Expression> children = isChain ? chain(node) : list(node.children());
     if (!children.isEmpty()) {
       out.append(",\"a\":[");
       for (int i = 0; i < children.size(); i++) {
@@ -156,7 +158,7 @@ public final class ExpressionJson {
     } else if (node instanceof Or) {
       return "or";
     } else if (node instanceof UnresolvedFunction && node.children().size() == 2) {
-      Seq name = ((UnresolvedFunction) node).nameParts();
+      Seq<?> name = ((UnresolvedFunction) node).nameParts();
       String word = name.size() == 1 ? String.valueOf(name.apply(0)) : "";
       return word.equals("and") || word.equals("or") ? word : "";
     }
@@ -164,17 +166,17 @@ public final class ExpressionJson {
   }
 
   /** The operands of {@code a AND b AND c}, however many there are and wherever they nest. */
-  private static List chain(Expression node) {
+  private static List<Expression> chain(Expression node) {
     String junction = junction(node);
-    ArrayList found = new ArrayList();
-    ArrayDeque rest = new ArrayDeque();
+    List<Expression> found = new ArrayList<>();
+    ArrayDeque<Expression> rest = new ArrayDeque<>();
     rest.push(node);
     while (!rest.isEmpty()) {
       Expression next = (Expression) rest.pop();
       if (junction(next).equals(junction)) {
-        List operands = list(next.children());
-        rest.push(operands.get(1));
-        rest.push(operands.get(0));
+        List<Expression> operands = list(next.children());
+        rest.push((Expression) operands.get(1));
+        rest.push((Expression) operands.get(0));
       } else {
         found.add(next);
       }
@@ -182,19 +184,18 @@ public final class ExpressionJson {
     return found;
   }
 
-  private static List list(Seq seq) {
-    ArrayList found = new ArrayList();
-    Iterator each = seq.iterator();
-    while (each.hasNext()) {
-      found.add(each.next());
+  private static List<Expression> list(Seq<Expression> seq) {
+    List<Expression> found = new ArrayList<>();
+    for (Expression one : Scala.each(seq)) {
+      found.add(one);
     }
     return found;
   }
 
   /** What the expression was made of, but for its children. */
-  private void extras(Expression node, List children) {
+  private void extras(Expression node, List<Expression> children) {
     String open = ",\"x\":[";
-    Iterator each = ((Product) node).productIterator();
+    Iterator<?> each = ((Product) node).productIterator();
     while (each.hasNext()) {
       Object held = each.next();
       if (isOf(children, held)) {
@@ -210,18 +211,18 @@ public final class ExpressionJson {
   }
 
   /** Whether it is a child, or a list, an option or a tuple of children. */
-  private static boolean isOf(List children, Object held) {
+  private static boolean isOf(List<Expression> children, Object held) {
     if (held instanceof Expression) {
-      for (int i = 0; i < children.size(); i++) {
-        if (children.get(i) == held) {
+      for (Expression child : children) {
+        if (child == held) {
           return true;
         }
       }
       return false;
     }
-    Iterator each;
+    Iterator<?> each;
     if (held instanceof Seq) {
-      each = ((Seq) held).iterator();
+      each = ((Seq<?>) held).iterator();
     } else if (held instanceof scala.Some || held instanceof scala.Tuple2) {
       each = ((Product) held).productIterator();
     } else {
@@ -241,7 +242,7 @@ public final class ExpressionJson {
     if (held == null) {
       out.append("null");
     } else if (held instanceof Option) {
-      Option option = (Option) held;
+      Option<?> option = (Option<?>) held;
       held(option.isDefined() ? option.get() : null);
     } else if (held instanceof Boolean || held instanceof Integer || held instanceof Long) {
       out.append(held);
@@ -254,7 +255,7 @@ public final class ExpressionJson {
     } else if (held instanceof scala.Enumeration.Value) {
       text(held.toString());
     } else if (held instanceof Seq) {
-      heldList(((Seq) held).iterator());
+      heldList(((Seq<?>) held).iterator());
     } else if (isContext(held)) {
       heldList(((Product) held).productIterator());
     } else {
@@ -270,7 +271,7 @@ public final class ExpressionJson {
     return name.equals("org.apache.spark.sql.catalyst.expressions.NumericEvalContext");
   }
 
-  private void heldList(Iterator each) {
+  private void heldList(Iterator<?> each) {
     out.append('[');
     boolean first = true;
     while (each.hasNext()) {
@@ -285,7 +286,7 @@ public final class ExpressionJson {
 
   private void values(InSet node) {
     DataType type = node.child().dataType();
-    Iterator each = node.hset().iterator();
+    Iterator<?> each = node.hset().iterator();
     out.append('[');
     boolean first = true;
     while (each.hasNext()) {

@@ -5,180 +5,178 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.HashMap;
+import java.util.List;
+import java.util.Map;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import scala.collection.immutable.Seq;
 
 /** The files of a table as Python listed them, by path below the root. */
 public class Listing {
-    final HashMap positions = new HashMap();
-    final long[] sizes;
-    final long[] millis;
+  final Map<String, Integer> positions = new HashMap<>();
+  final long[] sizes;
+  final long[] millis;
 
-    Listing(byte[] packed) {
-        ByteBuffer buffer = ByteBuffer.wrap(packed).order(ByteOrder.LITTLE_ENDIAN);
-        int n = (int) buffer.getLong();
-        sizes = new long[n];
-        millis = new long[n];
-        for (int i = 0; i < n; i++) sizes[i] = buffer.getLong();
-        for (int i = 0; i < n; i++) millis[i] = buffer.getLong();
-        int start = buffer.position();
-        int next = 0;
-        for (int end = start; end < packed.length; end++) {
-            if (packed[end] != 0) continue;
-            String path = new String(packed, start, end - start, StandardCharsets.UTF_8);
-            positions.put(path, Integer.valueOf(next++));
-            start = end + 1;
-        }
+  Listing(byte[] packed) {
+    ByteBuffer buffer = ByteBuffer.wrap(packed).order(ByteOrder.LITTLE_ENDIAN);
+    int n = (int) buffer.getLong();
+    sizes = new long[n];
+    millis = new long[n];
+    for (int i = 0; i < n; i++) sizes[i] = buffer.getLong();
+    for (int i = 0; i < n; i++) millis[i] = buffer.getLong();
+    int start = buffer.position();
+    int next = 0;
+    for (int end = start; end < packed.length; end++) {
+      if (packed[end] != 0) continue;
+      String path = new String(packed, start, end - start, StandardCharsets.UTF_8);
+      positions.put(path, Integer.valueOf(next++));
+      start = end + 1;
+    }
+  }
+
+  /** The position of a file of the same size and time; negative if there is none. */
+  int find(FileStatus file, Path root) {
+    int i = position(file, root);
+    if (i < 0) return -1;
+    boolean isSame = sizes[i] == file.getLen() && millis[i] == file.getModificationTime();
+    return isSame ? i : -1;
+  }
+
+  /** The position of a file, whatever it holds; negative if there is none. */
+  int position(FileStatus file, Path root) {
+    String path = below(file.getPath(), root);
+    Integer found = path == null ? null : (Integer) positions.get(path);
+    return found == null ? -1 : found.intValue();
+  }
+
+  /** The path of a file below a folder; null if it is not there. */
+  static String below(Path file, Path root) {
+    if (!Roots.isSamePlace(file.toUri(), root.toUri())) return null;
+    String path = file.toUri().getPath();
+    String prefix = Roots.prefix(root);
+    return path.startsWith(prefix) ? path.substring(prefix.length()) : null;
+  }
+
+  /** How often Spark lists each file with the same size and time; 2 is "more than once". */
+  byte[] seen(Path root, Seq<PartitionDirectory> directories) {
+    byte[] seen = new byte[sizes.length];
+    for (PartitionDirectory directory : Scala.each(directories)) {
+      for (FileStatusWithMetadata file : Scala.each(directory.files())) {
+        int found = find(file.fileStatus(), root);
+        if (found >= 0) seen[found] += seen[found] < 2 ? 1 : 0;
+      }
+    }
+    return seen;
+  }
+
+  /** Which files of a listing are ruled out. */
+  static class Answer {
+    final Listing listing;
+    final byte[] bits;
+    final Path root;
+
+    Answer(Listing listing, byte[] bits, Path root) {
+      this.listing = listing;
+      this.bits = bits;
+      this.root = root;
     }
 
-    /** The position of a file of the same size and time; negative if there is none. */
-    int find(FileStatus file, Path root) {
-        int i = position(file, root);
-        if (i < 0) return -1;
-        boolean isSame = sizes[i] == file.getLen() && millis[i] == file.getModificationTime();
-        return isSame ? i : -1;
+    /** Whether this is the very file that was judged, and none of its rows is needed. */
+    boolean rulesOut(FileStatus file) {
+      int i = listing.find(file, root);
+      return i >= 0 && isMarked(i);
     }
 
-    /** The position of a file, whatever it holds; negative if there is none. */
-    int position(FileStatus file, Path root) {
-        String path = below(file.getPath(), root);
-        Integer found = path == null ? null : (Integer) positions.get(path);
-        return found == null ? -1 : found.intValue();
+    boolean isMarked(int i) {
+      return (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
     }
 
-    /** The path of a file below a folder; null if it is not there. */
-    static String below(Path file, Path root) {
-        if (!Roots.isSamePlace(file.toUri(), root.toUri())) return null;
-        String path = file.toUri().getPath();
-        String prefix = Roots.prefix(root);
-        return path.startsWith(prefix) ? path.substring(prefix.length()) : null;
+    /** Whether this is a file of the listing, as it was then. */
+    boolean knows(FileStatus file) {
+      return listing.find(file, root) >= 0;
     }
 
-    /** How often Spark lists each file with the same size and time; 2 is "more than once". */
-    byte[] seen(Path root, SEQ directories) {
-        byte[] seen = new byte[sizes.length];
-        scala.collection.Iterator i = directories.iterator();
-        while (i.hasNext()) {
-            scala.collection.Iterator j = ((PartitionDirectory) i.next()).files().iterator();
-            while (j.hasNext()) {
-                int found = find(((FileStatusWithMetadata) j.next()).fileStatus(), root);
-                if (found >= 0) seen[found] += seen[found] < 2 ? 1 : 0;
-            }
-        }
-        return seen;
+    Rest rest(Seq<PartitionDirectory> all, Scanned scanned) {
+      return Listing.rest(this, all, scanned);
+    }
+  }
+
+  /** What is left to read of what Spark lists, if an answer rules out some; null is none. */
+  static Rest rest(Answer answer, Seq<PartitionDirectory> all, Scanned scanned) {
+    Rest rest = new Rest();
+    List<PartitionDirectory> directories = new ArrayList<>();
+    for (PartitionDirectory directory : Scala.each(all)) {
+      boolean isInPlace = scanned.isInPlace(directory);
+      List<FileStatusWithMetadata> files = new ArrayList<>();
+      int n = 0;
+      for (FileStatusWithMetadata file : Scala.each(directory.files())) {
+        n++;
+        if (answer != null && isInPlace && answer.rulesOut(file.fileStatus())) continue;
+        files.add(file);
+        rest.bytes += file.fileStatus().getLen();
+        if (answer != null && !answer.knows(file.fileStatus())) rest.unknown++;
+      }
+      rest.listed += n;
+      rest.read += files.size();
+      if (files.size() == n) directories.add(directory);
+      else if (!files.isEmpty()) {
+        directories.add(new PartitionDirectory(directory.values(), Scala.listed(files)));
+      }
+    }
+    rest.directories = Scala.listed(directories);
+    return rest;
+  }
+
+  /** What a scan reads. */
+  static class Rest {
+    Seq<PartitionDirectory> directories;
+
+    /** Files that Spark lists, those that are read, and those that the planner does not know. */
+    int listed;
+
+    int read;
+    int unknown;
+    long bytes;
+  }
+
+  /** An answer that counts later than it was given. */
+  static class Earlier extends Answer {
+    private static final long MAX_NANOS = 60L * 1000000000L;
+    private final long start = System.nanoTime();
+
+    Earlier(Answer answer) {
+      super(answer.listing, answer.bits, answer.root);
     }
 
-    /** Which files of a listing are ruled out. */
-    static class Answer {
-        final Listing listing;
-        final byte[] bits;
-        final Path root;
+    /** Whether the file is now what it was, as far as that costs no request to a store. */
+    boolean rulesOut(FileStatus file) {
+      if (!super.rulesOut(file)) return false;
+      if (!"file".equals(file.getPath().toUri().getScheme())) {
+        return System.nanoTime() - start < MAX_NANOS;
+      }
+      java.io.File now = new java.io.File(file.getPath().toUri().getPath());
+      return now.length() == file.getLen() && now.lastModified() == file.getModificationTime();
+    }
+  }
 
-        Answer(Listing listing, byte[] bits, Path root) {
-            this.listing = listing;
-            this.bits = bits;
-            this.root = root;
-        }
-
-        /** Whether this is the very file that was judged, and none of its rows is needed. */
-        boolean rulesOut(FileStatus file) {
-            int i = listing.find(file, root);
-            return i >= 0 && isMarked(i);
-        }
-
-        boolean isMarked(int i) {
-            return (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
-        }
-
-        /** Whether this is a file of the listing, as it was then. */
-        boolean knows(FileStatus file) {
-            return listing.find(file, root) >= 0;
-        }
-
-        Rest rest(SEQ all, Scanned scanned) {
-            return Listing.rest(this, all, scanned);
-        }
+  /** Files whose rows a plan has otherwise; they stay what they were when it was made. */
+  static class Covered extends Answer {
+    Covered(Answer answer) {
+      super(answer.listing, answer.bits, answer.root);
     }
 
-    /** What is left to read of what Spark lists, if an answer rules out some; null is none. */
-    static Rest rest(Answer answer, SEQ all, Scanned scanned) {
-        Rest rest = new Rest();
-        ArrayList directories = new ArrayList();
-        scala.collection.Iterator i = all.iterator();
-        while (i.hasNext()) {
-            PartitionDirectory directory = (PartitionDirectory) i.next();
-            boolean isInPlace = scanned.isInPlace(directory);
-            ArrayList files = new ArrayList();
-            int n = 0;
-            scala.collection.Iterator j = directory.files().iterator();
-            while (j.hasNext()) {
-                FileStatusWithMetadata file = (FileStatusWithMetadata) j.next();
-                n++;
-                if (answer != null && isInPlace && answer.rulesOut(file.fileStatus())) continue;
-                files.add(file);
-                rest.bytes += file.fileStatus().getLen();
-                if (answer != null && !answer.knows(file.fileStatus())) rest.unknown++;
-            }
-            rest.listed += n;
-            rest.read += files.size();
-            if (files.size() == n) directories.add(directory);
-            else if (!files.isEmpty()) {
-                directories.add(new PartitionDirectory(directory.values(), TO_SEQ(files)));
-            }
-        }
-        rest.directories = TO_SEQ(directories);
-        return rest;
+    /** Even if it has changed: its former rows are in the plan. */
+    boolean rulesOut(FileStatus file) {
+      int i = listing.position(file, root);
+      return i >= 0 && isMarked(i);
     }
 
-    /** What a scan reads. */
-    static class Rest {
-        SEQ directories;
-        /** Files that Spark lists, those that are read, and those that the planner does not know. */
-        int listed;
-        int read;
-        int unknown;
-        long bytes;
+    /** What follows the marks. */
+    String text() {
+      int start = 8 + (listing.sizes.length + 7) / 8;
+      return new String(bits, start, bits.length - start, StandardCharsets.US_ASCII);
     }
-
-    /** An answer that counts later than it was given. */
-    static class Earlier extends Answer {
-        private static final long MAX_NANOS = 60L * 1000000000L;
-        private final long start = System.nanoTime();
-
-        Earlier(Answer answer) {
-            super(answer.listing, answer.bits, answer.root);
-        }
-
-        /** Whether the file is now what it was, as far as that costs no request to a store. */
-        boolean rulesOut(FileStatus file) {
-            if (!super.rulesOut(file)) return false;
-            if (!"file".equals(file.getPath().toUri().getScheme())) {
-                return System.nanoTime() - start < MAX_NANOS;
-            }
-            java.io.File now = new java.io.File(file.getPath().toUri().getPath());
-            return now.length() == file.getLen()
-                && now.lastModified() == file.getModificationTime();
-        }
-    }
-
-    /** Files whose rows a plan has otherwise; they stay what they were when it was made. */
-    static class Covered extends Answer {
-        Covered(Answer answer) {
-            super(answer.listing, answer.bits, answer.root);
-        }
-
-        /** Even if it has changed: its former rows are in the plan. */
-        boolean rulesOut(FileStatus file) {
-            int i = listing.position(file, root);
-            return i >= 0 && isMarked(i);
-        }
-
-        /** What follows the marks. */
-        String text() {
-            int start = 8 + (listing.sizes.length + 7) / 8;
-            return new String(bits, start, bits.length - start, StandardCharsets.US_ASCII);
-        }
-    }
+  }
 }

@@ -11,26 +11,26 @@ import java.util.function.Function;
  * acknowledgement). So there is a call for each piece of a text.
  */
 public class Pieces {
-    /** Py4J may write a character of a question as two bytes; all are ASCII. */
-    static final int LENGTH = 4000;
+  /** Py4J may write a character of a question as two bytes; all are ASCII. */
+  static final int LENGTH = 4000;
 
-    private static final AtomicLong TEXTS = new AtomicLong();
+  private static final AtomicLong TEXTS = new AtomicLong();
 
-    /**
-     * The function's result for the text.
-     *
-     * An argument starts with a line that names its text, tells how many pieces came before,
-     * and whether more follow.
-     */
-    static Object call(Function function, String text) {
-        long name = TEXTS.incrementAndGet();
-        for (int before = 0;; before++) {
-            int start = before * LENGTH;
-            int end = Math.min(start + LENGTH, text.length());
-            boolean isLast = end == text.length();
-            String line = name + " " + before + (isLast ? " last\n" : " more\n");
-            Object found = function.apply(line + text.substring(start, end));
-            if (isLast) return found;
-        }
+  /**
+   * The function's result for the text.
+   *
+   * An argument starts with a line that names its text, tells how many pieces came before,
+   * and whether more follow.
+   */
+  static Object call(Function<String, Object> function, String text) {
+    long name = TEXTS.incrementAndGet();
+    for (int before = 0; ; before++) {
+      int start = before * LENGTH;
+      int end = Math.min(start + LENGTH, text.length());
+      boolean isLast = end == text.length();
+      String line = name + " " + before + (isLast ? " last\n" : " more\n");
+      Object found = function.apply(line + text.substring(start, end));
+      if (isLast) return found;
     }
+  }
 }

@@ -11,7 +11,9 @@ import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.internal.SQLConf;
+import scala.collection.immutable.Seq;
 
 /**
  * The planner, which runs in Python: what it is asked, and which files it rules out.
@@ -20,343 +22,367 @@ import org.apache.spark.sql.internal.SQLConf;
  * time for all its questions, and a table whose planning took longer is left alone for a while.
  */
 public class PlannerCalls {
-    static final String ENABLED = "skipindex.enabled";
-    private static final long REST_MS = 30000L;
-    private static final AtomicLong QUESTIONS = new AtomicLong();
+  static final String ENABLED = "skipindex.enabled";
+  private static final long REST_MS = 30000L;
+  private static final AtomicLong QUESTIONS = new AtomicLong();
 
-    final Function plan;
-    final Function files;
-    final Function usesOf;
-    final Function told;
-    final Roots roots;
-    final String[] settings;
-    private final ConcurrentHashMap listings = new ConcurrentHashMap();
-    /** By table, until when it is left alone in milliseconds, and the limit in seconds. */
-    private final ConcurrentHashMap resting = new ConcurrentHashMap();
-    volatile boolean isOn = true;
-    /** Milliseconds for which it counts that nothing is ruled out. */
-    public volatile long aheadMillis = 10000L;
-    /** Milliseconds for which a table is left alone after its planning took too long. */
-    public volatile long restMillis = REST_MS;
+  final Function<String, Object> plan;
+  final Function<String, Object> files;
+  final Function<String, Object> usesOf;
+  final Function<String, Object> told;
+  final Roots roots;
+  final String[] settings;
+  private final ConcurrentHashMap<Path, Object[]> listings = new ConcurrentHashMap<>();
 
-    /**
-     * plan: a question, after a line that says what it is for, its number, how many seconds
-     *     it has, and for how many it waited to be asked, to the number of a listing (8 bytes)
-     *     and one bit for each of its files, set if the file is ruled out; or to null, where
-     *     none is; or to no byte, where it has no answer. Asked for listing 0, it gives the
-     *     number alone; asked for partitions, what Partitions reads.
-     * files: the number of a listing, as text, to its files.
-     * usesOf: a folder, a column and the side that it is joined with, as JSON, after a line
-     *     with the seconds that it has and those for which it waited, to letters that say what
-     *     leaves out files; or to null, if nothing does.
-     * told: what a scan reads, or why a question has no answer, as JSON.
-     * indexFolder: the name of the folder that makes a folder a table.
-     * settings: names of the settings that each question tells the planner, by lines.
-     */
-    PlannerCalls(
-            Function plan,
-            Function files,
-            Function usesOf,
-            Function told,
-            String indexFolder,
-            String settings) {
-        this.plan = plan;
-        this.files = files;
-        this.usesOf = usesOf;
-        this.told = told;
-        this.roots = new Roots(indexFolder);
-        this.settings = settings.split("\n");
+  /** By table, until when it is left alone in milliseconds, and the limit in seconds. */
+  private final ConcurrentHashMap<Path, Object[]> resting = new ConcurrentHashMap<>();
+
+  volatile boolean isOn = true;
+
+  /** Milliseconds for which it counts that nothing is ruled out. */
+  public volatile long aheadMillis = 10000L;
+
+  /** Milliseconds for which a table is left alone after its planning took too long. */
+  public volatile long restMillis = REST_MS;
+
+  /**
+   * plan: a question, after a line that says what it is for, its number, how many seconds
+   *     it has, and for how many it waited to be asked, to the number of a listing (8 bytes)
+   *     and one bit for each of its files, set if the file is ruled out; or to null, where
+   *     none is; or to no byte, where it has no answer. Asked for listing 0, it gives the
+   *     number alone; asked for partitions, what Partitions reads.
+   * files: the number of a listing, as text, to its files.
+   * usesOf: a folder, a column and the side that it is joined with, as JSON, after a line
+   *     with the seconds that it has and those for which it waited, to letters that say what
+   *     leaves out files; or to null, if nothing does.
+   * told: what a scan reads, or why a question has no answer, as JSON.
+   * indexFolder: the name of the folder that makes a folder a table.
+   * settings: names of the settings that each question tells the planner, by lines.
+   */
+  PlannerCalls(
+      Function<String, Object> plan,
+      Function<String, Object> files,
+      Function<String, Object> usesOf,
+      Function<String, Object> told,
+      String indexFolder,
+      String settings) {
+    this.plan = plan;
+    this.files = files;
+    this.usesOf = usesOf;
+    this.told = told;
+    this.roots = new Roots(indexFolder);
+    this.settings = settings.split("\n");
+  }
+
+  public void register(String root) {
+    roots.register(new Path(root));
+  }
+
+  /** How often a store was asked for an index folder. */
+  public int lookups() {
+    return roots.lookups;
+  }
+
+  /** Whether files are skipped at all, in queries that are defined already too. */
+  public void setOn(boolean isOn) {
+    this.isOn = isOn;
+  }
+
+  boolean isEnabled() {
+    return isOn && isSet(ENABLED);
+  }
+
+  /** Whether a switch of the session is on, as it is by default. */
+  static boolean isSet(String name) {
+    return "true".equalsIgnoreCase(SQLConf.get().getConfString(name, "true"));
+  }
+
+  /** A question has no answer, and the planner is told so, or said so. */
+  static class NoAnswer extends RuntimeException {
+    private static final long serialVersionUID = 1L;
+
+    NoAnswer(String why) {
+      super(why);
+    }
+  }
+
+  /** A question that is asked while Spark goes on planning. */
+  static class Ahead {
+    final long number;
+    private final Asking.Call call;
+    private final long end;
+
+    /** call: null if there was no room for it. */
+    Ahead(long number, Asking.Call call, long millis) {
+      this.number = number;
+      this.call = call;
+      this.end = System.nanoTime() + millis * 1000000L;
     }
 
-    public void register(String root) {
-        roots.register(new Path(root));
-    }
-
-    /** How often a store was asked for an index folder. */
-    public int lookups() {
-        return roots.lookups;
-    }
-
-    /** Whether files are skipped at all, in queries that are defined already too. */
-    public void setOn(boolean isOn) {
-        this.isOn = isOn;
-    }
-
-    boolean isEnabled() {
-        return isOn && isSet(ENABLED);
-    }
-
-    /** Whether a switch of the session is on, as it is by default. */
-    static boolean isSet(String name) {
-        return "true".equalsIgnoreCase(SQLConf.get().getConfString(name, "true"));
-    }
-
-    /** A question has no answer, and the planner is told so, or said so. */
-    static class NoAnswer extends RuntimeException {
-        NoAnswer(String why) {
-            super(why);
-        }
-    }
-
-    /** A question that is asked while Spark goes on planning. */
-    static class Ahead {
-        final long number;
-        private final Asking.Call call;
-        private final long end;
-
-        /** call: null if there was no room for it. */
-        Ahead(long number, Asking.Call call, long millis) {
-            this.number = number;
-            this.call = call;
-            this.end = System.nanoTime() + millis * 1000000L;
-        }
-
-        boolean isOver() {
-            return System.nanoTime() - end > 0L;
-        }
-
-        /**
-         * Whether the answer is that no file is ruled out.
-         *
-         * Any other answer is asked for again, as files may have changed since.
-         */
-        boolean rulesOutNothing(PlannerCalls planner, Query query, Path root) {
-            if (call == null || isOver()) return false;
-            try {
-                return planner.result(call, query, root, number) == null;
-            } catch (IllegalStateException problem) {
-                return false; // it is met again when the question is asked now
-            }
-        }
-    }
-
-    Ahead askAhead(String question, Query query, Path root) {
-        long number = QUESTIONS.incrementAndGet();
-        Asking.Text text = text("ahead", number, query.seconds, question);
-        return new Ahead(number, Asking.ahead(plan, text, root), aheadMillis);
-    }
-
-    private static Asking.Text text(
-            String purpose, long number, double seconds, String question) {
-        return new Asking.Text(purpose + " " + number + " " + seconds, question);
-    }
-
-    /** number: of the question that the call is for; 0 if it has none. */
-    private byte[] call(
-            Function function, Asking.Text text, Query query, Path root, long number) {
-        if (query.left() <= 0L) {
-            throw noAnswer(root, number, "the query has no time left for a plan ("
-                + Query.TIME_LIMIT + " is " + query.seconds + " s)");
-        }
-        Asking.Call call;
-        query.startWaiting();
-        try {
-            call = Asking.now(function, text, root, query);
-        } catch (InterruptedException stopped) {
-            throw stopped(stopped);
-        } catch (Asking.Busy busy) {
-            throw noAnswer(root, number, busy.getMessage());
-        } finally {
-            query.stopWaiting();
-        }
-        return result(call, query, root, number);
-    }
-
-    private byte[] result(Asking.Call call, Query query, Path root, long number) {
-        try {
-            return (byte[]) waitFor(call.result, query, query.left());
-        } catch (TimeoutException late) {
-            long age = call.age();
-            String why = "planning took more than " + query.seconds + " s ("
-                + Query.TIME_LIMIT + ")";
-            // A question that waited for its gates says nothing of its own table.
-            if (age * 2L >= query.seconds * 1e9) {
-                rest(root, query);
-                why += ", so the table is left alone for " + restMillis / 1000L + " s";
-            }
-            throw noAnswer(root, number, why);
-        }
+    boolean isOver() {
+      return System.nanoTime() - end > 0L;
     }
 
     /**
-     * What the side of a join gives; it leaves time for a plan without it.
+     * Whether the answer is that no file is ruled out.
      *
-     * Throws NoAnswer: it takes too long.
+     * Any other answer is asked for again, as files may have changed since.
      */
-    Object waitForKeys(Future future, Query query, Path root) {
-        try {
-            return waitFor(future, query, query.left() / 2L);
-        } catch (TimeoutException late) {
-            throw noAnswer(root, 0L, "the keys of a join took more than half of what was left of "
-                + query.seconds + " s (" + Query.TIME_LIMIT + "), so they do not count");
-        }
+    boolean rulesOutNothing(PlannerCalls planner, Query query, Path root) {
+      if (call == null || isOver()) return false;
+      try {
+        return planner.result(call, query, root, number) == null;
+      } catch (IllegalStateException problem) {
+        return false; // it is met again when the question is asked now
+      }
     }
+  }
 
-    private static Object waitFor(Future future, Query query, long nanos)
-            throws TimeoutException {
-        query.startWaiting();
-        try {
-            return future.get(Math.max(nanos, 0L), TimeUnit.NANOSECONDS);
-        } catch (TimeoutException late) {
-            future.cancel(false);
-            throw late;
-        } catch (InterruptedException stopped) {
-            throw stopped(stopped);
-        } catch (ExecutionException failed) {
-            throw new IllegalStateException(failed.getCause());
-        } finally {
-            query.stopWaiting();
-        }
+  Ahead askAhead(String question, Query query, Path root) {
+    long number = QUESTIONS.incrementAndGet();
+    Asking.Text text = text("ahead", number, query.seconds, question);
+    return new Ahead(number, Asking.ahead(plan, text, root), aheadMillis);
+  }
+
+  private static Asking.Text text(String purpose, long number, double seconds, String question) {
+    return new Asking.Text(purpose + " " + number + " " + seconds, question);
+  }
+
+  /** number: of the question that the call is for; 0 if it has none. */
+  private byte[] call(
+      Function<String, Object> function, Asking.Text text, Query query, Path root, long number) {
+    if (query.left() <= 0L) {
+      throw noAnswer(
+          root,
+          number,
+          "the query has no time left for a plan ("
+              + Query.TIME_LIMIT
+              + " is "
+              + query.seconds
+              + " s)");
     }
-
-    private static IllegalStateException stopped(InterruptedException stopped) {
-        Thread.currentThread().interrupt(); // Spark looks at it
-        return new IllegalStateException(stopped);
+    Asking.Call call;
+    query.startWaiting();
+    try {
+      call = Asking.now(function, text, root, query);
+    } catch (InterruptedException stopped) {
+      throw stopped(stopped);
+    } catch (Asking.Busy busy) {
+      throw noAnswer(root, number, busy.getMessage());
+    } finally {
+      query.stopWaiting();
     }
+    return result(call, query, root, number);
+  }
 
-    private void rest(Path root, Query query) {
-        long until = System.currentTimeMillis() + restMillis;
-        resting.put(root, new Object[] {Long.valueOf(until), Double.valueOf(query.seconds)});
+  private byte[] result(Asking.Call call, Query query, Path root, long number) {
+    try {
+      return (byte[]) waitFor(call.result, query, query.left());
+    } catch (TimeoutException late) {
+      long age = call.age();
+      String why = "planning took more than " + query.seconds + " s (" + Query.TIME_LIMIT + ")";
+      // A question that waited for its gates says nothing of its own table.
+      if (age * 2L >= query.seconds * 1e9) {
+        rest(root, query);
+        why += ", so the table is left alone for " + restMillis / 1000L + " s";
+      }
+      throw noAnswer(root, number, why);
     }
+  }
 
-    /**
-     * Whether a query leaves a table alone; what reads all of it is told then.
-     *
-     * A query that may wait longer than those before asks all the same.
-     */
-    boolean isResting(Path root, Query query, boolean tells) {
-        Object[] known = (Object[]) resting.get(root);
-        if (known == null || ((Double) known[1]).doubleValue() < query.seconds) return false;
-        if (((Long) known[0]).longValue() < System.currentTimeMillis()) {
-            resting.remove(root);
-            return false;
-        }
-        if (tells) noAnswer(root, 0L, "the table is left alone, as its planning took too long");
-        return true;
+  /**
+   * What the side of a join gives; it leaves time for a plan without it.
+   *
+   * Throws NoAnswer: it takes too long.
+   */
+  <T> T waitForKeys(Future<T> future, Query query, Path root) {
+    try {
+      return waitFor(future, query, query.left() / 2L);
+    } catch (TimeoutException late) {
+      throw noAnswer(
+          root,
+          0L,
+          "the keys of a join took more than half of what was left of "
+              + query.seconds
+              + " s ("
+              + Query.TIME_LIMIT
+              + "), so they do not count");
     }
+  }
 
-    /** Tells the planner why a scan reads all files, whatever answer the question has later. */
-    private NoAnswer noAnswer(Path root, long number, String why) {
-        StringBuilder text = Question.place(root);
-        text.append(",\"number\":").append(number);
-        text.append(",\"problem\":");
-        Question.quote(text, why);
-        tell(text.append('}').toString());
-        return new NoAnswer(why);
+  private static <T> T waitFor(Future<T> future, Query query, long nanos) throws TimeoutException {
+    query.startWaiting();
+    try {
+      return future.get(Math.max(nanos, 0L), TimeUnit.NANOSECONDS);
+    } catch (TimeoutException late) {
+      future.cancel(false);
+      throw late;
+    } catch (InterruptedException stopped) {
+      throw stopped(stopped);
+    } catch (ExecutionException failed) {
+      throw new IllegalStateException(failed.getCause());
+    } finally {
+      query.stopWaiting();
     }
+  }
 
-    /**
-     * The answer to a question; null if no file is ruled out.
-     *
-     * purpose: "read", or "estimate" where only the size of what remains is asked for.
-     * Throws NoAnswer: there is none.
-     */
-    Numbered ask(String purpose, String question, Query query, Path root) {
-        if (isResting(root, query, !purpose.equals("estimate"))) throw new NoAnswer("left alone");
-        long number = QUESTIONS.incrementAndGet();
-        Asking.Text text = text(purpose, number, query.left() / 1e9, question);
-        byte[] bits = call(plan, text, query, root, number);
-        if (bits == null) return new Numbered(number, null);
-        if (bits.length == 0) throw new NoAnswer("the planner has none");
-        Listing listing = listing(number(bits), query, root, number);
-        return new Numbered(number, new Listing.Answer(listing, bits, root));
+  private static IllegalStateException stopped(InterruptedException stopped) {
+    Thread.currentThread().interrupt(); // Spark looks at it
+    return new IllegalStateException(stopped);
+  }
+
+  private void rest(Path root, Query query) {
+    long until = System.currentTimeMillis() + restMillis;
+    resting.put(root, new Object[] {Long.valueOf(until), Double.valueOf(query.seconds)});
+  }
+
+  /**
+   * Whether a query leaves a table alone; what reads all of it is told then.
+   *
+   * A query that may wait longer than those before asks all the same.
+   */
+  boolean isResting(Path root, Query query, boolean tells) {
+    Object[] known = (Object[]) resting.get(root);
+    if (known == null || ((Double) known[1]).doubleValue() < query.seconds) return false;
+    if (((Long) known[0]).longValue() < System.currentTimeMillis()) {
+      resting.remove(root);
+      return false;
     }
+    if (tells) noAnswer(root, 0L, "the table is left alone, as its planning took too long");
+    return true;
+  }
 
-    /** Which folders of a question a scan needs, as Partitions reads it; no byte is all. */
-    byte[] partitions(String question, Query query, Path root) {
-        if (isResting(root, query, true)) return new byte[0];
-        Asking.Text text = text("partitions", 0L, query.left() / 1e9, question);
-        byte[] found = call(plan, text, query, root, 0L);
-        return found == null ? new byte[0] : found;
+  /** Tells the planner why a scan reads all files, whatever answer the question has later. */
+  private NoAnswer noAnswer(Path root, long number, String why) {
+    StringBuilder text = Question.place(root);
+    text.append(",\"number\":").append(number);
+    text.append(",\"problem\":");
+    Question.quote(text, why);
+    tell(text.append('}').toString());
+    return new NoAnswer(why);
+  }
+
+  /**
+   * The answer to a question; null if no file is ruled out.
+   *
+   * purpose: "read", or "estimate" where only the size of what remains is asked for.
+   * Throws NoAnswer: there is none.
+   */
+  Numbered ask(String purpose, String question, Query query, Path root) {
+    if (isResting(root, query, !purpose.equals("estimate"))) throw new NoAnswer("left alone");
+    long number = QUESTIONS.incrementAndGet();
+    Asking.Text text = text(purpose, number, query.left() / 1e9, question);
+    byte[] bits = call(plan, text, query, root, number);
+    if (bits == null) return new Numbered(number, null);
+    if (bits.length == 0) throw new NoAnswer("the planner has none");
+    Listing listing = listing(number(bits), query, root, number);
+    return new Numbered(number, new Listing.Answer(listing, bits, root));
+  }
+
+  /** Which folders of a question a scan needs, as Partitions reads it; no byte is all. */
+  byte[] partitions(String question, Query query, Path root) {
+    if (isResting(root, query, true)) return new byte[0];
+    Asking.Text text = text("partitions", 0L, query.left() / 1e9, question);
+    byte[] found = call(plan, text, query, root, 0L);
+    return found == null ? new byte[0] : found;
+  }
+
+  /** An answer, null if no file is ruled out, and the number of its question. */
+  static class Numbered {
+    final long number;
+    final Listing.Answer answer;
+
+    Numbered(long number, Listing.Answer answer) {
+      this.number = number;
+      this.answer = answer;
     }
+  }
 
-    /** An answer, null if no file is ruled out, and the number of its question. */
-    static class Numbered {
-        final long number;
-        final Listing.Answer answer;
+  private static long number(byte[] told) {
+    return ByteBuffer.wrap(told).order(ByteOrder.LITTLE_ENDIAN).getLong();
+  }
 
-        Numbered(long number, Listing.Answer answer) {
-            this.number = number;
-            this.answer = answer;
-        }
-    }
+  /**
+   * The members of a question that name a listing of the planner's, and its files that
+   * Spark lists too: once, and with the same size and time.
+   *
+   * question: the one to which the planner answers with the number of a listing alone.
+   * Throws NoAnswer: there is no listing.
+   */
+  String listed(String question, Seq<PartitionDirectory> directories, Query query, Path root) {
+    if (isResting(root, query, true)) throw new NoAnswer("left alone");
+    Asking.Text asked = text("read", 0L, query.left() / 1e9, question);
+    byte[] told = call(plan, asked, query, root, 0L);
+    if (told == null || told.length == 0) throw new NoAnswer("the planner has no listing");
+    byte[] seen = listing(number(told), query, root, 0L).seen(root, directories);
+    StringBuilder text = new StringBuilder(",\"listing\":").append(number(told));
+    text.append(",\"listed\":\"");
+    for (int k = 0; k < seen.length; k++) text.append(seen[k] == 1 ? '1' : '0');
+    return text.append('"').toString();
+  }
 
-    private static long number(byte[] told) {
-        return ByteBuffer.wrap(told).order(ByteOrder.LITTLE_ENDIAN).getLong();
-    }
+  /** Of each table the newest listing alone is remembered. */
+  private Listing listing(long number, Query query, Path root, long asked) {
+    Object[] known = (Object[]) listings.get(root);
+    if (known != null && ((Long) known[0]).longValue() == number) return (Listing) known[1];
+    Asking.Text text = new Asking.Text(null, Long.toString(number));
+    Listing listing = new Listing(call(files, text, query, root, asked));
+    if (listings.size() >= Roots.MAX_REMEMBERED) listings.clear();
+    listings.put(root, new Object[] {Long.valueOf(number), listing});
+    return listing;
+  }
 
-    /**
-     * The members of a question that name a listing of the planner's, and its files that
-     * Spark lists too: once, and with the same size and time.
-     *
-     * question: the one to which the planner answers with the number of a listing alone.
-     * Throws NoAnswer: there is no listing.
-     */
-    String listed(String question, SEQ directories, Query query, Path root) {
-        if (isResting(root, query, true)) throw new NoAnswer("left alone");
-        Asking.Text asked = text("read", 0L, query.left() / 1e9, question);
-        byte[] told = call(plan, asked, query, root, 0L);
-        if (told == null || told.length == 0) throw new NoAnswer("the planner has no listing");
-        byte[] seen = listing(number(told), query, root, 0L).seen(root, directories);
-        StringBuilder text = new StringBuilder(",\"listing\":").append(number(told));
-        text.append(",\"listed\":\"");
-        for (int k = 0; k < seen.length; k++) text.append(seen[k] == 1 ? '1' : '0');
-        return text.append('"').toString();
-    }
+  /** Tells what a scan reads, by its very file index; no query waits for it. */
+  void tell(long number, SkippingFileIndex scan, Listing.Rest rest) {
+    tell(
+        "{\"number\":"
+            + number
+            + ",\"scan\":"
+            + System.identityHashCode(scan)
+            + ",\"listed\":"
+            + rest.listed
+            + ",\"read\":"
+            + rest.read
+            + ",\"unknown\":"
+            + rest.unknown
+            + "}");
+  }
 
-    /** Of each table the newest listing alone is remembered. */
-    private Listing listing(long number, Query query, Path root, long asked) {
-        Object[] known = (Object[]) listings.get(root);
-        if (known != null && ((Long) known[0]).longValue() == number) return (Listing) known[1];
-        Asking.Text text = new Asking.Text(null, Long.toString(number));
-        Listing listing = new Listing(call(files, text, query, root, asked));
-        if (listings.size() >= Roots.MAX_REMEMBERED) listings.clear();
-        listings.put(root, new Object[] {Long.valueOf(number), listing});
-        return listing;
-    }
+  void report(Throwable problem) {
+    if (problem instanceof NoAnswer) return; // the planner knows
+    StringBuilder text = new StringBuilder("{\"problem\":");
+    Question.quote(text, problem.toString());
+    tell(text.append('}').toString());
+  }
 
-    /** Tells what a scan reads, by its very file index; no query waits for it. */
-    void tell(long number, SkippingFileIndex scan, Listing.Rest rest) {
-        tell("{\"number\":" + number + ",\"scan\":" + System.identityHashCode(scan)
-            + ",\"listed\":" + rest.listed + ",\"read\":" + rest.read
-            + ",\"unknown\":" + rest.unknown + "}");
-    }
+  private void tell(String text) {
+    Asking.tell(told, text);
+  }
 
-    void report(Throwable problem) {
-        if (problem instanceof NoAnswer) return; // the planner knows
-        StringBuilder text = new StringBuilder("{\"problem\":");
-        Question.quote(text, problem.toString());
-        tell(text.append('}').toString());
-    }
+  /** Waits until Python is told of all that happened before; not for long. */
+  public void finishTelling() {
+    Asking.finishTelling();
+  }
 
-    private void tell(String text) {
-        Asking.tell(told, text);
-    }
-
-    /** Waits until Python is told of all that happened before; not for long. */
-    public void finishTelling() {
-        Asking.finishTelling();
-    }
-
-    /**
-     * What of the other side of a join can leave out files: "k" for the keys that it leaves,
-     * "a" for its conditions, "ak" for both, and nothing.
-     *
-     * dimension: the other side as a folder and conditions; null asks what any side could.
-     */
-    String usesOf(Path root, String column, String dimension, Query query) {
-        StringBuilder text = Question.place(root);
-        text.append(",\"column\":");
-        Question.quote(text, column);
-        text.append(",\"dimension\":").append(dimension).append('}');
-        String asked = text.toString();
-        String known = (String) query.get(asked);
-        if (known != null) return known;
-        if (isResting(root, query, false)) return "";
-        Asking.Text line = new Asking.Text(Double.toString(query.left() / 1e9), asked);
-        byte[] uses = call(usesOf, line, query, root, 0L);
-        String found = uses == null ? "" : new String(uses, StandardCharsets.US_ASCII);
-        query.put(asked, found);
-        return found;
-    }
+  /**
+   * What of the other side of a join can leave out files: "k" for the keys that it leaves,
+   * "a" for its conditions, "ak" for both, and nothing.
+   *
+   * dimension: the other side as a folder and conditions; null asks what any side could.
+   */
+  String usesOf(Path root, String column, String dimension, Query query) {
+    StringBuilder text = Question.place(root);
+    text.append(",\"column\":");
+    Question.quote(text, column);
+    text.append(",\"dimension\":").append(dimension).append('}');
+    String asked = text.toString();
+    String known = (String) query.get(asked);
+    if (known != null) return known;
+    if (isResting(root, query, false)) return "";
+    Asking.Text line = new Asking.Text(Double.toString(query.left() / 1e9), asked);
+    byte[] uses = call(usesOf, line, query, root, 0L);
+    String found = uses == null ? "" : new String(uses, StandardCharsets.US_ASCII);
+    query.put(asked, found);
+    return found;
+  }
 }

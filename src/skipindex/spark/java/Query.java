@@ -3,6 +3,7 @@ package skipindex;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
+import java.util.List;
 import java.util.Map;
 import java.util.WeakHashMap;
 import org.apache.hadoop.fs.FileStatus;
@@ -10,6 +11,7 @@ import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
 import org.apache.spark.sql.internal.SQLConf;
+import scala.collection.Iterator;
 
 /**
  * What one query has asked, and how long it may still wait.
@@ -20,116 +22,121 @@ import org.apache.spark.sql.internal.SQLConf;
  * the query: file indexes are made anew whenever the rule is applied.
  */
 class Query {
-    static final String TIME_LIMIT = "skipindex.timeLimit";
-    private static final double DEFAULT_SECONDS = 10.0;
-    private static final Map OF = Collections.synchronizedMap(new WeakHashMap());
+  static final String TIME_LIMIT = "skipindex.timeLimit";
+  private static final double DEFAULT_SECONDS = 10.0;
+  private static final Map<QueryPlanningTracker, Query> OF =
+      Collections.synchronizedMap(new WeakHashMap<QueryPlanningTracker, Query>());
 
-    /** Seconds that the query waits at most, over all questions and keys. */
-    final double seconds;
-    private final boolean isTracked;
-    private final HashMap found = new HashMap();
-    private final ArrayList listings = new ArrayList();
-    /** Nanoseconds in which threads of the query waited, before those that wait now. */
-    private long waited;
-    /** Threads that wait, and since when at least one does. */
-    private int waiters;
-    private long since;
+  /** Seconds that the query waits at most, over all questions and keys. */
+  final double seconds;
 
-    private Query(double seconds, boolean isTracked) {
-        this.seconds = seconds;
-        this.isTracked = isTracked;
+  private final boolean isTracked;
+  private final Map<Object, Object> found = new HashMap<>();
+  private final List<FileIndex> listings = new ArrayList<>();
+
+  /** Nanoseconds in which threads of the query waited, before those that wait now. */
+  private long waited;
+
+  /** Threads that wait, and since when at least one does. */
+  private int waiters;
+
+  private long since;
+
+  private Query(double seconds, boolean isTracked) {
+    this.seconds = seconds;
+    this.isTracked = isTracked;
+  }
+
+  /** The query that this thread plans. */
+  static Query current() {
+    scala.Option<QueryPlanningTracker> tracker = QueryPlanningTracker.get();
+    if (tracker.isEmpty()) return new Query(limit(), false);
+    synchronized (OF) {
+      Query query = (Query) OF.get(tracker.get());
+      if (query == null) {
+        query = new Query(limit(), true);
+        OF.put(tracker.get(), query);
+      }
+      return query;
     }
+  }
 
-    /** The query that this thread plans. */
-    static Query current() {
-        scala.Option tracker = QueryPlanningTracker.get();
-        if (tracker.isEmpty()) return new Query(limit(), false);
-        synchronized (OF) {
-            Query query = (Query) OF.get(tracker.get());
-            if (query == null) {
-                query = new Query(limit(), true);
-                OF.put(tracker.get(), query);
-            }
-            return query;
-        }
+  private static double limit() {
+    String text = SQLConf.get().getConfString(TIME_LIMIT, "");
+    if (text.isEmpty()) return DEFAULT_SECONDS;
+    try {
+      return Double.parseDouble(text);
+    } catch (NumberFormatException problem) {
+      throw new IllegalArgumentException(
+          TIME_LIMIT + " is '" + text + "' (accepted: a number of seconds)");
     }
+  }
 
-    private static double limit() {
-        String text = SQLConf.get().getConfString(TIME_LIMIT, "");
-        if (text.isEmpty()) return DEFAULT_SECONDS;
-        try {
-            return Double.parseDouble(text);
-        } catch (NumberFormatException problem) {
-            throw new IllegalArgumentException(
-                TIME_LIMIT + " is '" + text + "' (accepted: a number of seconds)");
-        }
-    }
+  /** Nanoseconds that the query may still wait; 0 or less if it may not. */
+  synchronized long left() {
+    long now = waiters > 0 ? System.nanoTime() - since : 0L;
+    return (long) (seconds * 1e9) - waited - now;
+  }
 
-    /** Nanoseconds that the query may still wait; 0 or less if it may not. */
-    synchronized long left() {
-        long now = waiters > 0 ? System.nanoTime() - since : 0L;
-        return (long) (seconds * 1e9) - waited - now;
-    }
+  /** A thread begins to wait; several, as those of subqueries, wait in the same time. */
+  synchronized void startWaiting() {
+    if (waiters++ == 0) since = System.nanoTime();
+  }
 
-    /** A thread begins to wait; several, as those of subqueries, wait in the same time. */
-    synchronized void startWaiting() {
-        if (waiters++ == 0) since = System.nanoTime();
-    }
+  synchronized void stopWaiting() {
+    if (--waiters == 0) waited += System.nanoTime() - since;
+  }
 
-    synchronized void stopWaiting() {
-        if (--waiters == 0) waited += System.nanoTime() - since;
-    }
+  /** Whether this is that query; those without a tracker are not told apart. */
+  boolean isSame(Query other) {
+    return this == other || !isTracked && !other.isTracked;
+  }
 
-    /** Whether this is that query; those without a tracker are not told apart. */
-    boolean isSame(Query other) {
-        return this == other || !isTracked && !other.isTracked;
+  /**
+   * A number for what Spark lists: two file indexes have one if they list the same files.
+   *
+   * They are equal for Spark if only their folders are the same.
+   */
+  synchronized int listing(FileIndex index) {
+    for (int i = 0; i < listings.size(); i++) {
+      FileIndex known = (FileIndex) listings.get(i);
+      if (known == index || known.equals(index) && hasSameFiles(known, index)) return i;
     }
+    listings.add(index);
+    return listings.size() - 1;
+  }
 
-    /**
-     * A number for what Spark lists: two file indexes have one if they list the same files.
-     *
-     * They are equal for Spark if only their folders are the same.
-     */
-    synchronized int listing(FileIndex index) {
-        for (int i = 0; i < listings.size(); i++) {
-            FileIndex known = (FileIndex) listings.get(i);
-            if (known == index || known.equals(index) && hasSameFiles(known, index)) return i;
-        }
-        listings.add(index);
-        return listings.size() - 1;
+  private static boolean hasSameFiles(FileIndex one, FileIndex other) {
+    if (!(one instanceof PartitioningAwareFileIndex)) return false;
+    if (!(other instanceof PartitioningAwareFileIndex)) return false;
+    Iterator<FileStatus> left = ((PartitioningAwareFileIndex) one).allFiles().iterator();
+    Iterator<FileStatus> right = ((PartitioningAwareFileIndex) other).allFiles().iterator();
+    while (left.hasNext() && right.hasNext()) {
+      FileStatus file = (FileStatus) left.next();
+      FileStatus same = (FileStatus) right.next();
+      boolean isSame =
+          file.getPath().equals(same.getPath())
+              && file.getLen() == same.getLen()
+              && file.getModificationTime() == same.getModificationTime();
+      if (!isSame) return false;
     }
+    return !left.hasNext() && !right.hasNext();
+  }
 
-    private static boolean hasSameFiles(FileIndex one, FileIndex other) {
-        if (!(one instanceof PartitioningAwareFileIndex)) return false;
-        if (!(other instanceof PartitioningAwareFileIndex)) return false;
-        scala.collection.Iterator left = ((PartitioningAwareFileIndex) one).allFiles().iterator();
-        scala.collection.Iterator right =
-            ((PartitioningAwareFileIndex) other).allFiles().iterator();
-        while (left.hasNext() && right.hasNext()) {
-            FileStatus file = (FileStatus) left.next();
-            FileStatus same = (FileStatus) right.next();
-            boolean isSame = file.getPath().equals(same.getPath())
-                && file.getLen() == same.getLen()
-                && file.getModificationTime() == same.getModificationTime();
-            if (!isSame) return false;
-        }
-        return !left.hasNext() && !right.hasNext();
-    }
+  /** What was put under a name, which says all that it depends on; null if nothing was. */
+  synchronized Object get(Object name) {
+    return found.get(name);
+  }
 
-    /** What was put under a name, which says all that it depends on; null if nothing was. */
-    synchronized Object get(Object name) {
-        return found.get(name);
-    }
+  synchronized void put(Object name, Object value) {
+    found.put(name, value);
+  }
 
-    synchronized void put(Object name, Object value) {
-        found.put(name, value);
-    }
-
-    /** The keys of a side, which scans of the query share. */
-    synchronized KeyList shared(KeyList keys) {
-        KeyList known = (KeyList) found.get(keys);
-        if (known != null) return known;
-        found.put(keys, keys);
-        return keys;
-    }
+  /** The keys of a side, which scans of the query share. */
+  synchronized KeyList shared(KeyList keys) {
+    KeyList known = (KeyList) found.get(keys);
+    if (known != null) return known;
+    found.put(keys, keys);
+    return keys;
+  }
 }

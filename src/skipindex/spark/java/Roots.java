@@ -4,7 +4,9 @@ import java.net.URI;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Set;
 import java.util.WeakHashMap;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 
@@ -15,182 +17,193 @@ import org.apache.hadoop.fs.Path;
  * it are scanned, and again after a while. A local file system is always asked.
  */
 class Roots {
-    static final long MEMORY_MS = 30000L;
-    static final int MAX_REMEMBERED = 4096;
-    /** A scan of more folders that are not partitions of one another stays as it is. */
-    static final int MAX_TOPS = 8;
+  static final long MEMORY_MS = 30000L;
+  static final int MAX_REMEMBERED = 4096;
 
-    private final String indexFolder;
-    private final Map registered = Collections.synchronizedMap(new LinkedHashMap());
-    /** By folder, when a store was asked, and whether there are indexes. */
-    private final Map remembered = Collections.synchronizedMap(new LinkedHashMap(16, 0.75f, true) {
-        protected boolean removeEldestEntry(Map.Entry eldest) {
-            return size() > MAX_REMEMBERED;
-        }
-    });
-    /** By the paths of a file index, for as long as there is one, their tops. */
-    private final Map topsOf = Collections.synchronizedMap(new WeakHashMap());
-    /** How often a store was asked. */
-    volatile int lookups;
+  /** A scan of more folders that are not partitions of one another stays as it is. */
+  static final int MAX_TOPS = 8;
 
-    Roots(String indexFolder) {
-        this.indexFolder = indexFolder;
+  private final String indexFolder;
+  private final Set<String> registered = ConcurrentHashMap.newKeySet();
+
+  /** By folder, when a store was asked, and whether there are indexes. */
+  private final Map<Path, long[]> remembered = Collections.synchronizedMap(new Remembered());
+
+  /** By the paths of a file index, for as long as there is one, their tops. */
+  private final Map<Object, Map<Path, Path>> topsOf =
+      Collections.synchronizedMap(new WeakHashMap<Object, Map<Path, Path>>());
+
+  /** How often a store was asked. */
+  volatile int lookups;
+
+  private static final class Remembered extends LinkedHashMap<Path, long[]> {
+    private static final long serialVersionUID = 1L;
+
+    Remembered() {
+      super(16, 0.75f, true); // in the order of use
     }
 
-    void register(Path root) {
-        registered.put(name(root), Boolean.TRUE);
+    @Override
+    protected boolean removeEldestEntry(Map.Entry<Path, long[]> eldest) {
+      return size() > MAX_REMEMBERED;
     }
+  }
 
-    /**
-     * The table that the paths of a scan lie in; null if there is none, or more than one.
-     *
-     * A path is that of the table, or of a partition or a file in it.
-     *
-     * location: of a table of the catalog; null for others. Only it is looked at, unless no
-     *     path lies in it.
-     * isDeclared: whether the scan tells what its folders are made of, so that it needs no index.
-     */
-    Path of(SEQ paths, Path location, boolean isDeclared, Configuration conf)
-            throws java.io.IOException {
-        if (location != null && isAnyIn(paths, location)) {
-            return isDeclared || isTable(location, conf) ? location : null;
-        }
-        LinkedHashMap tops = tops(paths);
-        if (tops.size() > MAX_TOPS) return null;
-        Path found = null;
-        java.util.Iterator each = tops.keySet().iterator();
-        while (each.hasNext()) {
-            Path top = (Path) each.next();
-            Path bottom = (Path) tops.get(top);
-            Path table = between(bottom, top, conf);
-            if (table == null && isDeclared && location == null) table = above(bottom);
-            if (table == null) continue; // the files there are unknown, so they stay
-            if (found != null) return null;
-            found = table;
-        }
-        return found;
-    }
+  Roots(String indexFolder) {
+    this.indexFolder = indexFolder;
+  }
 
-    /** The tops of the paths, to what all paths below each share; too many are not all. */
-    private LinkedHashMap tops(SEQ paths) {
-        LinkedHashMap tops = (LinkedHashMap) topsOf.get(paths);
-        if (tops != null) return tops;
-        tops = new LinkedHashMap();
-        // The paths may be a linked list, which takes as long for the last one as for all.
-        scala.collection.Iterator all = paths.iterator();
-        while (all.hasNext() && tops.size() <= MAX_TOPS) {
-            Path path = (Path) all.next();
-            Path top = top(path);
-            Path shared = (Path) tops.get(top);
-            tops.put(top, shared == null ? path : shared(shared, path, top));
-        }
-        topsOf.put(paths, tops);
-        return tops;
-    }
+  void register(Path root) {
+    registered.add(name(root));
+  }
 
-    private static boolean isAnyIn(SEQ paths, Path folder) {
-        scala.collection.Iterator all = paths.iterator();
-        while (all.hasNext()) if (isIn((Path) all.next(), folder)) return true;
-        return false;
+  /**
+   * The table that the paths of a scan lie in; null if there is none, or more than one.
+   *
+   * A path is that of the table, or of a partition or a file in it.
+   *
+   * location: of a table of the catalog; null for others. Only it is looked at, unless no
+   *     path lies in it.
+   * isDeclared: whether the scan tells what its folders are made of, so that it needs no index.
+   */
+  Path of(scala.collection.Seq<Path> paths, Path location, boolean isDeclared, Configuration conf)
+      throws java.io.IOException {
+    if (location != null && isAnyIn(paths, location)) {
+      return isDeclared || isTable(location, conf) ? location : null;
     }
+    Map<Path, Path> tops = tops(paths);
+    if (tops.size() > MAX_TOPS) return null;
+    Path found = null;
+    for (Path top : tops.keySet()) {
+      Path bottom = (Path) tops.get(top);
+      Path table = between(bottom, top, conf);
+      if (table == null && isDeclared && location == null) table = above(bottom);
+      if (table == null) continue; // the files there are unknown, so they stay
+      if (found != null) return null;
+      found = table;
+    }
+    return found;
+  }
 
-    /** The first table on the way from a folder up to another. */
-    private Path between(Path bottom, Path top, Configuration conf) throws java.io.IOException {
-        Path path = bottom;
-        while (!isTable(path, conf)) {
-            if (path.equals(top)) return null;
-            path = path.getParent();
-        }
-        return path;
+  /** The tops of the paths, to what all paths below each share; too many are not all. */
+  private Map<Path, Path> tops(scala.collection.Seq<Path> paths) {
+    Map<Path, Path> tops = (Map<Path, Path>) topsOf.get(paths);
+    if (tops != null) return tops;
+    tops = new LinkedHashMap<>();
+    // The paths may be a linked list, which takes as long for the last one as for all.
+    scala.collection.Iterator<Path> all = paths.iterator();
+    while (all.hasNext() && tops.size() <= MAX_TOPS) {
+      Path path = (Path) all.next();
+      Path top = top(path);
+      Path shared = (Path) tops.get(top);
+      tops.put(top, shared == null ? path : shared(shared, path, top));
     }
+    topsOf.put(paths, tops);
+    return tops;
+  }
 
-    /** The folder that a folder is a partition of; the folder itself if it is none. */
-    private static Path above(Path folder) {
-        Path path = folder;
-        while (isPartition(path) && path.getParent() != null) path = path.getParent();
-        return path;
-    }
+  private static boolean isAnyIn(scala.collection.Seq<Path> paths, Path folder) {
+    for (Path one : Scala.each(paths)) if (isIn(one, folder)) return true;
+    return false;
+  }
 
-    /** The folder that a path is a partition or a file of; the path itself if it is neither. */
-    private static Path top(Path scanned) {
-        Path path = scanned;
-        boolean isInside = isPartition(path) || isFile(path);
-        while (isInside && path.getParent() != null) {
-            path = path.getParent();
-            isInside = isPartition(path);
-        }
-        return path;
+  /** The first table on the way from a folder up to another. */
+  private Path between(Path bottom, Path top, Configuration conf) throws java.io.IOException {
+    Path path = bottom;
+    while (!isTable(path, conf)) {
+      if (path.equals(top)) return null;
+      path = path.getParent();
     }
+    return path;
+  }
 
-    private static boolean isPartition(Path path) {
-        return path.getName().indexOf('=') > 0;
-    }
+  /** The folder that a folder is a partition of; the folder itself if it is none. */
+  private static Path above(Path folder) {
+    Path path = folder;
+    while (isPartition(path) && path.getParent() != null) path = path.getParent();
+    return path;
+  }
 
-    private static boolean isFile(Path path) {
-        return path.getName().indexOf('.') > 0;
+  /** The folder that a path is a partition or a file of; the path itself if it is neither. */
+  private static Path top(Path scanned) {
+    Path path = scanned;
+    boolean isInside = isPartition(path) || isFile(path);
+    while (isInside && path.getParent() != null) {
+      path = path.getParent();
+      isInside = isPartition(path);
     }
+    return path;
+  }
 
-    /** The deepest folder that two paths below a top lie in, or are. */
-    private static Path shared(Path one, Path other, Path top) {
-        Path shared = one;
-        while (!shared.equals(top) && !isIn(other, shared)) shared = shared.getParent();
-        return shared;
-    }
+  private static boolean isPartition(Path path) {
+    return path.getName().indexOf('=') > 0;
+  }
 
-    private boolean isTable(Path path, Configuration conf) throws java.io.IOException {
-        if (registered.containsKey(name(path))) return true;
-        String scheme = path.toUri().getScheme();
-        if (scheme == null || scheme.equals("file")) {
-            return new java.io.File(path.toUri().getPath(), indexFolder).isDirectory();
-        }
-        long[] known = (long[]) remembered.get(path);
-        long now = System.currentTimeMillis();
-        if (known == null || now - known[0] > MEMORY_MS) {
-            lookups++;
-            // A store that fails is asked as seldom as one that answers; there is no table then.
-            known = new long[] {now, 0L};
-            remembered.put(path, known);
-            boolean isThere = path.getFileSystem(conf).exists(new Path(path, indexFolder));
-            known = new long[] {now, isThere ? 1L : 0L};
-            remembered.put(path, known);
-        }
-        return known[1] == 1L;
-    }
+  private static boolean isFile(Path path) {
+    return path.getName().indexOf('.') > 0;
+  }
 
-    /** Whether a path is a folder, or lies in it. */
-    static boolean isIn(Path path, Path folder) {
-        if (!isSamePlace(path.toUri(), folder.toUri())) return false;
-        String text = path.toUri().getPath();
-        return text.equals(folder.toUri().getPath()) || text.startsWith(prefix(folder));
-    }
+  /** The deepest folder that two paths below a top lie in, or are. */
+  private static Path shared(Path one, Path other, Path top) {
+    Path shared = one;
+    while (!shared.equals(top) && !isIn(other, shared)) shared = shared.getParent();
+    return shared;
+  }
 
-    /** Whether two files or folders are in one file system, by their names. */
-    static boolean isSamePlace(URI one, URI other) {
-        return scheme(one).equals(scheme(other)) && authority(one).equals(authority(other));
+  private boolean isTable(Path path, Configuration conf) throws java.io.IOException {
+    if (registered.contains(name(path))) return true;
+    String scheme = path.toUri().getScheme();
+    if (scheme == null || scheme.equals("file")) {
+      return new java.io.File(path.toUri().getPath(), indexFolder).isDirectory();
     }
+    long[] known = (long[]) remembered.get(path);
+    long now = System.currentTimeMillis();
+    if (known == null || now - known[0] > MEMORY_MS) {
+      lookups++;
+      // A store that fails is asked as seldom as one that answers; there is no table then.
+      known = new long[] {now, 0L};
+      remembered.put(path, known);
+      boolean isThere = path.getFileSystem(conf).exists(new Path(path, indexFolder));
+      known = new long[] {now, isThere ? 1L : 0L};
+      remembered.put(path, known);
+    }
+    return known[1] == 1L;
+  }
 
-    private static String scheme(URI uri) {
-        String scheme = uri.getScheme();
-        if (scheme == null) return "file";
-        return scheme.equals("s3a") || scheme.equals("s3n") ? "s3" : scheme;
-    }
+  /** Whether a path is a folder, or lies in it. */
+  static boolean isIn(Path path, Path folder) {
+    if (!isSamePlace(path.toUri(), folder.toUri())) return false;
+    String text = path.toUri().getPath();
+    return text.equals(folder.toUri().getPath()) || text.startsWith(prefix(folder));
+  }
 
-    private static String authority(URI uri) {
-        return uri.getAuthority() == null ? "" : uri.getAuthority();
-    }
+  /** Whether two files or folders are in one file system, by their names. */
+  static boolean isSamePlace(URI one, URI other) {
+    return scheme(one).equals(scheme(other)) && authority(one).equals(authority(other));
+  }
 
-    private static String name(Path path) {
-        return store(path.toUri()) + prefix(path);
-    }
+  private static String scheme(URI uri) {
+    String scheme = uri.getScheme();
+    if (scheme == null) return "file";
+    return scheme.equals("s3a") || scheme.equals("s3n") ? "s3" : scheme;
+  }
 
-    /** The name of the file system that a path is in. */
-    static String store(URI uri) {
-        return scheme(uri) + "://" + authority(uri);
-    }
+  private static String authority(URI uri) {
+    return uri.getAuthority() == null ? "" : uri.getAuthority();
+  }
 
-    /** What the paths of all files in a folder begin with. */
-    static String prefix(Path folder) {
-        String path = folder.toUri().getPath();
-        return path.endsWith("/") ? path : path + "/";
-    }
+  private static String name(Path path) {
+    return store(path.toUri()) + prefix(path);
+  }
+
+  /** The name of the file system that a path is in. */
+  static String store(URI uri) {
+    return scheme(uri) + "://" + authority(uri);
+  }
+
+  /** What the paths of all files in a folder begin with. */
+  static String prefix(Path folder) {
+    String path = folder.toUri().getPath();
+    return path.endsWith("/") ? path : path + "/";
+  }
 }

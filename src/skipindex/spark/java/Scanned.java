@@ -14,136 +14,155 @@ import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 import org.apache.spark.unsafe.types.UTF8String;
+import scala.collection.immutable.Seq;
 
 /** The files that a scan is of, whatever a query asks of them. */
 class Scanned {
-    /** Spark's own file index. */
-    final FileIndex base;
-    final PlannerCalls planner;
-    final Path root;
-    final scala.collection.immutable.Map options;
-    /** Of the session that defined the relation: Spark reads files as it says. */
-    final SQLConf reader;
-    private final boolean isCatalogTable;
-    /** What the folders are made of, if the scan or its table tells, as a member of a question. */
-    private final String declared;
-    private final StructType data;
-    /** The schemas, as questions have them; written once they are asked for. */
-    private volatile String schemas;
+  /** Spark's own file index. */
+  final FileIndex base;
 
-    Scanned(
-            HadoopFsRelation relation,
-            PlannerCalls planner,
-            Path root,
-            boolean isCatalogTable,
-            String declared) {
-        this.base = relation.location();
-        this.planner = planner;
-        this.root = root;
-        this.options = relation.options();
-        this.reader = relation.sparkSession().sessionState().conf();
-        this.isCatalogTable = isCatalogTable;
-        this.declared = declared;
-        this.data = relation.dataSchema();
-    }
+  final PlannerCalls planner;
+  final Path root;
+  final scala.collection.immutable.Map<String, String> options;
 
-    private Scanned(Scanned other, PlannerCalls planner) {
-        this.base = other.base;
-        this.planner = planner;
-        this.root = other.root;
-        this.options = other.options;
-        this.reader = other.reader;
-        this.isCatalogTable = other.isCatalogTable;
-        this.declared = other.declared;
-        this.data = other.data;
-        this.schemas = other.schemas;
-    }
+  /** Of the session that defined the relation: Spark reads files as it says. */
+  final SQLConf reader;
 
-    /** The same, asked of another planner. */
-    Scanned by(PlannerCalls planner) {
-        return planner == this.planner ? this : new Scanned(this, planner);
-    }
+  private final boolean isCatalogTable;
 
-    /** The index of a catalog lists folders that a partition filter has not left out. */
-    boolean isOfCatalog() {
-        return SkipRule.isOfCatalog(base);
-    }
+  /** What the folders are made of, if the scan or its table tells, as a member of a question. */
+  private final String declared;
 
-    boolean hasPartitions() {
-        return base.partitionSchema().nonEmpty();
-    }
+  private final StructType data;
 
-    /** Whether a conjunct has columns of files and of folders. */
-    boolean isMixed(Expression conjunct) {
-        if (!hasPartitions()) return false;
-        boolean ofFolders = false;
-        boolean ofFiles = false;
-        String[] names = base.partitionSchema().fieldNames();
-        scala.collection.Iterator columns = conjunct.references().iterator();
-        while (columns.hasNext()) {
-            String name = ((Attribute) columns.next()).name();
-            if (Arrays.asList(names).contains(name)) ofFolders = true;
-            else ofFiles = true;
-        }
-        return ofFolders && ofFiles;
-    }
+  /** The schemas, as questions have them; written once they are asked for. */
+  private volatile String schemas;
 
-    /** All that an answer depends on; the arguments are members of it, in JSON. */
-    String question(String keys, String more, String conjuncts) {
-        if (schemas == null) schemas = Question.schemas(data, base.partitionSchema());
-        return Question.text(
-            planner.settings, root, isCatalogTable, schemas, options, reader, keys, declared + more,
-            conjuncts);
-    }
+  Scanned(
+      HadoopFsRelation relation,
+      PlannerCalls planner,
+      Path root,
+      boolean isCatalogTable,
+      String declared) {
+    this.base = relation.location();
+    this.planner = planner;
+    this.root = root;
+    this.options = relation.options();
+    this.reader = relation.sparkSession().sessionState().conf();
+    this.isCatalogTable = isCatalogTable;
+    this.declared = declared;
+    this.data = relation.dataSchema();
+  }
 
-    /** A declaration is of the catalog's values, and the planner goes by the names of folders. */
-    boolean isDeclaredByCatalog() {
-        return isCatalogTable && !declared.isEmpty();
-    }
+  private Scanned(Scanned other, PlannerCalls planner) {
+    this.base = other.base;
+    this.planner = planner;
+    this.root = other.root;
+    this.options = other.options;
+    this.reader = other.reader;
+    this.isCatalogTable = other.isCatalogTable;
+    this.declared = other.declared;
+    this.data = other.data;
+    this.schemas = other.schemas;
+  }
 
-    /** Whether the planner takes the files of a partition for those that a declaration is of. */
-    boolean isInPlace(PartitionDirectory directory) {
-        scala.collection.Iterator files = directory.files().iterator();
-        if (!isDeclaredByCatalog() || !files.hasNext()) return true;
-        Path file = ((FileStatusWithMetadata) files.next()).fileStatus().getPath();
-        StructField[] columns = base.partitionSchema().fields();
-        for (int i = 0; i < columns.length; i++) {
-            Object value = directory.values().get(i, columns[i].dataType());
-            if (columns[i].dataType() instanceof DateType && value != null) {
-                long days = ((Integer) value).longValue();
-                value = UTF8String.fromString(java.time.LocalDate.ofEpochDay(days).toString());
-            }
-            if (!isNamed(file.getParent(), columns[i].name(), value)) return false;
-        }
-        return true;
-    }
+  /** The same, asked of another planner. */
+  Scanned by(PlannerCalls planner) {
+    return planner == this.planner ? this : new Scanned(this, planner);
+  }
 
-    /** Whether one folder on the way to the root has this name, and the value is a text of it. */
-    private boolean isNamed(Path folder, String name, Object value) {
-        int named = 0;
-        for (Path path = folder; path != null && !path.equals(root); path = path.getParent()) {
-            String[] parts = path.getName().split("=", 2);
-            if (!ExternalCatalogUtils.unescapePathName(parts[0]).equalsIgnoreCase(name)) continue;
-            named++;
-            if (parts.length < 2) return false;
-            String text = ExternalCatalogUtils.unescapePathName(parts[1]);
-            boolean isSame = value instanceof UTF8String
-                ? value.toString().equals(text)
-                : value instanceof Number && value.toString().equals(plain(text));
-            if (!isSame) return false;
-        }
-        return named == 1;
-    }
+  /** The index of a catalog lists folders that a partition filter has not left out. */
+  boolean isOfCatalog() {
+    return SkipRule.isOfCatalog(base);
+  }
 
-    /** A number without the zeros that it begins with. */
-    private static String plain(String digits) {
-        return digits.replaceFirst("^0+(?=[0-9])", "");
-    }
+  boolean hasPartitions() {
+    return base.partitionSchema().nonEmpty();
+  }
 
-    /** The answer to a question about those of the planner's files that Spark lists. */
-    PlannerCalls.Numbered ask(SEQ all, String more, SEQ conjuncts, Query query) {
-        String listed = planner.listed(question("", ",\"listing\":0", "[]"), all, query, root);
-        String asked = question("", listed + more, ExpressionJson.json(conjuncts));
-        return planner.ask("read", asked, query, root);
+  /** All that Spark lists. */
+  Seq<PartitionDirectory> all() {
+    return Scala.kept(base.listFiles(Scala.<Expression>none(), Scala.<Expression>none()));
+  }
+
+  /** Whether a conjunct has columns of files and of folders. */
+  boolean isMixed(Expression conjunct) {
+    if (!hasPartitions()) return false;
+    boolean ofFolders = false;
+    boolean ofFiles = false;
+    String[] names = base.partitionSchema().fieldNames();
+    for (Attribute column : Scala.each(conjunct.references())) {
+      if (Arrays.asList(names).contains(column.name())) ofFolders = true;
+      else ofFiles = true;
     }
+    return ofFolders && ofFiles;
+  }
+
+  /** All that an answer depends on; the arguments are members of it, in JSON. */
+  String question(String keys, String more, String conjuncts) {
+    if (schemas == null) schemas = Question.schemas(data, base.partitionSchema());
+    return Question.text(
+        planner.settings,
+        root,
+        isCatalogTable,
+        schemas,
+        options,
+        reader,
+        keys,
+        declared + more,
+        conjuncts);
+  }
+
+  /** A declaration is of the catalog's values, and the planner goes by the names of folders. */
+  boolean isDeclaredByCatalog() {
+    return isCatalogTable && !declared.isEmpty();
+  }
+
+  /** Whether the planner takes the files of a partition for those that a declaration is of. */
+  boolean isInPlace(PartitionDirectory directory) {
+    scala.collection.Iterator<FileStatusWithMetadata> files = directory.files().iterator();
+    if (!isDeclaredByCatalog() || !files.hasNext()) return true;
+    Path file = ((FileStatusWithMetadata) files.next()).fileStatus().getPath();
+    StructField[] columns = base.partitionSchema().fields();
+    for (int i = 0; i < columns.length; i++) {
+      Object value = directory.values().get(i, columns[i].dataType());
+      if (columns[i].dataType() instanceof DateType && value != null) {
+        long days = ((Integer) value).longValue();
+        value = UTF8String.fromString(java.time.LocalDate.ofEpochDay(days).toString());
+      }
+      if (!isNamed(file.getParent(), columns[i].name(), value)) return false;
+    }
+    return true;
+  }
+
+  /** Whether one folder on the way to the root has this name, and the value is a text of it. */
+  private boolean isNamed(Path folder, String name, Object value) {
+    int named = 0;
+    for (Path path = folder; path != null && !path.equals(root); path = path.getParent()) {
+      String[] parts = path.getName().split("=", 2);
+      if (!ExternalCatalogUtils.unescapePathName(parts[0]).equalsIgnoreCase(name)) continue;
+      named++;
+      if (parts.length < 2) return false;
+      String text = ExternalCatalogUtils.unescapePathName(parts[1]);
+      boolean isSame =
+          value instanceof UTF8String
+              ? value.toString().equals(text)
+              : value instanceof Number && value.toString().equals(plain(text));
+      if (!isSame) return false;
+    }
+    return named == 1;
+  }
+
+  /** A number without the zeros that it begins with. */
+  private static String plain(String digits) {
+    return digits.replaceFirst("^0+(?=[0-9])", "");
+  }
+
+  /** The answer to a question about those of the planner's files that Spark lists. */
+  PlannerCalls.Numbered ask(
+      Seq<PartitionDirectory> all, String more, Seq<Expression> conjuncts, Query query) {
+    String listed = planner.listed(question("", ",\"listing\":0", "[]"), all, query, root);
+    String asked = question("", listed + more, ExpressionJson.json(conjuncts));
+    return planner.ask("read", asked, query, root);
+  }
 }

@@ -2,10 +2,12 @@ package skipindex;
 
 import java.util.ArrayList;
 import java.util.HashSet;
+import java.util.List;
+import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.execution.datasources.FileIndex;
-import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.unsafe.Platform;
+import scala.collection.immutable.Seq;
 
 /**
  * A file index of Spark's, without the files that hold no row which a plan needs.
@@ -15,247 +17,258 @@ import org.apache.spark.unsafe.Platform;
  * nothing is set later: the rule makes a new index whenever it is applied to a plan, as parts
  * of a plan may become those of another one.
  */
-public class SkippingFileIndex implements FileIndex {
-    static final SEQ NOTHING = TO_SEQ(new ArrayList());
-    final Scanned scanned;
-    final Query query;
-    /** The conjuncts of the condition right above the scan. */
-    private final SEQ condition;
-    /** Those that Spark does not pass on, as they have columns of files and of folders. */
-    private final SEQ mixed;
-    private final String mixedJson;
-    /** The size of what remains under the condition; null if it was not asked for. */
-    private final Size size;
-    /** Which keys columns need to have: of JoinKeys. */
-    private final ArrayList keys;
-    /** The first rows of an order, which are enough; null if all are needed. */
-    private final TopRows first;
-    /** Files whose rows the plan has otherwise; null if there are none. */
-    private final Listing.Covered covered;
+public class SkippingFileIndex extends Wrapping {
+  final Scanned scanned;
+  final Query query;
 
-    private SkippingFileIndex(
-            Scanned scanned,
-            Query query,
-            SEQ condition,
-            Size size,
-            ArrayList keys,
-            TopRows first,
-            Listing.Covered covered) {
-        this.scanned = scanned;
-        this.query = query;
-        this.condition = condition;
-        this.size = size;
-        this.keys = keys;
-        this.first = first;
-        this.covered = covered;
-        ArrayList both = new ArrayList();
-        scala.collection.Iterator each = condition.iterator();
-        while (each.hasNext()) {
-            Expression one = (Expression) each.next();
-            if (scanned.isMixed(one)) both.add(one);
-        }
-        this.mixed = TO_SEQ(both);
-        this.mixedJson = both.isEmpty() ? "" : ExpressionJson.json(mixed);
+  /** The conjuncts of the condition right above the scan. */
+  private final Seq<Expression> condition;
+
+  /** Those that Spark does not pass on, as they have columns of files and of folders. */
+  private final Seq<Expression> mixed;
+
+  private final String mixedJson;
+
+  /** The size of what remains under the condition; null if it was not asked for. */
+  private final Size size;
+
+  /** Which keys columns need to have: of JoinKeys. */
+  private final List<JoinKeys> keys;
+
+  /** The first rows of an order, which are enough; null if all are needed. */
+  private final TopRows first;
+
+  /** Files whose rows the plan has otherwise; null if there are none. */
+  private final Listing.Covered covered;
+
+  private SkippingFileIndex(
+      Scanned scanned,
+      Query query,
+      Seq<Expression> condition,
+      Size size,
+      List<JoinKeys> keys,
+      TopRows first,
+      Listing.Covered covered) {
+    super(scanned.base);
+    this.scanned = scanned;
+    this.query = query;
+    this.condition = condition;
+    this.size = size;
+    this.keys = keys;
+    this.first = first;
+    this.covered = covered;
+    List<Expression> both = new ArrayList<>();
+    for (Expression one : Scala.each(condition)) {
+      if (scanned.isMixed(one)) both.add(one);
     }
+    this.mixed = Scala.listed(both);
+    this.mixedJson = both.isEmpty() ? "" : ExpressionJson.json(mixed);
+  }
 
-    static SkippingFileIndex of(Scanned scanned, Query query) {
-        return new SkippingFileIndex(
-            scanned, query, NOTHING, null, new ArrayList(), null, null);
+  static SkippingFileIndex of(Scanned scanned, Query query) {
+    return new SkippingFileIndex(
+        scanned, query, Scala.<Expression>none(), null, new ArrayList<JoinKeys>(), null, null);
+  }
+
+  /** The index for another plan, which has the same rows otherwise, and asks this planner. */
+  SkippingFileIndex renewed(PlannerCalls planner, Query query) {
+    return new SkippingFileIndex(
+        scanned.by(planner),
+        query,
+        Scala.<Expression>none(),
+        null,
+        new ArrayList<JoinKeys>(),
+        null,
+        covered);
+  }
+
+  SkippingFileIndex withCondition(Seq<Expression> condition, boolean withSize) {
+    boolean isSized =
+        withSize
+            && !condition.isEmpty()
+            && covered == null
+            && !scanned.isOfCatalog()
+            && PlannerCalls.isSet(Size.ENABLED);
+    Size size = isSized ? Size.of(scanned, condition, query) : null;
+    return new SkippingFileIndex(scanned, query, condition, size, keys, first, covered);
+  }
+
+  SkippingFileIndex withKeys(List<JoinKeys> keys) {
+    return new SkippingFileIndex(scanned, query, condition, size, keys, first, covered);
+  }
+
+  SkippingFileIndex withFirst(TopRows first) {
+    return new SkippingFileIndex(scanned, query, condition, size, keys, first, covered);
+  }
+
+  SkippingFileIndex without(Listing.Covered covered) {
+    return new SkippingFileIndex(scanned, query, condition, null, keys, first, covered);
+  }
+
+  /** Whether the other has the same condition too, beside what decides how Spark reads. */
+  boolean isSame(SkippingFileIndex other) {
+    return equals(other)
+        && condition.equals(other.condition)
+        && sizeInBytes() == other.sizeInBytes();
+  }
+
+  /** Whether files are left out by what the scan is joined with. */
+  public boolean hasKeys() {
+    return !keys.isEmpty();
+  }
+
+  /** Whether results over some files may be put into the plan. */
+  boolean canBeAnswered() {
+    return covered == null
+        && keys.isEmpty()
+        && !scanned.isOfCatalog()
+        && !scanned.isDeclaredByCatalog();
+  }
+
+  @Override
+  Seq<PartitionDirectory> list(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
+    Seq<PartitionDirectory> all = Scala.kept(base.listFiles(partitionFilters, dataFilters));
+    if (covered != null)
+      return covered.rest(all, scanned).directories; // with those without a match
+    boolean asksAll = first == null || hasKeys();
+    // A condition on folders leaves out nothing more, but the planner tells of the scan.
+    boolean asksNothing =
+        asksAll
+            && partitionFilters.isEmpty()
+            && dataFilters.isEmpty()
+            && mixed.isEmpty()
+            && !hasKeys();
+    if (asksNothing || all.isEmpty()) return all;
+    PlannerCalls planner = scanned.planner;
+    try {
+      if (planner.isEnabled()) {
+        return asksAll ? withMatches(all, partitionFilters, dataFilters) : firstRows(all);
+      }
+    } catch (KeyList.Cancelled stopped) {
+      Platform.throwException(stopped.getCause());
+    } catch (Throwable problem) {
+      planner.report(problem);
     }
-
-    /** The index for another plan, which has the same rows otherwise, and asks this planner. */
-    SkippingFileIndex renewed(PlannerCalls planner, Query query) {
-        return new SkippingFileIndex(
-            scanned.by(planner), query, NOTHING, null, new ArrayList(), null, covered);
-    }
-
-    SkippingFileIndex withCondition(SEQ condition, boolean withSize) {
-        boolean isSized = withSize && !condition.isEmpty() && covered == null
-            && !scanned.isOfCatalog() && PlannerCalls.isSet(Size.ENABLED);
-        Size size = isSized ? Size.of(scanned, condition, query) : null;
-        return new SkippingFileIndex(scanned, query, condition, size, keys, first, covered);
-    }
-
-    SkippingFileIndex withKeys(ArrayList keys) {
-        return new SkippingFileIndex(scanned, query, condition, size, keys, first, covered);
-    }
-
-    SkippingFileIndex withFirst(TopRows first) {
-        return new SkippingFileIndex(scanned, query, condition, size, keys, first, covered);
-    }
-
-    SkippingFileIndex without(Listing.Covered covered) {
-        return new SkippingFileIndex(scanned, query, condition, null, keys, first, covered);
-    }
-
-    /** Whether the other has the same condition too, beside what decides how Spark reads. */
-    boolean isSame(SkippingFileIndex other) {
-        return equals(other) && condition.equals(other.condition)
-            && sizeInBytes() == other.sizeInBytes();
-    }
-
-    /** Whether files are left out by what the scan is joined with. */
-    public boolean hasKeys() {
-        return !keys.isEmpty();
-    }
-
-    /** Whether results over some files may be put into the plan. */
-    boolean canBeAnswered() {
-        return covered == null && keys.isEmpty() && !scanned.isOfCatalog()
-            && !scanned.isDeclaredByCatalog();
-    }
-
-    public SEQ listFiles(SEQ partitionFilters, SEQ dataFilters) {
-        SEQ all = scanned.base.listFiles(partitionFilters, dataFilters);
-        if (covered != null) return covered.rest(all, scanned).directories; // with those without a match
-        boolean asksAll = first == null || hasKeys();
-        // A condition on folders leaves out nothing more, but the planner tells of the scan.
-        boolean asksNothing = asksAll && partitionFilters.isEmpty() && dataFilters.isEmpty()
-            && mixed.isEmpty() && !hasKeys();
-        if (asksNothing || all.isEmpty()) return all;
-        PlannerCalls planner = scanned.planner;
-        try {
-            if (planner.isEnabled()) {
-                return asksAll ? withMatches(all, partitionFilters, dataFilters) : firstRows(all);
-            }
-        } catch (KeyList.Cancelled stopped) {
-            Platform.throwException(stopped.getCause());
-        } catch (Throwable problem) {
-            planner.report(problem);
-        }
-        // Spark may have chosen to broadcast what remained when the query was optimized. Without
-        // the rule, the scan may be a part of another plan now, under other conditions.
-        boolean isKnown = size != null && size.answer != null && planner.isOn
+    // Spark may have chosen to broadcast what remained when the query was optimized. Without
+    // the rule, the scan may be a part of another plan now, under other conditions.
+    boolean isKnown =
+        size != null
+            && size.answer != null
+            && planner.isOn
             && hasCondition(asked(partitionFilters, dataFilters));
-        return isKnown ? size.answer.rest(all, scanned).directories : all;
-    }
+    return isKnown ? size.answer.rest(all, scanned).directories : all;
+  }
 
-    /** The conjuncts for which files are listed. */
-    private ArrayList asked(SEQ partitionFilters, SEQ dataFilters) {
-        ArrayList conjuncts = new ArrayList();
-        // No index is read for files of other folders, and the plan shows the whole condition.
-        add(conjuncts, partitionFilters);
-        add(conjuncts, dataFilters);
-        add(conjuncts, mixed);
-        return conjuncts;
-    }
+  /** The conjuncts for which files are listed. */
+  private List<Expression> asked(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
+    List<Expression> conjuncts = new ArrayList<>();
+    // No index is read for files of other folders, and the plan shows the whole condition.
+    add(conjuncts, partitionFilters);
+    add(conjuncts, dataFilters);
+    add(conjuncts, mixed);
+    return conjuncts;
+  }
 
-    /** Whether all of the condition is among these conjuncts, so that rows need to match it. */
-    private boolean hasCondition(ArrayList conjuncts) {
-        HashSet known = new HashSet();
-        for (int i = 0; i < conjuncts.size(); i++) {
-            known.add(((Expression) conjuncts.get(i)).canonicalized());
-        }
-        scala.collection.Iterator each = condition.iterator();
-        while (each.hasNext()) {
-            if (!known.contains(((Expression) each.next()).canonicalized())) return false;
-        }
-        return true;
+  /** Whether all of the condition is among these conjuncts, so that rows need to match it. */
+  private boolean hasCondition(List<Expression> conjuncts) {
+    Set<Expression> known = new HashSet<>();
+    for (int i = 0; i < conjuncts.size(); i++) {
+      known.add(((Expression) conjuncts.get(i)).canonicalized());
     }
+    for (Expression one : Scala.each(condition)) {
+      if (!known.contains((one).canonicalized())) return false;
+    }
+    return true;
+  }
 
-    private SEQ withMatches(SEQ all, SEQ partitionFilters, SEQ dataFilters) {
-        ArrayList conjuncts = asked(partitionFilters, dataFilters);
-        String asked = question(keysJson(), TO_SEQ(conjuncts));
-        PlannerCalls.Ahead ahead = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
-        boolean isAhead = ahead != null
-            && ahead.rulesOutNothing(scanned.planner, query, scanned.root);
-        return left(all, isAhead
+  private Seq<PartitionDirectory> withMatches(
+      Seq<PartitionDirectory> all, Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
+    List<Expression> conjuncts = asked(partitionFilters, dataFilters);
+    String asked = question(keysJson(), Scala.listed(conjuncts));
+    PlannerCalls.Ahead ahead = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
+    boolean isAhead = ahead != null && ahead.rulesOutNothing(scanned.planner, query, scanned.root);
+    return left(
+        all,
+        isAhead
             ? new PlannerCalls.Numbered(ahead.number, null)
             : scanned.planner.ask("read", asked, query, scanned.root));
-    }
+  }
 
-    private SEQ firstRows(SEQ all) {
-        return left(all, scanned.ask(all, first.json(), first.conjuncts, query));
-    }
+  private Seq<PartitionDirectory> firstRows(Seq<PartitionDirectory> all) {
+    return left(all, scanned.ask(all, first.json(), first.conjuncts, query));
+  }
 
-    /** What is left to read, of which the planner is told. */
-    private SEQ left(SEQ all, PlannerCalls.Numbered found) {
-        Listing.Rest rest = Listing.rest(found.answer, all, scanned);
-        scanned.planner.tell(found.number, this, rest);
-        return rest.directories;
-    }
+  /** What is left to read, of which the planner is told. */
+  private Seq<PartitionDirectory> left(Seq<PartitionDirectory> all, PlannerCalls.Numbered found) {
+    Listing.Rest rest = Listing.rest(found.answer, all, scanned);
+    scanned.planner.tell(found.number, this, rest);
+    return rest.directories;
+  }
 
-    /**
-     * Ask what Spark will ask when it lists the files, in the time that it plans the rest.
-     *
-     * Only for conditions that Spark passes on as they are.
-     */
-    void askAhead() {
-        boolean isOther = first != null || covered != null || hasKeys();
-        if (isOther || condition.isEmpty() || scanned.hasPartitions()) return;
-        if (scanned.planner.isResting(scanned.root, query, false)) return;
-        String asked = question("", condition);
-        PlannerCalls.Ahead known = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
-        if (known != null && !known.isOver()) return;
-        query.put("ahead\n" + asked, scanned.planner.askAhead(asked, query, scanned.root));
-    }
+  /**
+   * Ask what Spark will ask when it lists the files, in the time that it plans the rest.
+   *
+   * Only for conditions that Spark passes on as they are.
+   */
+  void askAhead() {
+    boolean isOther = first != null || covered != null || hasKeys();
+    if (isOther || condition.isEmpty() || scanned.hasPartitions()) return;
+    if (scanned.planner.isResting(scanned.root, query, false)) return;
+    String asked = question("", condition);
+    PlannerCalls.Ahead known = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
+    if (known != null && !known.isOver()) return;
+    query.put("ahead\n" + asked, scanned.planner.askAhead(asked, query, scanned.root));
+  }
 
-    private String question(String keysJson, SEQ conjuncts) {
-        return scanned.question(keysJson, "", ExpressionJson.json(conjuncts));
-    }
+  private String question(String keysJson, Seq<Expression> conjuncts) {
+    return scanned.question(keysJson, "", ExpressionJson.json(conjuncts));
+  }
 
-    private static void add(ArrayList list, SEQ more) {
-        scala.collection.Iterator each = more.iterator();
-        while (each.hasNext()) list.add(each.next());
-    }
+  private static void add(List<Expression> list, Seq<Expression> more) {
+    for (Expression one : Scala.each(more)) list.add(one);
+  }
 
-    /** For each column that is joined, its name, and a list of keys or what it is joined with. */
-    private String keysJson() {
-        for (int i = 0; i < keys.size(); i++) ((JoinKeys) keys.get(i)).start(scanned);
-        StringBuilder text = new StringBuilder();
-        for (int i = 0; i < keys.size(); i++) {
-            ((JoinKeys) keys.get(i)).addTo(text, scanned);
-        }
-        return text.toString();
+  /** For each column that is joined, its name, and a list of keys or what it is joined with. */
+  private String keysJson() {
+    for (int i = 0; i < keys.size(); i++) ((JoinKeys) keys.get(i)).start(scanned);
+    StringBuilder text = new StringBuilder();
+    for (int i = 0; i < keys.size(); i++) {
+      ((JoinKeys) keys.get(i)).addTo(text, scanned);
     }
+    return text.toString();
+  }
 
-    public SEQ rootPaths() {
-        return scanned.base.rootPaths();
-    }
+  @Override
+  public long sizeInBytes() {
+    return size == null ? scanned.base.sizeInBytes() : size.bytes;
+  }
 
-    public String[] inputFiles() {
-        return scanned.base.inputFiles();
-    }
+  /**
+   * Spark finds scans that it can run once by this, so it says all that decides what is read.
+   *
+   * The size is not of it: files are left out by it only under conditions that Spark compares.
+   */
+  @Override
+  public boolean equals(Object other) {
+    if (this == other) return true;
+    if (!(other instanceof SkippingFileIndex)) return false;
+    SkippingFileIndex index = (SkippingFileIndex) other;
+    return query.isSame(index.query)
+        && scanned.base.equals(index.scanned.base)
+        && scanned.planner == index.scanned.planner
+        && mixedJson.equals(index.mixedJson)
+        && keys.equals(index.keys)
+        && covered == index.covered
+        && (first == null ? index.first == null : first.equals(index.first));
+  }
 
-    public void refresh() {
-        scanned.base.refresh();
-    }
+  @Override
+  public int hashCode() {
+    return scanned.base.hashCode();
+  }
 
-    public long sizeInBytes() {
-        return size == null ? scanned.base.sizeInBytes() : size.bytes;
-    }
-
-    public StructType partitionSchema() {
-        return scanned.base.partitionSchema();
-    }
-
-    public scala.Option metadataOpsTimeNs() {
-        return scanned.base.metadataOpsTimeNs();
-    }
-
-    /**
-     * Spark finds scans that it can run once by this, so it says all that decides what is read.
-     *
-     * The size is not of it: files are left out by it only under conditions that Spark compares.
-     */
-    public boolean equals(Object other) {
-        if (this == other) return true;
-        if (!(other instanceof SkippingFileIndex)) return false;
-        SkippingFileIndex index = (SkippingFileIndex) other;
-        return query.isSame(index.query)
-            && scanned.base.equals(index.scanned.base)
-            && scanned.planner == index.scanned.planner
-            && mixedJson.equals(index.mixedJson)
-            && keys.equals(index.keys)
-            && covered == index.covered
-            && (first == null ? index.first == null : first.equals(index.first));
-    }
-
-    public int hashCode() {
-        return scanned.base.hashCode();
-    }
-
-    public String toString() {
-        return "SkippingFileIndex(" + scanned.root + ")";
-    }
+  @Override
+  public String toString() {
+    return "SkippingFileIndex(" + scanned.root + ")";
+  }
 }

@@ -1,6 +1,7 @@
 package skipindex;
 
 import java.util.ArrayList;
+import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -18,6 +19,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Sort;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
+import scala.collection.immutable.Seq;
 
 /**
  * The rows of a scan that a query needs: the first of an order, or any so many.
@@ -27,193 +29,190 @@ import org.apache.spark.sql.internal.SQLConf;
  * only where the query makes nothing but constants of them, as EXISTS does.
  */
 class TopRows {
-    static final String ENABLED = "skipindex.firstRows";
-    private static final String[] LENIENT = {"ignoreCorruptFiles", "ignoreMissingFiles"};
+  static final String ENABLED = "skipindex.firstRows";
+  private static final String[] LENIENT = {"ignoreCorruptFiles", "ignoreMissingFiles"};
 
-    /** From so many rows on Spark sorts all of them. */
-    private static final String SORTED = "spark.sql.execution.topKSortFallbackThreshold";
+  /** From so many rows on Spark sorts all of them. */
+  private static final String SORTED = "spark.sql.execution.topKSortFallbackThreshold";
 
-    /** Of the scan, which does not know yet what is needed. */
-    final SkippingFileIndex index;
-    /** All that a row has to fulfil. */
-    final SEQ conjuncts;
-    /** The projection to constants; null where rows are told apart. */
-    final Project constants;
-    final long n;
-    private final Attribute column;
-    private final SortOrder order;
+  /** Of the scan, which does not know yet what is needed. */
+  final SkippingFileIndex index;
 
-    private TopRows(
-            SkippingFileIndex index,
-            SEQ conjuncts,
-            Project constants,
-            long n,
-            Attribute column,
-            SortOrder order) {
-        this.index = index;
-        this.conjuncts = conjuncts;
-        this.constants = constants;
-        this.n = n;
-        this.column = column;
-        this.order = order;
+  /** All that a row has to fulfil. */
+  final Seq<Expression> conjuncts;
+
+  /** The projection to constants; null where rows are told apart. */
+  final Project constants;
+
+  final long n;
+  private final Attribute column;
+  private final SortOrder order;
+
+  private TopRows(
+      SkippingFileIndex index,
+      Seq<Expression> conjuncts,
+      Project constants,
+      long n,
+      Attribute column,
+      SortOrder order) {
+    this.index = index;
+    this.conjuncts = conjuncts;
+    this.constants = constants;
+    this.n = n;
+    this.column = column;
+    this.order = order;
+  }
+
+  /** The plan in which scans below a LIMIT, in subqueries too, know which rows it needs. */
+  static LogicalPlan in(LogicalPlan plan) {
+    if (!PlannerCalls.isSet(ENABLED)) return plan;
+    return new Limits().downWithSubqueries(plan);
+  }
+
+  private static class Limits extends Change {
+    @Override
+    LogicalPlan of(Object node) {
+      if (!(node instanceof GlobalLimit)) return null;
+      TopRows first = TopRows.of((GlobalLimit) node);
+      return first == null ? null : new Below(first).down((GlobalLimit) node);
+    }
+  }
+
+  /** Tells the one scan below a limit. */
+  private static class Below extends Change {
+    private final TopRows first;
+
+    Below(TopRows first) {
+      this.first = first;
     }
 
-    /** The plan in which scans below a LIMIT, in subqueries too, know which rows it needs. */
-    static LogicalPlan in(LogicalPlan plan) {
-        if (!PlannerCalls.isSet(ENABLED)) return plan;
-        return (LogicalPlan) plan.transformDownWithSubqueries(new Limits());
+    @Override
+    LogicalPlan of(Object node) {
+      if (!(node instanceof LogicalRelation)) return null;
+      return SkipRule.withIndex((LogicalRelation) node, first.index.withFirst(first));
     }
+  }
 
-    private static class Limits extends scala.runtime.AbstractPartialFunction {
-        public boolean isDefinedAt(Object node) {
-            return node instanceof GlobalLimit;
-        }
-
-        public Object applyOrElse(Object node, scala.Function1 otherwise) {
-            TopRows first = isDefinedAt(node) ? of((GlobalLimit) node) : null;
-            if (first == null) return otherwise.apply(node);
-            return ((GlobalLimit) node).transform(new Below(first));
-        }
+  /** The rows of a scan that a LIMIT needs; null if it may need all. */
+  static TopRows of(GlobalLimit limit) {
+    if (!limit.deterministic()) return null;
+    // Spark writes LIMIT n OFFSET m so that every task gives n + m rows.
+    long n = number(limit.limitExpr());
+    LogicalPlan node = limit.child();
+    if (node instanceof Offset) {
+      n += number(((Offset) node).offsetExpr());
+      node = ((Offset) node).child();
     }
-
-    /** Tells the one scan below a limit. */
-    private static class Below extends scala.runtime.AbstractPartialFunction {
-        private final TopRows first;
-
-        Below(TopRows first) {
-            this.first = first;
-        }
-
-        public boolean isDefinedAt(Object node) {
-            return node instanceof LogicalRelation;
-        }
-
-        public Object applyOrElse(Object node, scala.Function1 otherwise) {
-            if (!isDefinedAt(node)) return otherwise.apply(node);
-            return SkipRule.withIndex((LogicalRelation) node, first.index.withFirst(first));
-        }
+    if (!(node instanceof LocalLimit)) return null;
+    if (number(((LocalLimit) node).limitExpr()) != n) return null;
+    node = ((LocalLimit) node).child();
+    Project constants = isConstant(node) ? (Project) node : null;
+    while (node instanceof Project) node = ((Project) node).child();
+    SortOrder order = null;
+    if (node instanceof Sort) {
+      Sort sort = (Sort) node;
+      long sorted = Long.parseLong(SQLConf.get().getConfString(SORTED));
+      if (!sort.global() || n >= sorted) return null;
+      order = (SortOrder) sort.order().apply(0);
+      node = sort.child();
+    } else if (constants == null) return null;
+    Expression key = order == null ? null : order.child();
+    for (; node instanceof Project; node = ((Project) node).child()) {
+      if (key != null) key = source(key, (Project) node);
+      if (key == null && order != null) return null;
     }
-
-    /** The rows of a scan that a LIMIT needs; null if it may need all. */
-    static TopRows of(GlobalLimit limit) {
-        if (!limit.deterministic()) return null;
-        // Spark writes LIMIT n OFFSET m so that every task gives n + m rows.
-        long n = number(limit.limitExpr());
-        LogicalPlan node = limit.child();
-        if (node instanceof Offset) {
-            n += number(((Offset) node).offsetExpr());
-            node = ((Offset) node).child();
-        }
-        if (!(node instanceof LocalLimit)) return null;
-        if (number(((LocalLimit) node).limitExpr()) != n) return null;
-        node = ((LocalLimit) node).child();
-        Project constants = isConstant(node) ? (Project) node : null;
-        while (node instanceof Project) node = ((Project) node).child();
-        SortOrder order = null;
-        if (node instanceof Sort) {
-            Sort sort = (Sort) node;
-            long sorted = Long.parseLong(SQLConf.get().getConfString(SORTED));
-            if (!sort.global() || n >= sorted) return null;
-            order = (SortOrder) sort.order().apply(0);
-            node = sort.child();
-        } else if (constants == null) return null;
-        Expression key = order == null ? null : order.child();
-        for (; node instanceof Project; node = ((Project) node).child()) {
-            if (key != null) key = source(key, (Project) node);
-            if (key == null && order != null) return null;
-        }
-        ArrayList split = new ArrayList();
-        if (node instanceof Filter) {
-            SkipRule.split(((Filter) node).condition(), split);
-            node = ((Filter) node).child();
-        }
-        SkippingFileIndex index = SkipRule.indexOf(node);
-        if (n < 1 || index == null || index.hasKeys() || isLenient(index)) return null;
-        LogicalRelation scan = (LogicalRelation) node;
-        Attribute column = key == null ? null : columnOf(scan, key);
-        if (order != null && column == null) return null;
-        SEQ conjuncts = DataSourceStrategy$.MODULE$.normalizeExprs(TO_SEQ(split), scan.output());
-        return new TopRows(index, conjuncts, order == null ? constants : null, n, column, order);
+    List<Expression> split = new ArrayList<>();
+    if (node instanceof Filter) {
+      SkipRule.split(((Filter) node).condition(), split);
+      node = ((Filter) node).child();
     }
+    SkippingFileIndex index = SkipRule.indexOf(node);
+    if (n < 1 || index == null || index.hasKeys() || isLenient(index)) return null;
+    LogicalRelation scan = (LogicalRelation) node;
+    Attribute column = key == null ? null : columnOf(scan, key);
+    if (order != null && column == null) return null;
+    Seq<Expression> conjuncts = normalized(split, scan);
+    return new TopRows(index, conjuncts, order == null ? constants : null, n, column, order);
+  }
 
-    /** A literal number; one that no number is equal to for all else. */
-    private static long number(Expression expression) {
-        Object value = expression instanceof Literal ? ((Literal) expression).value() : null;
-        return value instanceof Integer ? ((Integer) value).longValue() : Long.MIN_VALUE / 4;
-    }
+  /** Conjuncts with the names that the scan has for its columns. */
+  static Seq<Expression> normalized(List<Expression> conjuncts, LogicalRelation scan) {
+    Seq<Attribute> output = Scala.kept(scan.output());
+    return Scala.kept(
+        DataSourceStrategy$.MODULE$.normalizeExprs(Scala.<Expression>listed(conjuncts), output));
+  }
 
-    /** Whether all rows are the same, whatever the files hold. */
-    private static boolean isConstant(LogicalPlan node) {
-        if (!(node instanceof Project)) return false;
-        scala.collection.Iterator made = ((Project) node).projectList().iterator();
-        while (made.hasNext()) {
-            Object one = made.next();
-            if (!(one instanceof Alias) || !((Alias) one).child().foldable()) return false;
-        }
-        return true;
-    }
+  /** A literal number; one that no number is equal to for all else. */
+  private static long number(Expression expression) {
+    Object value = expression instanceof Literal ? ((Literal) expression).value() : null;
+    return value instanceof Integer ? ((Integer) value).longValue() : Long.MIN_VALUE / 4;
+  }
 
-    /** What a column of a projection's output is below it; null if it is computed there. */
-    static Expression source(Expression key, Project project) {
-        if (!(key instanceof AttributeReference)) return null;
-        scala.collection.Iterator made = project.projectList().iterator();
-        while (made.hasNext()) {
-            NamedExpression one = (NamedExpression) made.next();
-            if (!one.exprId().equals(((Attribute) key).exprId())) continue;
-            return one instanceof Alias ? ((Alias) one).child() : (Expression) one;
-        }
-        return null;
+  /** Whether all rows are the same, whatever the files hold. */
+  private static boolean isConstant(LogicalPlan node) {
+    if (!(node instanceof Project)) return false;
+    for (Object one : Scala.each(((Project) node).projectList())) {
+      if (!(one instanceof Alias) || !((Alias) one).child().foldable()) return false;
     }
+    return true;
+  }
 
-    /** The scan's own attribute, whose metadata tells how the column is read. */
-    static Attribute columnOf(LogicalRelation scan, Expression key) {
-        if (!(key instanceof AttributeReference)) return null;
-        scala.collection.Iterator output = scan.output().iterator();
-        while (output.hasNext()) {
-            Attribute one = (Attribute) output.next();
-            if (one.exprId().equals(((Attribute) key).exprId())) return one;
-        }
-        return null;
+  /** What a column of a projection's output is below it; null if it is computed there. */
+  static Expression source(Expression key, Project project) {
+    if (!(key instanceof AttributeReference)) return null;
+    for (NamedExpression one : Scala.each(project.projectList())) {
+      if (!one.exprId().equals(((Attribute) key).exprId())) continue;
+      return one instanceof Alias ? ((Alias) one).child() : (Expression) one;
     }
+    return null;
+  }
 
-    /** Whether Spark leaves out files that it cannot read, so that rows may be missing. */
-    static boolean isLenient(SkippingFileIndex index) {
-        for (int i = 0; i < LENIENT.length; i++) {
-            String name = "spark.sql.files." + LENIENT[i];
-            if (!SQLConf.get().getConfString(name, "false").equalsIgnoreCase("false")) return true;
-            if (!index.scanned.reader.getConfString(name, "false").equalsIgnoreCase("false")) return true;
-            scala.collection.Iterator names = index.scanned.options.keysIterator();
-            while (names.hasNext()) {
-                if (LENIENT[i].equalsIgnoreCase((String) names.next())) return true;
-            }
-        }
-        return false;
+  /** The scan's own attribute, whose metadata tells how the column is read. */
+  static Attribute columnOf(LogicalRelation scan, Expression key) {
+    if (!(key instanceof AttributeReference)) return null;
+    for (Attribute one : Scala.each(scan.output())) {
+      if (one.exprId().equals(((Attribute) key).exprId())) return one;
     }
+    return null;
+  }
 
-    /** The member of a question. */
-    String json() {
-        StringBuilder text = new StringBuilder(",\"first\":{\"n\":").append(n);
-        text.append(",\"order\":");
-        if (order == null) return text.append("null}").toString();
-        ArrayList only = new ArrayList();
-        only.add(column);
-        text.append("{\"column\":");
-        Question.quote(text, ExpressionJson.json(TO_SEQ(only)));
-        text.append(",\"direction\":");
-        Question.quote(text, order.direction().sql());
-        text.append(",\"nulls\":");
-        Question.quote(text, order.nullOrdering().sql());
-        return text.append("}}").toString();
+  /** Whether Spark leaves out files that it cannot read, so that rows may be missing. */
+  static boolean isLenient(SkippingFileIndex index) {
+    for (int i = 0; i < LENIENT.length; i++) {
+      String name = "spark.sql.files." + LENIENT[i];
+      if (!SQLConf.get().getConfString(name, "false").equalsIgnoreCase("false")) return true;
+      if (!index.scanned.reader.getConfString(name, "false").equalsIgnoreCase("false")) return true;
+      for (String option : Scala.each(index.scanned.options.keys())) {
+        if (LENIENT[i].equalsIgnoreCase(option)) return true;
+      }
     }
+    return false;
+  }
 
-    public boolean equals(Object other) {
-        if (!(other instanceof TopRows)) return false;
-        TopRows rows = (TopRows) other;
-        return json().equals(rows.json())
-            && ExpressionJson.json(conjuncts).equals(ExpressionJson.json(rows.conjuncts));
-    }
+  /** The member of a question. */
+  String json() {
+    StringBuilder text = new StringBuilder(",\"first\":{\"n\":").append(n);
+    text.append(",\"order\":");
+    if (order == null) return text.append("null}").toString();
+    text.append("{\"column\":");
+    Question.quote(text, ExpressionJson.json(Scala.<Expression>seq(column)));
+    text.append(",\"direction\":");
+    Question.quote(text, order.direction().sql());
+    text.append(",\"nulls\":");
+    Question.quote(text, order.nullOrdering().sql());
+    return text.append("}}").toString();
+  }
 
-    public int hashCode() {
-        return Long.hashCode(n);
-    }
+  @Override
+  public boolean equals(Object other) {
+    if (!(other instanceof TopRows)) return false;
+    TopRows rows = (TopRows) other;
+    return json().equals(rows.json())
+        && ExpressionJson.json(conjuncts).equals(ExpressionJson.json(rows.conjuncts));
+  }
+
+  @Override
+  public int hashCode() {
+    return Long.hashCode(n);
+  }
 }
