@@ -46,7 +46,7 @@ PLANNER = (
 MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 504,
+    "": 523,
     "advice": 1933,
     "api": 2472,
     "build": 2878,
@@ -56,7 +56,7 @@ BUDGETS = {
     "log": 2939,
     "planner": 13592,
     "rewrite": 3566,
-    "spark": 5697,
+    "spark": 5848,
     "storage": 4785,
     "table": 4253,
 }

@@ -19,6 +19,7 @@ from skipindex.api import Table, build_indexes, open_table, plan_files
 from skipindex.api.types import BuildReport
 from skipindex.errors import AdviceError, SkipIndexError, UnknownIndexError
 from skipindex.rewrite.verify_table import verify
+from skipindex.spark.driver import extension_settings
 
 Answer = str | tuple[str, int]
 """What a command prints, and its exit code if that may be other than 0."""
@@ -32,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     for name, (run, text, *options) in _COMMANDS.items():
         command = commands.add_parser(name, help=text, description=text)
-        for add in (_add_table, *options):
+        for add in options if name in _WITHOUT_TABLE else (_add_table, *options):
             add(command)
         command.set_defaults(run=run)
     parsed = parser.parse_args(arguments)
@@ -233,6 +234,19 @@ def _exclusive(parsed: argparse.Namespace) -> str:
     return f"{table.folder}: {_TOLD[is_now]}"
 
 
+def _add_spark(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--spark", metavar="VERSION",
+        help="of Spark, such as 3.5 or 4.1; by default that of PySpark here",
+    )  # fmt: skip
+
+
+def _spark_conf(parsed: argparse.Namespace) -> str:
+    settings = extension_settings(parsed.spark)
+    return "\n".join(f"{name} {value}" for name, value in settings.items())
+
+
+_WITHOUT_TABLE: Final = {"spark-conf"}
 _TOLD: Final = {
     True: "recorded as changing only through skipindex (--trust log)",
     False: "not recorded as changing only through skipindex",
@@ -268,6 +282,11 @@ _COMMANDS: Final[dict[str, tuple[Any, ...]]] = {
         _exclusive,
         "record that the files of a table change only through skipindex",
         _add_off,
+    ),
+    "spark-conf": (
+        _spark_conf,
+        "print the settings by which Spark prunes queries without a line of Python",
+        _add_spark,
     ),
     "verify": (
         _verify,

@@ -6,17 +6,25 @@ installed, and executors need nothing.
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
+from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Final
+
+from skipindex.errors import EngineError
 
 _PACKAGE: Final = "skipindex"
 """The package of the Java classes."""
 _SOURCES: Final = files(__package__) / "java"
 _CLASSES: Final = _SOURCES / "classes"
+_VERSION: Final = re.compile(r"[0-9]+\.[0-9]+(\.|$)")
+FAMILIES: Final = (("3.5", "2.12"), ("3.5", "2.13"), ("4.0", "2.13"))
+"""Versions of Spark and Scala for which classes differ."""
 
 
 def new_object(gateway: Any, name: str) -> Any:
@@ -151,3 +159,47 @@ def _json(gateway: Any) -> Any:
     takes[0] = lang.Class.forName("scala.collection.Seq")
     found = _loader(gateway).loadClass(f"{_PACKAGE}.ExpressionJson")
     return found.getMethod("json", takes)
+
+
+def is_own_jar(name: str) -> bool:
+    """Whether a file of classes, by its name, is one that this version brings."""
+    return any(name == jar_name(*one, sources(*one)) for one in FAMILIES)
+
+
+def extension_settings(spark: str | None = None) -> dict[str, str]:
+    """The settings by which Spark prunes without Python in its driver, by their names.
+
+    ``spark`` is its version; None is that of PySpark here.
+
+    Raises:
+        EngineError: the version is none, or no compiled classes for it are installed.
+    """
+    found = spark or _pyspark()
+    if _VERSION.match(found) is None:
+        raise EngineError(
+            f"no version of Spark: {found!r} (accepted: such as '3.5' or '4.1')"
+        )
+    scala = "2.13" if _numbers(found) >= (4, 0) else "2.12"
+    jar = _CLASSES / jar_name(found, scala, sources(found, scala))
+    if not (isinstance(jar, Path) and jar.exists()):
+        raise EngineError(
+            f"no compiled classes for Spark {found} are installed (accepted: a "
+            "released wheel, for Spark 3.5 with Scala 2.12 and for Spark 4; in a "
+            "checkout type: python -m tests.spark.java --write)"
+        )
+    return {
+        "spark.sql.extensions": f"{_PACKAGE}.Extension",
+        "spark.jars": str(jar),
+        "spark.skipindex.python": sys.executable,
+    }
+
+
+def _pyspark() -> str:
+    """The version that is installed."""
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        raise EngineError(
+            "PySpark is not installed here, so it cannot be told for which Spark "
+            "(accepted: its version, such as '3.5' or '4.1')"
+        ) from None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
-
-from pyspark.sql import SparkSession
+from typing import TYPE_CHECKING, Final
 
 from skipindex.errors import PlanError
+
+if TYPE_CHECKING:  # the planner of a driver without Python reads some of them
+    from pyspark.sql import SparkSession
 
 READING: Final = {
     "spark.sql.parquet.datetimeRebaseModeInRead": {"corrected", "exception"},

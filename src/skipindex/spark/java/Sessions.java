@@ -51,6 +51,11 @@ public class Sessions extends AbstractFunction1<Object, Object> {
     statements.connect(null);
   }
 
+  /** What rules ask; null prunes no query. */
+  PlannerCalls planner() {
+    return planner;
+  }
+
   /** Give a session the rule, and those that share its extensions. */
   @SuppressWarnings({"rawtypes", "unchecked"}) // a function of any object is one of a session
   public synchronized void add(SparkSession session) {
@@ -65,7 +70,7 @@ public class Sessions extends AbstractFunction1<Object, Object> {
 
   @Override
   public Object apply(Object session) {
-    PlannerCalls current = planner;
+    PlannerCalls current = planner();
     try {
       give((SparkSession) session, current);
     } catch (Throwable problem) {

@@ -1,0 +1,130 @@
+"""The planner as a process of its own, without its driver."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from skipindex import cli
+from skipindex.errors import EngineError
+from skipindex.spark import driver
+from skipindex.spark.driver import (
+    FAMILIES,
+    extension_settings,
+    is_own_jar,
+    jar_name,
+    sources,
+)
+from skipindex.spark.pruning.child import _ANSWER, _QUESTION, Server
+from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
+from skipindex.spark.pruning.tables import Tables
+from skipindex.storage.file_system.names import FOLDER
+
+OLD, NEW = jar_name(*FAMILIES[0], sources(*FAMILIES[0])), "spark_4-scala_2_13-00.jar"
+
+
+class Answers(io.BytesIO):
+    """What a server has said, by the number of the question."""
+
+    def by_number(self) -> dict[int, bytes | None]:
+        data, found = self.getvalue(), dict[int, bytes | None]()
+        while data:
+            number, length = _ANSWER.unpack(data[: _ANSWER.size])
+            data = data[_ANSWER.size :]
+            found[number] = None if length < 0 else data[:length]
+            data = data[max(length, 0) :]
+        return found
+
+
+def question(number: int, function: int, text: str) -> bytes:
+    data = text.encode()
+    return _QUESTION.pack(number, function, len(data)) + data
+
+
+class Echo(QueryPlanner):
+    """Answers with what it was asked."""
+
+    def answer(self, text: str) -> bytes | None:
+        return text.upper().encode()
+
+    def files(self, number: str) -> bytes:
+        raise ValueError(number)
+
+    def uses_of(self, text: str) -> bytes | None:
+        return None if text else b""
+
+
+def test_questions_are_answered_by_their_numbers() -> None:
+    answers = Answers()
+    server = Server(Echo(Tables()), answers)
+    texts = {1: "a\u00fc", 2: "", 3: "b" * 9000}
+    asked = [question(n, 0, f"{n} 0 last\n{text}") for n, text in texts.items()]
+    asked += [question(7, 2, "7 0 last\nx"), question(8, 2, "8 0 last\n")]
+    server.serve(io.BytesIO(b"".join(asked)))
+    server.wait()
+    hello = "\n".join([FOLDER, *SETTINGS]).encode()
+    assert answers.by_number() == {
+        **{n: text.upper().encode() for n, text in texts.items()},
+        0: hello,
+        7: None,
+        8: b"",
+    }
+
+
+def test_a_question_that_fails_is_answered_with_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    answers = Answers()
+    server = Server(Echo(Tables()), answers)
+    cut = question(3, 0, "3 0 last\nx")[:-1]
+    asked = [question(1, 1, "1 0 last\nx"), question(2, 9, "2 0 last\nx"), cut]
+    server.serve(io.BytesIO(b"".join(asked)))
+    server.wait()
+    assert {n: a for n, a in answers.by_number().items() if n} == {1: None, 2: None}
+    assert "a question of the driver failed: list index out of range" in caplog.text
+
+
+def test_the_process_ends_with_its_input() -> None:
+    command = [sys.executable, "-m", "skipindex.spark.pruning.child", OLD]
+    done = subprocess.run(command, input=b"", capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.endswith("\n".join(SETTINGS).encode())
+
+
+def test_the_process_needs_no_pyspark() -> None:
+    block = "import sys; sys.modules['pyspark'] = sys.modules['py4j'] = None; "
+    code = block + "import skipindex.spark.pruning.child"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_classes_of_other_sources_are_not_its_own() -> None:
+    assert is_own_jar(OLD)
+    assert not is_own_jar(NEW)
+    command = [sys.executable, "-m", "skipindex.spark.pruning.child", NEW]
+    done = subprocess.run(command, input=b"", capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (1, b"")
+    assert b"of another version" in done.stderr
+
+
+def test_the_settings_name_the_classes_of_the_version(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(driver, "_CLASSES", tmp_path)
+    with pytest.raises(EngineError, match=r"no compiled classes for Spark 3\.5\.8"):
+        extension_settings("3.5.8")
+    (tmp_path / OLD).touch()
+    expected = {
+        "spark.sql.extensions": "skipindex.Extension",
+        "spark.jars": str(tmp_path / OLD),
+        "spark.skipindex.python": sys.executable,
+    }
+    assert extension_settings("3.5.8") == expected
+    assert cli.main(["spark-conf", "--spark", "3.5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert dict(line.split(" ") for line in lines) == expected
+    assert cli.main(["spark-conf", "--spark", "latest"]) == 2
+    assert "no version of Spark: 'latest'" in capsys.readouterr().err

@@ -1,0 +1,257 @@
+"""Queries are pruned by settings alone: no line of Python in the driver."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyspark
+import pytest
+
+import skipindex as sx
+from skipindex.spark import driver
+from tests.spark.java.javac import classes, compile_sources, javac, write_jar
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.slow,
+    pytest.mark.skipif(javac() is None, reason="there is no javac on this machine"),
+]
+
+HOME: Final = Path(pyspark.__file__).parent
+N_FILES: Final = 10
+APP: Final = """
+import java.util.List;
+import org.apache.spark.sql.Dataset;
+import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.execution.SparkPlan;
+
+/** An application of the JVM alone. */
+public class App {
+    public static void main(String[] queries) throws Exception {
+        SparkSession spark = SparkSession.builder().getOrCreate();
+        for (String query : queries) {
+            if (query.equals("KILL")) {
+                ProcessHandle.current().children().forEach(ProcessHandle::destroyForcibly);
+                Thread.sleep(500);
+            } else if (query.equals("REST")) {
+                ClassLoader loader = Thread.currentThread().getContextClassLoader();
+                Class<?> served = Class.forName("skipindex.Served", true, loader);
+                java.lang.reflect.Field rest = served.getDeclaredField("restSeconds");
+                rest.setAccessible(true);
+                rest.setLong(null, 0L);
+            } else {
+                Dataset<Row> found = spark.sql(query);
+                List<Row> rows = found.collectAsList();
+                SparkPlan plan = found.queryExecution().executedPlan();
+                SparkPlan scan = plan.collectLeaves().apply(0);
+                long files = scan.metrics().apply("numFiles").value();
+                System.out.println("FOUND " + rows.get(0).get(0) + " in " + files);
+            }
+        }
+        spark.stop();
+    }
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The classes as a wheel brings them, the application, and an indexed table."""
+    folder = tmp_path_factory.mktemp("by-configuration")
+    family = compile_sources(HOME / "jars", folder / "classes")
+    write_jar(folder / family.jar, classes(folder / "classes"))
+    (folder / "App.java").write_text(APP)
+    command = [str(javac()), "-cp", f"{HOME}/jars/*", "-d", str(folder / "app")]
+    subprocess.run([*command, str(folder / "App.java")], check=True)
+    write_jar(folder / "app.jar", classes(folder / "app"))
+    for file in range(N_FILES):
+        (folder / "t").mkdir(exist_ok=True)
+        ids = pa.array(range(file * 10, file * 10 + 10), pa.int64())
+        pq.write_table(pa.table({"id": ids}), folder / "t" / f"part-{file}.parquet")
+    sx.build_indexes(folder / "t", {"id": "bitmap"}, workers=1)
+    return folder
+
+
+def settings(made: Path, python: str = sys.executable) -> list[str]:
+    """The arguments of a Spark that prunes by configuration."""
+    (jar,) = made.glob("spark_*.jar")
+    found = {
+        "spark.sql.extensions": "skipindex.Extension",
+        "spark.jars": str(jar),
+        "spark.skipindex.python": python,
+        "spark.ui.enabled": "false",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.extraJavaOptions": f"-Dderby.system.home={made}",
+        "spark.sql.warehouse.dir": str(made / "warehouse"),
+    }
+    pairs = [("--conf", f"{name}={value}") for name, value in found.items()]
+    return ["--master", "local[2]", *(word for pair in pairs for word in pair)]
+
+
+def environment() -> Mapping[str, str]:
+    source = str(Path(sx.__file__).parents[1])
+    return {**os.environ, "SPARK_HOME": str(HOME), "PYTHONPATH": source}
+
+
+def run(made: Path, *command: str) -> str:
+    """What a command prints, and its log."""
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        cwd=made,
+        env=environment(),
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return done.stdout + done.stderr
+
+
+def submitted(made: Path, *queries: str, python: str = sys.executable) -> str:
+    return run(
+        made,
+        str(HOME / "bin" / "spark-submit"),
+        *settings(made, python),
+        *("--class", "App", str(made / "app.jar")),
+        *queries,
+    )
+
+
+def test_an_application_of_the_jvm_alone(made: Path) -> None:
+    """It reads fewer files, and all of them while the planner is not there."""
+    few = f"SELECT sum(id) FROM parquet.`{made}/t` WHERE id IN (15, 17)"
+    two = f"SELECT count(*) FROM parquet.`{made}/t` WHERE id BETWEEN 15 AND 24"
+    told = submitted(made, few, two, "KILL", few, "REST", two)
+    assert re.findall("FOUND .*", told) == [
+        "FOUND 32 in 1",
+        "FOUND 10 in 2",
+        f"FOUND 32 in {N_FILES}",
+        "FOUND 10 in 2",
+    ]
+    assert told.count("the planner has ended; queries read all files") == 1
+
+
+@pytest.mark.parametrize("python", ["/no/python", "/bin/true"])
+def test_without_a_planner_all_files_are_read_and_one_line_says_so(
+    made: Path, python: str
+) -> None:
+    query = f"SELECT max(id) FROM parquet.`{made}/t` WHERE id = 15"
+    told = submitted(made, query, query, python=python)
+    assert re.findall("FOUND .*", told) == [f"FOUND 15 in {N_FILES}"] * 2
+    assert len(re.findall("queries read all files", told)) == 1
+
+
+def test_classes_of_another_version_are_refused(made: Path) -> None:
+    (jar,) = made.glob("spark_*.jar")
+    name = jar.name
+    assert driver.is_own_jar(name)
+    other = name.replace(name[-10:], "000000.jar")
+    assert not driver.is_own_jar(other)
+    module = "skipindex.spark.pruning.child"
+    done = subprocess.run(
+        [sys.executable, "-m", module, other],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "of another version" in done.stderr
+
+
+def test_spark_sql(made: Path) -> None:
+    told = run(
+        made,
+        str(HOME / "bin" / "spark-sql"),
+        *settings(made),
+        *("--conf", "spark.eventLog.enabled=true"),
+        *("--conf", f"spark.eventLog.dir={made}"),
+        *("--conf", "spark.eventLog.rolling.enabled=false"),
+        *("--conf", "spark.eventLog.compress=false"),
+        *("-e", f"SELECT 'sum', sum(id) FROM parquet.`{made}/t` WHERE id > 90"),
+    )
+    assert "sum\t855" in told
+    (log,) = made.glob("local-*")
+    assert files_read(log) == 1
+
+
+def files_read(log: Path) -> int:
+    """The metric of the one scan in a log of events."""
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    numbers = set()
+    updates: dict[int, int] = {}
+    for event in events:
+        if event["Event"].endswith("SparkListenerSQLExecutionStart"):
+            numbers |= set(metrics(event["sparkPlanInfo"]))
+        if event["Event"].endswith("SparkListenerDriverAccumUpdates"):
+            updates |= dict(event["accumUpdates"])
+    (found,) = numbers & updates.keys()
+    return updates[found]
+
+
+def metrics(plan: Mapping[str, Any]) -> Iterator[int]:
+    for metric in plan["metrics"]:
+        if metric["name"] == "number of files read":
+            yield metric["accumulatorId"]
+    for child in plan["children"]:
+        yield from metrics(child)
+
+
+def test_a_thrift_server_over_jdbc(made: Path) -> None:
+    """Each connection is a session of its own; the client is Hive's beeline."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    server = subprocess.Popen(
+        [
+            str(HOME / "bin" / "spark-submit"),
+            *settings(made),
+            *("--class", "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2"),
+            *("spark-internal", "--hiveconf", f"hive.server2.thrift.port={port}"),
+            *("--hiveconf", "hive.server2.thrift.bind.host=127.0.0.1"),
+        ],
+        cwd=made,
+        env=environment(),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        await_port(port)
+        for _ in range(2):
+            told = run(
+                made,
+                str(HOME / "bin" / "beeline"),
+                *("-u", f"jdbc:hive2://127.0.0.1:{port}/", "-n", "anyone"),
+                *("-e", f"SELECT count(*) c FROM parquet.`{made}/t` WHERE id > 75"),
+                *("-e", f"EXPLAIN SELECT id FROM parquet.`{made}/t` WHERE id > 75"),
+            )
+            assert re.search(r"\|\s*24\s*\|", told)
+            assert "SkippingFileIndex" in told
+    finally:
+        server.terminate()
+        server.wait(60)
+
+
+def await_port(port: int) -> None:
+    for _ in range(240):
+        with contextlib.suppress(OSError):
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        time.sleep(0.5)
+    raise AssertionError("the server does not listen")
