@@ -36,15 +36,16 @@ def new_object(gateway: Any, name: str) -> Any:
     return object_of(gateway, _loader(gateway), f"{_PACKAGE}.{name}")
 
 
-def load_all(gateway: Any) -> None:
-    """Compile all classes, so that none fails in the middle of a query.
+def load_all(gateway: Any, *, but: str) -> None:
+    """Compile all classes but one, so that none fails in the middle of a query.
 
     Raises:
         Py4JError: as for ``new_object``.
     """
     loader = _loader(gateway)
     for name in sources(*_versions(gateway.jvm)):
-        loader.loadClass(name)
+        if name != f"{_PACKAGE}.{but}":
+            loader.loadClass(name)
 
 
 def object_of(gateway: Any, loader: Any, name: str) -> Any:

@@ -23,6 +23,8 @@ from tests.spark.java.javac import (
     JavaError,
     classes,
     compile_sources,
+    format_sources,
+    javac,
     write_jar,
 )
 
@@ -36,9 +38,19 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--jars", action="append", type=Path, default=[])
     parser.add_argument("--write", action="store_true", help="write the classes")
     parser.add_argument("--all", action="store_true", help="no family may be missing")
+    parser.add_argument(
+        "--format", help="first format: google-java-format's class path"
+    )
     options = parser.parse_args(arguments)
     found: dict[str, tuple[str, Mapping[str, bytes]]] = {}
+    if options.write:
+        shutil.rmtree(CLASSES, ignore_errors=True)
+        if javac() is None and not options.all:
+            print("there is no javac, so no classes are written: drivers compile them")
+            return 0
     try:
+        if options.format:
+            format_sources(options.format)
         for jars in dict.fromkeys([*installed(), *options.jars]):
             add(found, jars)
     except JavaError as error:
@@ -54,7 +66,6 @@ def main(arguments: list[str]) -> int:
     if options.all and missing:
         return 1
     if options.write:
-        shutil.rmtree(CLASSES, ignore_errors=True)
         for jar, content in found.values():
             write_jar(CLASSES / jar, content)
             print(f"wrote {jar}")

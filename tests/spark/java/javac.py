@@ -106,6 +106,34 @@ def compile_sources(jars: Path, out: Path, texts: Mapping[str, str] = {}) -> Fam
     return family
 
 
+def format_sources(class_path: str) -> None:
+    """Format all sources in place.
+
+    Args:
+        class_path: that of google-java-format, with what it needs.
+
+    Raises:
+        JavaError: what the formatter says.
+    """
+    command = javac()
+    java = str(Path(command).with_name("java")) if command else "java"
+    opened = [
+        f"--add-exports=jdk.compiler/com.sun.tools.javac.{one}=ALL-UNNAMED"
+        for one in ("api", "code", "file", "parser", "tree", "util")
+    ]
+    main = ["-cp", class_path, "com.google.googlejavaformat.java.Main"]
+    files = map(str, sorted(SOURCES.rglob("*.java")))
+    options = ["--skip-javadoc-formatting", "--replace"]
+    done = subprocess.run(
+        [java, *opened, *main, *options, *files],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise JavaError(done.stdout + done.stderr)
+
+
 def classes(out: Path) -> Mapping[str, bytes]:
     """The compiled classes, by their names in a jar."""
     found = sorted(out.rglob("*.class"))

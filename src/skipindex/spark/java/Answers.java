@@ -1,5 +1,7 @@
 package skipindex;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.util.ArrayList;
@@ -90,7 +92,8 @@ class Answers extends Change {
     TopRows asked = TopRows.of(limit);
     if (asked == null || asked.constants == null || asked.n > MAX_CONSTANTS) return null;
     if (!asked.index.canBeAnswered()) return null;
-    String json = ",\"answer\":{\"rows\":" + asked.n + "}";
+    ObjectNode json = Json.object();
+    json.putObject("answer").put("rows", asked.n);
     Seq<PartitionDirectory> all = asked.index.scanned.all();
     if (ask(asked.index, all, asked.conjuncts, json) == null) return null;
     List<InternalRow> rows = new ArrayList<>();
@@ -107,13 +110,13 @@ class Answers extends Change {
       SkippingFileIndex index,
       Seq<PartitionDirectory> all,
       Seq<Expression> conjuncts,
-      String json) {
+      ObjectNode json) {
     if (all.isEmpty()) return null;
     String name =
         "answer "
             + index.query.listing(index.scanned.base)
             + "\n"
-            + index.scanned.question("", json, ExpressionJson.json(conjuncts));
+            + index.scanned.question(Json.array(), json, ExpressionJson.json(conjuncts));
     Object known = index.query.get(name);
     if (known == null) {
       index.query.put(name, "none"); // whatever happens now
@@ -190,7 +193,7 @@ class Answers extends Change {
 
     /** The plan with the results over some files as rows; null if there are none. */
     LogicalPlan plan() {
-      String asked = json();
+      ObjectNode asked = json();
       if (asked == null) return null;
       List<Expression> split = new ArrayList<>();
       if (filter != null) SkipRule.split(filter.condition(), split);
@@ -212,39 +215,38 @@ class Answers extends Change {
     }
 
     /** What is asked, as a member of a question; null if it is not answered. */
-    private String json() {
-      StringBuilder text = new StringBuilder(",\"answer\":{\"group\":");
-      if (group == null) text.append("null");
-      else if (!quote(text, group, true)) return null;
-      text.append(",\"functions\":[");
-      for (int i = 0; i < functions.size(); i++) {
-        AggregateExpression one = (AggregateExpression) functions.get(i);
+    private ObjectNode json() {
+      ObjectNode question = Json.object();
+      ObjectNode answer = question.putObject("answer");
+      String column = group == null ? null : column(group, true);
+      if (group != null && column == null) return null;
+      answer.put("group", column);
+      ArrayNode asked = answer.putArray("functions");
+      for (AggregateExpression one : functions) {
         AggregateFunction function = one.aggregateFunction();
         boolean isCount = function instanceof Count;
         boolean isKnown = isCount || function instanceof Min || function instanceof Max;
         if (!isKnown || one.isDistinct() || one.filter().isDefined()) return null;
         if (function.children().size() != 1) return null;
-        if (i > 0) text.append(',');
         String name = isCount ? "count" : function instanceof Min ? "min" : "max";
-        text.append("{\"name\":\"").append(name).append("\",\"column\":");
         Expression child = (Expression) function.children().apply(0);
-        boolean isLiteral = isCount && child instanceof Literal;
-        if (isLiteral && ((Literal) child).value() != null) text.append("null");
-        else if (group != null || !quote(text, child, !isCount)) return null;
-        text.append('}');
+        boolean isOfRows = isCount && child instanceof Literal && ((Literal) child).value() != null;
+        column = isOfRows || group != null ? null : column(child, !isCount);
+        if (!isOfRows && column == null) return null;
+        asked.addObject().put("name", name).put("column", column);
       }
-      return text.append("]}").toString();
+      return question;
     }
 
-    /** Writes a column of the scan; false if it is none, or of no type for results. */
-    private boolean quote(StringBuilder text, Expression column, boolean isResult) {
-      for (int i = 0; column != null && i < projects.size(); i++) {
-        column = TopRows.source(column, (Project) projects.get(i));
+    /** A column of the scan in JSON; null if it is none, or of no type for results. */
+    private String column(Expression made, boolean isResult) {
+      Expression column = made;
+      for (Project project : projects) {
+        if (column != null) column = TopRows.source(column, project);
       }
       Attribute own = column == null ? null : TopRows.columnOf(scan, column);
-      if (own == null || isResult && !isExact(own.dataType())) return false;
-      Question.quote(text, ExpressionJson.json(Scala.<Expression>seq(own)));
-      return true;
+      if (own == null || isResult && !isExact(own.dataType())) return null;
+      return ExpressionJson.json(Scala.<Expression>seq(own));
     }
 
     /** The aggregate of the known rows and, unless they are all, of the other files. */

@@ -1,5 +1,7 @@
 package skipindex;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.hadoop.fs.FileStatus;
@@ -17,6 +19,8 @@ import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.internal.SQLConf;
+import scala.collection.immutable.Seq;
 
 /**
  * A side of a join that is a folder of Parquet files under conditions, as JSON.
@@ -28,7 +32,7 @@ class Dimension {
   static final int MAX_FILES = 10000;
 
   /** Null if the side is anything else. */
-  static String json(LogicalPlan side, Attribute key, PlannerCalls planner) {
+  static ObjectNode json(LogicalPlan side, Attribute key, PlannerCalls planner) {
     List<Expression> conjuncts = new ArrayList<>();
     LogicalPlan node = side;
     while (!(node instanceof LogicalRelation)) {
@@ -50,19 +54,15 @@ class Dimension {
     String column = Joins.nameIn(scan, key);
     if (column == null || location.rootPaths().size() != 1) return null;
     Path root = (Path) location.rootPaths().apply(0);
-    StringBuilder text = Question.place(root);
-    if (!addFiles(text, location, root)) return null;
-    text.append(",\"key\":");
-    Question.quote(text, column);
-    text.append(Question.schemas(relation.dataSchema(), relation.partitionSchema()));
-    text.append(",\"reader\":{");
-    Question.addOthers(text, planner.settings, relation.sparkSession().sessionState().conf());
-    text.append('}');
-    Question.addOptions(text, relation.options());
-    text.append(",\"conjuncts\":");
-    Question.quote(
-        text, ExpressionJson.json(TopRows.normalized(asked(conjuncts, key, scan), scan)));
-    return text.append('}').toString();
+    ObjectNode found = Question.place(root);
+    if (!addFiles(found, location, root)) return null;
+    found.put("key", column);
+    found.setAll(Question.schemas(relation.dataSchema(), relation.partitionSchema()));
+    SQLConf reader = relation.sparkSession().sessionState().conf();
+    Question.addReader(found, planner.settings, reader);
+    Question.addOptions(found, relation.options());
+    Seq<Expression> asked = TopRows.normalized(asked(conjuncts, key, scan), scan);
+    return found.put("conjuncts", ExpressionJson.json(asked));
   }
 
   /** What a projection has under the name of the key; null if it computes it. */
@@ -87,26 +87,22 @@ class Dimension {
   }
 
   /** Paths, sizes and times of the files that the scan lists; false if there are too many. */
-  private static boolean addFiles(StringBuilder text, FileIndex location, Path root) {
-    StringBuilder paths = new StringBuilder();
-    StringBuilder sizes = new StringBuilder();
-    StringBuilder times = new StringBuilder();
-    int n = 0;
+  private static boolean addFiles(ObjectNode found, FileIndex location, Path root) {
+    ArrayNode paths = found.putArray("paths");
+    ArrayNode sizes = found.putArray("sizes");
+    ArrayNode times = found.putArray("millis");
     scala.collection.Seq<PartitionDirectory> all =
         location.listFiles(Scala.<Expression>none(), Scala.<Expression>none());
     for (PartitionDirectory directory : Scala.each(all)) {
       for (FileStatusWithMetadata each : Scala.each(directory.files())) {
         FileStatus file = each.fileStatus();
         String path = Listing.below(file.getPath(), root);
-        if (path == null || n++ >= MAX_FILES) return false;
-        String comma = n > 1 ? "," : "";
-        Question.quote(paths.append(comma), path);
-        sizes.append(comma).append(file.getLen());
-        times.append(comma).append(file.getModificationTime());
+        if (path == null || paths.size() >= MAX_FILES) return false;
+        paths.add(path);
+        sizes.add(file.getLen());
+        times.add(file.getModificationTime());
       }
     }
-    text.append(",\"paths\":[").append(paths).append("],\"sizes\":[").append(sizes);
-    text.append("],\"millis\":[").append(times).append(']');
     return true;
   }
 }

@@ -1,5 +1,8 @@
 package skipindex;
 
+import com.fasterxml.jackson.core.JsonGenerator;
+import java.io.IOException;
+import java.io.StringWriter;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayDeque;
 import java.util.ArrayList;
@@ -34,9 +37,6 @@ import scala.collection.Seq;
  * values of a set, and {@code n} the name of a struct's field. A chain of AND, or of OR, is one
  * object. What has no children, or holds nothing else, leaves the letter out. Nothing is left out
  * for any other reason: an object in {@code x} that has no form here is named by its class.
- *
- * <p>Janino compiles this source in the driver of every version of Spark, so it has no generics,
- * no lambdas, and no name that one version alone has.
  */
 public final class ExpressionJson {
   /** Expressions inside expressions; chains of AND and OR count once. */
@@ -61,9 +61,12 @@ public final class ExpressionJson {
     }
   }
 
-  private final StringBuilder out = new StringBuilder();
+  private final StringWriter text = new StringWriter();
+  private final JsonGenerator out;
 
-  private ExpressionJson() {}
+  private ExpressionJson() throws IOException {
+    out = Json.to(text);
+  }
 
   /** One object for each expression; of one that is too large or fails, the class is empty. */
   public static String json(Seq<?> expressions) {
@@ -79,10 +82,11 @@ public final class ExpressionJson {
   }
 
   private static String one(Expression expression) {
-    ExpressionJson writer = new ExpressionJson();
     try {
+      ExpressionJson writer = new ExpressionJson();
       writer.write(expression, 0);
-      return writer.out.toString();
+      writer.out.close();
+      return writer.text.toString();
     } catch (Exception notRead) { // or it is too large
       return UNKNOWN;
     } catch (StackOverflowError tooDeep) {
@@ -90,45 +94,53 @@ public final class ExpressionJson {
     }
   }
 
-  private void write(Expression node, int level) {
-    if (level >= MOST_LEVELS || out.length() > MOST_CHARACTERS) {
+  private void write(Expression given, int level) throws IOException {
+    if (level >= MOST_LEVELS) {
       throw new TooLarge();
     }
+    checkLength();
+    Expression node = given;
     while (node instanceof InheritAnalysisRules) { // its one child is what it stands for
       node = (Expression) node.children().apply(0);
     }
-    out.append("{\"c\":");
-    text(className(node));
-    out.append(",\"t\":");
-    text(typeOf(node));
+    out.writeStartObject();
+    out.writeStringField("c", className(node));
+    out.writeStringField("t", typeOf(node));
     boolean isChain = junction(node).length() > 0;
     List<Expression> children = isChain ? chain(node) : list(node.children());
     if (!children.isEmpty()) {
-      out.append(",\"a\":[");
-      for (int i = 0; i < children.size(); i++) {
-        if (i > 0) {
-          out.append(',');
-        }
-        write((Expression) children.get(i), level + 1);
+      out.writeArrayFieldStart("a");
+      for (Expression child : children) {
+        write(child, level + 1);
       }
-      out.append(']');
+      out.writeEndArray();
     }
     if (node instanceof Literal) {
-      out.append(",\"v\":");
+      out.writeFieldName("v");
       value(((Literal) node).value(), node.dataType());
     } else if (node instanceof InSet) {
-      out.append(",\"v\":");
-      values((InSet) node);
+      out.writeArrayFieldStart("v");
+      DataType type = ((InSet) node).child().dataType();
+      for (Object value : Scala.each(((InSet) node).hset())) {
+        value(value, type);
+        checkLength();
+      }
+      out.writeEndArray();
     } else {
       extras(node, list(node.children()));
     }
     if (node instanceof GetStructField) {
       GetStructField got = (GetStructField) node;
       StructField[] fields = ((StructType) got.child().dataType()).fields();
-      out.append(",\"n\":");
-      text(fields[got.ordinal()].name());
+      out.writeStringField("n", fields[got.ordinal()].name());
     }
-    out.append('}');
+    out.writeEndObject();
+  }
+
+  private void checkLength() {
+    if (text.getBuffer().length() > MOST_CHARACTERS) {
+      throw new TooLarge();
+    }
   }
 
   /** The class; of {@code IS UNKNOWN}, that of which it is an unnamed one. */
@@ -193,20 +205,22 @@ public final class ExpressionJson {
   }
 
   /** What the expression was made of, but for its children. */
-  private void extras(Expression node, List<Expression> children) {
-    String open = ",\"x\":[";
+  private void extras(Expression node, List<Expression> children) throws IOException {
+    boolean isFirst = true;
     Iterator<?> each = ((Product) node).productIterator();
     while (each.hasNext()) {
       Object held = each.next();
       if (isOf(children, held)) {
         continue;
       }
-      out.append(open);
+      if (isFirst) {
+        out.writeArrayFieldStart("x");
+      }
+      isFirst = false;
       held(held);
-      open = ",";
     }
-    if (open.equals(",")) {
-      out.append(']');
+    if (!isFirst) {
+      out.writeEndArray();
     }
   }
 
@@ -238,31 +252,37 @@ public final class ExpressionJson {
     return some;
   }
 
-  private void held(Object held) {
+  private void held(Object held) throws IOException {
     if (held == null) {
-      out.append("null");
+      out.writeNull();
     } else if (held instanceof Option) {
       Option<?> option = (Option<?>) held;
       held(option.isDefined() ? option.get() : null);
-    } else if (held instanceof Boolean || held instanceof Integer || held instanceof Long) {
-      out.append(held);
+    } else if (held instanceof Boolean) {
+      out.writeBoolean((Boolean) held);
+    } else if (held instanceof Integer || held instanceof Long) {
+      out.writeNumber(((Number) held).longValue());
     } else if (held instanceof String || held instanceof UTF8String || held instanceof Character) {
-      text(held.toString());
+      out.writeString(held.toString());
     } else if (held instanceof DataType) {
-      text(((DataType) held).catalogString());
+      out.writeString(((DataType) held).catalogString());
     } else if (held instanceof Metadata) {
-      text(((Metadata) held).json());
+      out.writeString(((Metadata) held).json());
     } else if (held instanceof scala.Enumeration.Value) {
-      text(held.toString());
+      out.writeString(held.toString());
     } else if (held instanceof Seq) {
       heldList(((Seq<?>) held).iterator());
     } else if (isContext(held)) {
       heldList(((Product) held).productIterator());
     } else {
-      out.append("{\"c\":");
-      text(held.getClass().getName());
-      out.append('}');
+      unknown(held);
     }
+  }
+
+  private void unknown(Object held) throws IOException {
+    out.writeStartObject();
+    out.writeStringField("c", held.getClass().getName());
+    out.writeEndObject();
   }
 
   /** Whether it says how a number is computed: a class that some versions have. */
@@ -271,122 +291,77 @@ public final class ExpressionJson {
     return name.equals("org.apache.spark.sql.catalyst.expressions.NumericEvalContext");
   }
 
-  private void heldList(Iterator<?> each) {
-    out.append('[');
-    boolean first = true;
+  private void heldList(Iterator<?> each) throws IOException {
+    out.writeStartArray();
     while (each.hasNext()) {
-      if (!first) {
-        out.append(',');
-      }
-      first = false;
       held(each.next());
     }
-    out.append(']');
-  }
-
-  private void values(InSet node) {
-    DataType type = node.child().dataType();
-    Iterator<?> each = node.hset().iterator();
-    out.append('[');
-    boolean first = true;
-    while (each.hasNext()) {
-      if (!first) {
-        out.append(',');
-      }
-      first = false;
-      value(each.next(), type);
-      if (out.length() > MOST_CHARACTERS) {
-        throw new TooLarge();
-      }
-    }
-    out.append(']');
+    out.writeEndArray();
   }
 
   /** A value in Catalyst's own form: a date is a number of days, a time of microseconds. */
-  private void value(Object value, DataType type) {
+  private void value(Object value, DataType type) throws IOException {
     if (value == null) {
-      out.append("null");
-    } else if (value instanceof Boolean
-        || value instanceof Byte
+      out.writeNull();
+    } else if (value instanceof Boolean) {
+      out.writeBoolean((Boolean) value);
+    } else if (value instanceof Byte
         || value instanceof Short
         || value instanceof Integer
         || value instanceof Long) {
-      out.append(value);
+      out.writeNumber(((Number) value).longValue());
     } else if (value instanceof Float) { // the double of the same value
-      text(Double.toString(((Float) value).doubleValue()));
+      out.writeString(Double.toString(((Float) value).doubleValue()));
     } else if (value instanceof Double) {
-      text(value.toString());
+      out.writeString(value.toString());
     } else if (value instanceof Decimal) {
-      text(((Decimal) value).toJavaBigDecimal().toPlainString());
+      out.writeString(((Decimal) value).toJavaBigDecimal().toPlainString());
     } else if (value instanceof UTF8String) {
       utf8(((UTF8String) value).getBytes());
     } else if (value instanceof byte[]) {
-      hex((byte[]) value);
+      out.writeString(hex((byte[]) value));
     } else if (value instanceof CalendarInterval) {
       CalendarInterval interval = (CalendarInterval) value;
-      out.append('[').append(interval.months).append(',').append(interval.days);
-      out.append(',').append(interval.microseconds).append(']');
+      out.writeStartArray();
+      out.writeNumber(interval.months);
+      out.writeNumber(interval.days);
+      out.writeNumber(interval.microseconds);
+      out.writeEndArray();
     } else if (value instanceof InternalRow && type instanceof StructType) {
       StructField[] fields = ((StructType) type).fields();
-      out.append('[');
+      out.writeStartArray();
       for (int i = 0; i < fields.length; i++) {
-        if (i > 0) {
-          out.append(',');
-        }
         DataType fieldType = fields[i].dataType();
-        out.append("{\"t\":");
-        text(fieldType.catalogString());
-        out.append(",\"v\":");
+        out.writeStartObject();
+        out.writeStringField("t", fieldType.catalogString());
+        out.writeFieldName("v");
         value(((InternalRow) value).get(i, fieldType), fieldType);
-        out.append('}');
+        out.writeEndObject();
       }
-      out.append(']');
+      out.writeEndArray();
     } else {
-      out.append("{\"c\":");
-      text(value.getClass().getName());
-      out.append('}');
+      unknown(value);
     }
   }
 
   /** Text, or the bytes in hexadecimal digits in a list if they are none. */
-  private void utf8(byte[] bytes) {
+  private void utf8(byte[] bytes) throws IOException {
     String read = new String(bytes, StandardCharsets.UTF_8);
     if (Arrays.equals(read.getBytes(StandardCharsets.UTF_8), bytes)) {
-      text(read);
+      out.writeString(read);
     } else {
-      out.append('[');
-      hex(bytes);
-      out.append(']');
+      out.writeStartArray();
+      out.writeString(hex(bytes));
+      out.writeEndArray();
     }
   }
 
-  private void hex(byte[] bytes) {
-    out.append('"');
-    for (int i = 0; i < bytes.length; i++) {
-      out.append(Character.forDigit(bytes[i] >> 4 & 15, 16));
-      out.append(Character.forDigit(bytes[i] & 15, 16));
+  private static String hex(byte[] bytes) {
+    StringBuilder digits = new StringBuilder();
+    for (byte one : bytes) {
+      digits.append(Character.forDigit(one >> 4 & 15, 16));
+      digits.append(Character.forDigit(one & 15, 16));
     }
-    out.append('"');
-  }
-
-  private void text(String text) {
-    quote(out, text);
-  }
-
-  /** A text as JSON, in ASCII alone, so that it may be cut anywhere. */
-  static void quote(StringBuilder out, String text) {
-    out.append('"');
-    for (int i = 0; i < text.length(); i++) {
-      char c = text.charAt(i);
-      if (c == '"' || c == '\\') {
-        out.append('\\').append(c);
-      } else if (c < ' ' || c > '~') {
-        String digits = Integer.toHexString(c);
-        out.append("\\u").append("0000".substring(digits.length())).append(digits);
-      } else {
-        out.append(c);
-      }
-    }
-    out.append('"');
+    return digits.toString();
   }
 }

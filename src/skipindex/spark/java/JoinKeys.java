@@ -1,6 +1,9 @@
 package skipindex;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.List;
+import java.util.Objects;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.internal.SessionState;
@@ -15,7 +18,7 @@ class JoinKeys {
   private final String column;
 
   /** The other side as a folder and conditions, in JSON; null if these are not judged. */
-  private final String dimension;
+  private final ObjectNode dimension;
 
   /** What the other side has; null if it need not run. */
   private final KeyList listed;
@@ -23,7 +26,7 @@ class JoinKeys {
   /** Of the key among those that the other side runs for. */
   private final int position;
 
-  private JoinKeys(String column, String dimension, KeyList listed, int position) {
+  private JoinKeys(String column, ObjectNode dimension, KeyList listed, int position) {
     this.column = column;
     this.dimension = dimension;
     this.listed = listed;
@@ -49,7 +52,7 @@ class JoinKeys {
     Query query = index.query;
     // What a side is costs a listing, so it is written only where it can be of use.
     String uses = planner.usesOf(index.scanned.root, column, null, query);
-    String dimension = null;
+    ObjectNode dimension = null;
     if (uses.indexOf('a') >= 0) {
       dimension = Dimension.json(side, key, planner);
       if (dimension != null) {
@@ -86,25 +89,18 @@ class JoinKeys {
     }
   }
 
-  /** Adds the column with what it is joined with, and with a list of keys, as JSON. */
-  void addTo(StringBuilder text, Scanned scanned) {
-    if (dimension != null) add(text, dimension);
+  /** Adds the column with what it is joined with, and with a list of keys. */
+  void addTo(ArrayNode all, Scanned scanned) {
+    if (dimension != null) all.addArray().add(column).add(dimension);
     if (listed == null) return;
     try {
-      String keys = listed.json(position, scanned);
-      if (keys != null) add(text, keys);
+      ArrayNode keys = listed.of(position, scanned);
+      if (keys != null) all.addArray().add(column).add(keys);
     } catch (KeyList.Cancelled stopped) {
       throw stopped;
     } catch (Throwable problem) {
       scanned.planner.report(problem);
     }
-  }
-
-  private void add(StringBuilder text, String json) {
-    if (text.length() > 0) text.append(',');
-    text.append('[');
-    Question.quote(text, column);
-    text.append(',').append(json).append(']');
   }
 
   @Override
@@ -113,8 +109,8 @@ class JoinKeys {
     JoinKeys keys = (JoinKeys) other;
     return column.equals(keys.column)
         && position == keys.position
-        && (dimension == null ? keys.dimension == null : dimension.equals(keys.dimension))
-        && (listed == null ? keys.listed == null : listed.equals(keys.listed));
+        && Objects.equals(dimension, keys.dimension)
+        && Objects.equals(listed, keys.listed);
   }
 
   @Override

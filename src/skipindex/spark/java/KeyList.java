@@ -1,5 +1,6 @@
 package skipindex;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
@@ -75,8 +76,8 @@ class KeyList {
   private volatile boolean isStopped;
   private final String tag = "skipindex-keys-" + TAGS.incrementAndGet();
 
-  /** Of the JSON of each column. */
-  private Future<String[]> texts;
+  /** Of each column. */
+  private Future<ArrayNode[]> lists;
 
   private SparkContext context;
 
@@ -120,32 +121,32 @@ class KeyList {
     started();
   }
 
-  private synchronized void forget(Future<String[]> stopped) {
-    if (texts == stopped) texts = null;
+  private synchronized void forget(Future<ArrayNode[]> stopped) {
+    if (lists == stopped) lists = null;
   }
 
-  private synchronized Future<String[]> started() {
-    if (texts != null) return texts;
+  private synchronized Future<ArrayNode[]> started() {
+    if (lists != null) return lists;
     Literal most = new Literal(Integer.valueOf(MAX_KEYS + 1), IntegerType$.MODULE$);
     LogicalPlan some = new LocalLimit(most, keys);
     // It tells its session and its tracker, and is not executed: see planned().
     final QueryExecution execution =
         session.executePlan(some, CommandExecutionMode$.MODULE$.SKIP());
     context = execution.sparkSession().sparkContext();
-    texts =
+    lists =
         SQLExecution$.MODULE$.withThreadLocalCaptured(
             execution.sparkSession(),
             THREADS,
-            new AbstractFunction0<String[]>() {
+            new AbstractFunction0<ArrayNode[]>() {
               @Override
-              public String[] apply() {
+              public ArrayNode[] apply() {
                 context.addJobTag(tag);
                 SparkPlan planned = planned(execution);
                 if (isStopped || shuffles(planned)) return null;
-                return texts(planned.executeCollect());
+                return lists(planned.executeCollect());
               }
             });
-    return texts;
+    return lists;
   }
 
   /** Whoever runs the query has stopped its jobs, so that it fails, as it does without keys. */
@@ -197,19 +198,19 @@ class KeyList {
   }
 
   /**
-   * The keys of one column as a list in JSON; null if they are not known, or too many.
+   * The keys of one column; null if they are not known, or too many.
    *
    * Throws NoAnswer: the query has no time left for them, which is told once; Cancelled: its
    * jobs were stopped.
    */
-  String json(int column, Scanned scanned) {
+  ArrayNode of(int column, Scanned scanned) {
     if (isStopped) return null;
-    Future<String[]> asked = started();
+    Future<ArrayNode[]> asked = started();
     boolean isDone = false;
     try {
       Object found = scanned.planner.waitForKeys(asked, query, scanned.root);
       isDone = true;
-      return found == null ? null : ((String[]) found)[column];
+      return found == null ? null : ((ArrayNode[]) found)[column];
     } catch (IllegalStateException failed) {
       if (isStopped) return null; // by another column or scan that waited for them
       Throwable stop = Cancelled.in(failed);
@@ -225,32 +226,28 @@ class KeyList {
     }
   }
 
-  private String[] texts(InternalRow[] rows) {
+  private ArrayNode[] lists(InternalRow[] rows) {
     if (rows.length > MAX_KEYS) return null;
-    String[] texts = new String[types.length];
-    for (int i = 0; i < types.length; i++) texts[i] = text(rows, i);
-    return texts;
+    ArrayNode[] lists = new ArrayNode[types.length];
+    for (int i = 0; i < lists.length; i++) lists[i] = list(rows, i);
+    return lists;
   }
 
-  private String text(InternalRow[] rows, int column) {
+  private ArrayNode list(InternalRow[] rows, int column) {
     DataType type = types[column];
     Set<Object> seen = new HashSet<>();
-    StringBuilder text = new StringBuilder("[");
-    for (int i = 0; i < rows.length; i++) {
-      if (rows[i].isNullAt(column)) continue;
-      Object value = rows[i].get(column, type);
+    ArrayNode list = Json.array();
+    for (InternalRow row : rows) {
+      if (row.isNullAt(column)) continue;
+      Object value = row.get(column, type);
       if (type instanceof StringType) {
         String string = value.toString();
         // Bytes that are no UTF-8 have no text of their own.
         if (!UTF8String.fromString(string).equals(value)) return null;
-        value = string;
-      }
-      if (!seen.add(value)) continue;
-      if (seen.size() > 1) text.append(',');
-      if (type instanceof StringType) Question.quote(text, (String) value);
-      else text.append(value);
+        if (seen.add(string)) list.add(string);
+      } else if (seen.add(value)) list.add(((Number) value).longValue());
     }
-    return text.append(']').toString();
+    return list;
   }
 
   @Override

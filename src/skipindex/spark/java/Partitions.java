@@ -1,7 +1,8 @@
 package skipindex;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
@@ -30,8 +31,6 @@ import scala.collection.immutable.Seq;
  * partition, wherever its files are.
  */
 class Partitions {
-  private static final ObjectMapper JSON = new ObjectMapper();
-
   /** The condition for a scan, by the folders of its partitions; null if all are needed. */
   static Expression condition(
       LogicalRelation scan,
@@ -44,14 +43,14 @@ class Partitions {
     List<Expression> ofFiles = ofFiles(conjuncts, columns);
     if (ofFiles.isEmpty()) return null;
     String json = ExpressionJson.json(Scala.listed(ofFiles));
-    Object key = Arrays.asList(new Object[] {scanned.question("", "", json), names});
+    Object key = Arrays.asList(new Object[] {scanned.question(json), names});
     byte[] found = (byte[]) query.get(key);
     if (found == null) {
-      String asked = scanned.question("", folders(names), json);
+      String asked = scanned.question(Json.array(), folders(names), json);
       found = scanned.planner.partitions(asked, query, scanned.root);
       query.put(key, found);
     }
-    return found.length == 0 ? null : chosen(JSON.readTree(found), columns, 0);
+    return found.length == 0 ? null : chosen(Json.read(found), columns, 0);
   }
 
   /** The conjuncts that tell more than which partitions are needed. */
@@ -68,13 +67,11 @@ class Partitions {
   }
 
   /** The member of a question that names the folders of partitions. */
-  private static String folders(Set<String> names) {
-    StringBuilder text = new StringBuilder(",\"folders\":[");
-    for (String one : names) {
-      if (text.charAt(text.length() - 1) != '[') text.append(',');
-      Question.quote(text, one);
-    }
-    return text.append(']').toString();
+  private static ObjectNode folders(Set<String> names) {
+    ObjectNode question = Json.object();
+    ArrayNode folders = question.putArray("folders");
+    for (String one : names) folders.add(one);
+    return question;
   }
 
   /** The partition columns, in the order of folders. */

@@ -1,5 +1,6 @@
 package skipindex;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
@@ -254,11 +255,7 @@ public class PlannerCalls {
 
   /** Tells the planner why a scan reads all files, whatever answer the question has later. */
   private NoAnswer noAnswer(Path root, long number, String why) {
-    StringBuilder text = Question.place(root);
-    text.append(",\"number\":").append(number);
-    text.append(",\"problem\":");
-    Question.quote(text, why);
-    tell(text.append('}').toString());
+    tell(Question.place(root).put("number", number).put("problem", why));
     return new NoAnswer(why);
   }
 
@@ -303,22 +300,21 @@ public class PlannerCalls {
   }
 
   /**
-   * The members of a question that name a listing of the planner's, and its files that
+   * Members of a question that name a listing of the planner's, and its files that
    * Spark lists too: once, and with the same size and time.
    *
    * question: the one to which the planner answers with the number of a listing alone.
    * Throws NoAnswer: there is no listing.
    */
-  String listed(String question, Seq<PartitionDirectory> directories, Query query, Path root) {
+  ObjectNode listed(String question, Seq<PartitionDirectory> directories, Query query, Path root) {
     if (isResting(root, query, true)) throw new NoAnswer("left alone");
     Asking.Text asked = text("read", 0L, query.left() / 1e9, question);
     byte[] told = call(plan, asked, query, root, 0L);
     if (told == null || told.length == 0) throw new NoAnswer("the planner has no listing");
     byte[] seen = listing(number(told), query, root, 0L).seen(root, directories);
-    StringBuilder text = new StringBuilder(",\"listing\":").append(number(told));
-    text.append(",\"listed\":\"");
-    for (int k = 0; k < seen.length; k++) text.append(seen[k] == 1 ? '1' : '0');
-    return text.append('"').toString();
+    StringBuilder bits = new StringBuilder();
+    for (byte times : seen) bits.append(times == 1 ? '1' : '0');
+    return Json.object().put("listing", number(told)).put("listed", bits.toString());
   }
 
   /** Of each table the newest listing alone is remembered. */
@@ -335,28 +331,21 @@ public class PlannerCalls {
   /** Tells what a scan reads, by its very file index; no query waits for it. */
   void tell(long number, SkippingFileIndex scan, Listing.Rest rest) {
     tell(
-        "{\"number\":"
-            + number
-            + ",\"scan\":"
-            + System.identityHashCode(scan)
-            + ",\"listed\":"
-            + rest.listed
-            + ",\"read\":"
-            + rest.read
-            + ",\"unknown\":"
-            + rest.unknown
-            + "}");
+        Json.object()
+            .put("number", number)
+            .put("scan", System.identityHashCode(scan))
+            .put("listed", rest.listed)
+            .put("read", rest.read)
+            .put("unknown", rest.unknown));
   }
 
   void report(Throwable problem) {
     if (problem instanceof NoAnswer) return; // the planner knows
-    StringBuilder text = new StringBuilder("{\"problem\":");
-    Question.quote(text, problem.toString());
-    tell(text.append('}').toString());
+    tell(Json.object().put("problem", problem.toString()));
   }
 
-  private void tell(String text) {
-    Asking.tell(told, text);
+  private void tell(ObjectNode object) {
+    Asking.tell(told, Json.text(object));
   }
 
   /** Waits until Python is told of all that happened before; not for long. */
@@ -370,12 +359,10 @@ public class PlannerCalls {
    *
    * dimension: the other side as a folder and conditions; null asks what any side could.
    */
-  String usesOf(Path root, String column, String dimension, Query query) {
-    StringBuilder text = Question.place(root);
-    text.append(",\"column\":");
-    Question.quote(text, column);
-    text.append(",\"dimension\":").append(dimension).append('}');
-    String asked = text.toString();
+  String usesOf(Path root, String column, ObjectNode dimension, Query query) {
+    ObjectNode question = Question.place(root).put("column", column);
+    question.set("dimension", dimension);
+    String asked = Json.text(question);
     String known = (String) query.get(asked);
     if (known != null) return known;
     if (isResting(root, query, false)) return "";

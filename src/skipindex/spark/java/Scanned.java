@@ -1,5 +1,7 @@
 package skipindex;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.Arrays;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
@@ -30,20 +32,20 @@ class Scanned {
 
   private final boolean isCatalogTable;
 
-  /** What the folders are made of, if the scan or its table tells, as a member of a question. */
-  private final String declared;
+  /** What the folders are made of, if the scan or its table tells. */
+  private final ObjectNode declared;
 
   private final StructType data;
 
-  /** The schemas, as questions have them; written once they are asked for. */
-  private volatile String schemas;
+  /** Members of questions that tell the schemas; made once they are asked for. */
+  private volatile ObjectNode schemas;
 
   Scanned(
       HadoopFsRelation relation,
       PlannerCalls planner,
       Path root,
       boolean isCatalogTable,
-      String declared) {
+      ObjectNode declared) {
     this.base = relation.location();
     this.planner = planner;
     this.root = root;
@@ -98,19 +100,23 @@ class Scanned {
     return ofFolders && ofFiles;
   }
 
-  /** All that an answer depends on; the arguments are members of it, in JSON. */
-  String question(String keys, String more, String conjuncts) {
+  /** All that an answer depends on: a line of JSON, and then the conjuncts as JSON. */
+  String question(String conjuncts) {
+    return question(Json.array(), Json.object(), conjuncts);
+  }
+
+  /** The same about joined columns with their keys, and with more members. */
+  String question(ArrayNode keys, ObjectNode more, String conjuncts) {
     if (schemas == null) schemas = Question.schemas(data, base.partitionSchema());
-    return Question.text(
-        planner.settings,
-        root,
-        isCatalogTable,
-        schemas,
-        options,
-        reader,
-        keys,
-        declared + more,
-        conjuncts);
+    ObjectNode question = Question.place(root).put("is_catalog_table", isCatalogTable);
+    question.setAll(schemas);
+    Question.addSettings(question, planner.settings);
+    Question.addReader(question, planner.settings, reader);
+    Question.addOptions(question, options);
+    question.set("keys", keys);
+    if (!declared.isEmpty()) question.set("derived", declared);
+    question.setAll(more);
+    return Json.text(question) + "\n" + conjuncts;
   }
 
   /** A declaration is of the catalog's values, and the planner goes by the names of folders. */
@@ -160,9 +166,11 @@ class Scanned {
 
   /** The answer to a question about those of the planner's files that Spark lists. */
   PlannerCalls.Numbered ask(
-      Seq<PartitionDirectory> all, String more, Seq<Expression> conjuncts, Query query) {
-    String listed = planner.listed(question("", ",\"listing\":0", "[]"), all, query, root);
-    String asked = question("", listed + more, ExpressionJson.json(conjuncts));
+      Seq<PartitionDirectory> all, ObjectNode more, Seq<Expression> conjuncts, Query query) {
+    String any = question(Json.array(), Json.object().put("listing", 0), "[]");
+    ObjectNode listed = planner.listed(any, all, query, root);
+    listed.setAll(more);
+    String asked = question(Json.array(), listed, ExpressionJson.json(conjuncts));
     return planner.ask("read", asked, query, root);
   }
 }

@@ -24,7 +24,7 @@ class Size {
 
   /** As a query asks for it first; null if it is not known. */
   static Size of(Scanned scanned, Seq<Expression> condition, Query query) {
-    String asked = scanned.question("", "", ExpressionJson.json(condition));
+    String asked = scanned.question(ExpressionJson.json(condition));
     String name = "size " + query.listing(scanned.base) + "\n" + asked;
     Object known = query.get(name);
     if (known == null) {

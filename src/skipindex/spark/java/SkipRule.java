@@ -202,7 +202,7 @@ public class SkipRule extends PlanRule {
                 && isOfCatalog(base)
                 && placeOf(scan) != null
                 && !(base instanceof CatalogPartitions)
-                && !Declared.member(scan).isEmpty();
+                && !Declared.by(scan).isEmpty();
         if (!canCut) return null;
         TableIdentifier table = ((CatalogTable) scan.catalogTable().get()).identifier();
         Set<String> names = CatalogPartitions.names(table, session);
@@ -230,7 +230,7 @@ public class SkipRule extends PlanRule {
     private Scanned scanned(LogicalRelation scan, Path root) {
       HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
       boolean isCatalogTable = scan.catalogTable().isDefined();
-      return new Scanned(relation, planner, root, isCatalogTable, Declared.member(scan));
+      return new Scanned(relation, planner, root, isCatalogTable, Declared.by(scan));
     }
 
     /** A new index for a scan; null if it has one of this application, or can have none. */
@@ -243,7 +243,7 @@ public class SkipRule extends PlanRule {
       HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
       Configuration conf = relation.sparkSession().sparkContext().hadoopConfiguration();
       // Without an index, nothing more is known than which partitions are needed.
-      boolean isDeclared = !isOfCatalog(relation.location()) && !Declared.member(scan).isEmpty();
+      boolean isDeclared = !isOfCatalog(relation.location()) && !Declared.by(scan).isEmpty();
       Path root =
           planner.roots.of(relation.location().rootPaths(), placeOf(scan), isDeclared, conf);
       return root == null ? null : SkippingFileIndex.of(scanned(scan, root), query);

@@ -1,8 +1,10 @@
 package skipindex;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import java.util.ArrayList;
 import java.util.HashSet;
 import java.util.List;
+import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
@@ -184,7 +186,7 @@ public class SkippingFileIndex extends Wrapping {
   private Seq<PartitionDirectory> withMatches(
       Seq<PartitionDirectory> all, Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
     List<Expression> conjuncts = asked(partitionFilters, dataFilters);
-    String asked = question(keysJson(), Scala.listed(conjuncts));
+    String asked = question(keys(), Scala.listed(conjuncts));
     PlannerCalls.Ahead ahead = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
     boolean isAhead = ahead != null && ahead.rulesOutNothing(scanned.planner, query, scanned.root);
     return left(
@@ -214,14 +216,14 @@ public class SkippingFileIndex extends Wrapping {
     boolean isOther = first != null || covered != null || hasKeys();
     if (isOther || condition.isEmpty() || scanned.hasPartitions()) return;
     if (scanned.planner.isResting(scanned.root, query, false)) return;
-    String asked = question("", condition);
+    String asked = question(Json.array(), condition);
     PlannerCalls.Ahead known = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
     if (known != null && !known.isOver()) return;
     query.put("ahead\n" + asked, scanned.planner.askAhead(asked, query, scanned.root));
   }
 
-  private String question(String keysJson, Seq<Expression> conjuncts) {
-    return scanned.question(keysJson, "", ExpressionJson.json(conjuncts));
+  private String question(ArrayNode keys, Seq<Expression> conjuncts) {
+    return scanned.question(keys, Json.object(), ExpressionJson.json(conjuncts));
   }
 
   private static void add(List<Expression> list, Seq<Expression> more) {
@@ -229,13 +231,11 @@ public class SkippingFileIndex extends Wrapping {
   }
 
   /** For each column that is joined, its name, and a list of keys or what it is joined with. */
-  private String keysJson() {
-    for (int i = 0; i < keys.size(); i++) ((JoinKeys) keys.get(i)).start(scanned);
-    StringBuilder text = new StringBuilder();
-    for (int i = 0; i < keys.size(); i++) {
-      ((JoinKeys) keys.get(i)).addTo(text, scanned);
-    }
-    return text.toString();
+  private ArrayNode keys() {
+    for (JoinKeys one : keys) one.start(scanned);
+    ArrayNode all = Json.array();
+    for (JoinKeys one : keys) one.addTo(all, scanned);
+    return all;
   }
 
   @Override
@@ -259,7 +259,7 @@ public class SkippingFileIndex extends Wrapping {
         && mixedJson.equals(index.mixedJson)
         && keys.equals(index.keys)
         && covered == index.covered
-        && (first == null ? index.first == null : first.equals(index.first));
+        && Objects.equals(first, index.first);
   }
 
   @Override

@@ -1,5 +1,6 @@
 package skipindex;
 
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -190,17 +191,19 @@ class TopRows {
   }
 
   /** The member of a question. */
-  String json() {
-    StringBuilder text = new StringBuilder(",\"first\":{\"n\":").append(n);
-    text.append(",\"order\":");
-    if (order == null) return text.append("null}").toString();
-    text.append("{\"column\":");
-    Question.quote(text, ExpressionJson.json(Scala.<Expression>seq(column)));
-    text.append(",\"direction\":");
-    Question.quote(text, order.direction().sql());
-    text.append(",\"nulls\":");
-    Question.quote(text, order.nullOrdering().sql());
-    return text.append("}}").toString();
+  ObjectNode json() {
+    ObjectNode question = Json.object();
+    ObjectNode first = question.putObject("first").put("n", n);
+    if (order == null) {
+      first.putNull("order");
+    } else {
+      first
+          .putObject("order")
+          .put("column", ExpressionJson.json(Scala.<Expression>seq(column)))
+          .put("direction", order.direction().sql())
+          .put("nulls", order.nullOrdering().sql());
+    }
+    return question;
   }
 
   @Override

@@ -143,5 +143,5 @@ def _gateway(spark: SparkSession) -> Any:
 def _sessions(gateway: Any) -> Any:
     """The Java object that gives sessions their rules; one for every JVM."""
     # Spark forgets no extension.
-    load_all(gateway)
+    load_all(gateway, but="PlannedRelation")  # which is no part of a rule
     return new_object(gateway, "Sessions")
