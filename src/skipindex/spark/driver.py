@@ -1,5 +1,6 @@
-"""The classes of ``java`` in the driver, by the compiler that Spark itself uses.
+"""The classes of ``java`` in the driver, once for every JVM.
 
+They come compiled with a wheel, or else by Janino, the compiler that Spark itself uses.
 They are known to the driver's JVM alone, and to what it is given of them: no jar is
 installed, and executors need nothing.
 """
@@ -25,6 +26,9 @@ _CLASSES: Final = _SOURCES / "classes"
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+(\.|$)")
 FAMILIES: Final = (("3.5", "2.12"), ("3.5", "2.13"), ("4.0", "2.13"))
 """Versions of Spark and Scala for which classes differ."""
+_COMPILED: Final = r"(3\.5|4\.[0-3])\.\d+"
+"""The versions of Spark that a wheel's classes are for.  For those of vendors, and for
+later ones, the driver compiles: Janino says what they lack."""
 
 
 def new_object(gateway: Any, name: str) -> Any:
@@ -37,7 +41,7 @@ def new_object(gateway: Any, name: str) -> Any:
 
 
 def load_all(gateway: Any, *, but: str) -> None:
-    """Compile all classes but one, so that none fails in the middle of a query.
+    """Load all classes but one, so that none fails in the middle of a query.
 
     Raises:
         Py4JError: as for ``new_object``.
@@ -118,7 +122,8 @@ def _loader(gateway: Any) -> Any:
     versions = _versions(jvm)
     found = sources(*versions)
     jar = _CLASSES / jar_name(*versions, found)
-    if isinstance(jar, Path) and jar.exists():
+    is_known = re.fullmatch(_COMPILED, versions[0])
+    if is_known and isinstance(jar, Path) and jar.exists():
         file = jvm.java.io.File(str(jar))
         if file.exists():  # there too, where the driver runs
             urls = gateway.new_array(jvm.java.net.URL, 1)

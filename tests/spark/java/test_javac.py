@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from skipindex.spark import driver
 from skipindex.spark.driver import folders, jar_name, sources
+from tests.matrix.cells import CELLS
 from tests.spark.java.__main__ import installed
 from tests.spark.java.javac import (
     JavaError,
@@ -79,6 +81,11 @@ def test_the_driver_takes_classes_of_these_very_sources(
     assert loader.getClass().getName() == "java.net.URLClassLoader"
     found = loader.loadClass("skipindex.SkipRule")
     assert found.getClassLoader().equals(loader)
+    family = family_of(jars)
+    vendor = (f"{family.spark}-vendor-1", family.scala)
+    monkeypatch.setattr(driver, "_versions", lambda _: vendor)
+    assert jar_name(*vendor, sources(*vendor)) == family.jar
+    assert "janino" in fresh(gateway).getClass().getName()
 
 
 def test_classes_of_other_sources_have_another_name() -> None:
@@ -88,6 +95,13 @@ def test_classes_of_other_sources_have_another_name() -> None:
     assert name != jar_name("3.5.1", "2.12.18", sources("3.5.1", "2.12.18"))
     found["skipindex.Scala"] += " "
     assert name != jar_name("4.3.0", "2.13.18", found)
+
+
+def test_classes_are_for_the_versions_that_the_matrix_tests() -> None:
+    tested = [f"{cell.spark}.0" for cell in CELLS if cell.spark]
+    assert all(re.fullmatch(driver._COMPILED, one) for one in tested)
+    newest = max(tuple(map(int, one.split("."))) for one in tested)
+    assert not re.fullmatch(driver._COMPILED, f"{newest[0]}.{newest[1] + 1}.0")
 
 
 def test_versions_are_compared_as_numbers() -> None:
