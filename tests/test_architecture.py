@@ -38,7 +38,7 @@ PLANNER = (
     {"sql"},
     {"stages"},
     {"file_tasks"},
-    {"reports"},
+    {"reports", "rows"},
     {"plan"},
     {"answers", "before_listing"},
 )
@@ -48,17 +48,17 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 523,
     "advice": 1933,
-    "api": 2472,
+    "api": 2474,
     "build": 2878,
-    "expressions": 1860,
+    "expressions": 1866,
     "indexes": 7199,
     "layout": 2509,
     "log": 2939,
-    "planner": 13592,
+    "planner": 14488,
     "rewrite": 3566,
     "spark": 5854,
     "storage": 4785,
-    "table": 4253,
+    "table": 4254,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

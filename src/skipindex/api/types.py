@@ -30,6 +30,7 @@ from skipindex.planner.plan import (
     Verdict,
 )
 from skipindex.planner.reports.verify import VerifyReport, Violation
+from skipindex.planner.rows import Rows
 from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.vacuum import VacuumReport
@@ -72,6 +73,7 @@ __all__ = [
     "QueryQuality",
     "Request",
     "RowCounts",
+    "Rows",
     "SessionRules",
     "SkippedFile",
     "Snapshot",

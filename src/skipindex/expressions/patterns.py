@@ -179,6 +179,12 @@ def _in_bulk(pattern: Pattern, values: pa.LargeBinaryArray) -> Mask | None:
     return found
 
 
+def arrow_pattern(pattern: Pattern) -> str | None:
+    """The pattern for Arrow's ``match_substring_regex``; None if it is too long."""
+    n_needed = sum(1 if isinstance(p, Wildcard) else len(p) for p in pattern)
+    return _re2(pattern) if n_needed <= _MOST_IN_RE2 else None
+
+
 def _re2(pattern: Pattern) -> str:
     """The pattern over characters, in the syntax of RE2."""
     pieces: list[str] = []

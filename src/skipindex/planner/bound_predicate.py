@@ -108,10 +108,17 @@ NEVER: Final = TruthValue(value=False)
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """May be TRUE for any row; ``reason`` says why no index can tell."""
+    """May be TRUE for any row; ``reason`` says why no index can tell.
+
+    Args:
+        text: the condition as the user wrote it.
+        reason: for explanations.
+        in_arrow: what the condition is where Arrow evaluates it, if readers differ.
+    """
 
     text: str
     reason: str
+    in_arrow: BoundPredicate | None = None
 
 
 BoundPredicate: TypeAlias = AllOf | AnyOf | Leaf | Computed | TruthValue | Unknown

@@ -7,11 +7,11 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from skipindex.errors import PlanError, PredicateError
+from skipindex.errors import EngineError, PlanError, PredicateError
 from skipindex.expressions import Predicate, Unsupported, to_sql
 from skipindex.expressions.atoms import Value
 from skipindex.indexes import index_types, parse_spec
@@ -32,6 +32,7 @@ from skipindex.planner.reports.evidence import (
 )
 from skipindex.planner.reports.explain import as_dict, explain, file_explanation
 from skipindex.planner.reports.verify import VerifyReport, verify_plan
+from skipindex.planner.rows import Rows
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.moment import Moment, MomentConstant, at_moment
 from skipindex.planner.sql.parser import parse
@@ -68,8 +69,17 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    import pyarrow.dataset as ds
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
+
+WITHOUT_SPARK: Final = (
+    "plan.to_pandas(), plan.to_polars(), plan.to_duckdb() or plan.to_arrow()"
+)
+"""The methods of a plan that give its rows to other engines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,7 +301,7 @@ class Plan:
             return file_explanation(self, file).to_dict()
         return as_dict(self)
 
-    def read(self, spark: SparkSession) -> DataFrame:
+    def read(self, spark: SparkSession | None = None) -> DataFrame:
         """The matching rows: those of the whole table under the same filter.
 
         With ``limit``, so many of them, in the order of ``order_by``.
@@ -299,13 +309,122 @@ class Plan:
         Raises:
             PlanError: the session's settings are not those of the plan, or the
                 predicate names an associated column.
+            EngineError: there is no session; the message names the methods that need
+                none.
 
         >>> table.plan("price < 4").read(spark).count()
         3
         """
+        if spark is None:
+            raise EngineError(
+                "plan.read reads with Spark, and there is no session (accepted: "
+                f"plan.read(spark), or without Spark {WITHOUT_SPARK})"
+            )
         check_stored(self)
         rows: DataFrame = engine_of(spark).read(self)
         return rows
+
+    def to_arrow(self, *, rows: Rows = "matching") -> ds.Dataset:
+        """The matching rows as a dataset of pyarrow: the same rows as ``read``.
+
+        The columns are the table's, those of partitions last, with the types that
+        Spark gives them.  The condition is part of the dataset, so what an engine
+        filters further is on top of it.  Rows come in no order.
+
+        A file is read when the dataset is, and its footer now.  A function of a column
+        that Arrow does not have is asked for each distinct value, which reads that
+        column of the files now.
+
+        Args:
+            rows: ``"files"`` gives all rows of the files to read, for conditions that
+                Spark alone can evaluate.  Then filter them yourself, and by nothing
+                that is TRUE where the plan's condition is not.
+
+        Raises:
+            PlanError: Spark alone can evaluate a part of the condition, or read a file
+                rightly (it spells columns in other capitals, or has a type that Arrow
+                does not cast, or times of the old hybrid calendar), or a file is gone.
+                Or the plan has a ``limit``, or names an associated column.
+
+        >>> table.plan("city = 'Rome'").to_arrow().to_table()["price"].to_pylist()
+        [1, 5]
+        """
+        from skipindex.planner.rows.engines import to_arrow  # noqa: PLC0415 (a slow import)
+
+        check_stored(self)
+        return to_arrow(self, rows)
+
+    def to_duckdb(
+        self,
+        connection: DuckDBPyConnection | None = None,
+        *,
+        rows: Rows = "matching",
+    ) -> DuckDBPyRelation:
+        """The matching rows as a relation of DuckDB: the same rows as ``read``.
+
+        It is lazy: files are read when it is, and of them the columns that are used.
+        With ``limit``, it is so many of the rows; they come in no order.
+
+        Args:
+            connection: of DuckDB; by default that of the module ``duckdb``.
+            rows: as for ``to_arrow``; with ``"files"``, ``limit`` does not matter.
+
+        Raises:
+            PlanError: as for ``to_arrow``, or the plan has ``order_by``.
+            EngineError: DuckDB is not installed.
+
+        >>> table.plan("city = 'Rome'").to_duckdb().aggregate("sum(price)").fetchall()
+        [(6,)]
+        """
+        from skipindex.planner.rows.engines import to_duckdb  # noqa: PLC0415 (a slow import)
+
+        check_stored(self)
+        return to_duckdb(self, connection, rows)
+
+    def to_polars(self, *, rows: Rows = "matching") -> pl.LazyFrame:
+        """The matching rows as a lazy frame of Polars: the same rows as ``read``.
+
+        Files are read when it is collected, and of them the columns that are used.
+        With ``limit``, it is so many of the rows; they come in no order.
+
+        Args:
+            rows: as for ``to_arrow``; with ``"files"``, ``limit`` does not matter.
+
+        Raises:
+            PlanError: as for ``to_arrow``, or the plan has ``order_by``.
+            EngineError: Polars is not installed.
+
+        >>> table.plan("city = 'Rome'").to_polars().select("price").collect().rows()
+        [(1,), (5,)]
+        """
+        from skipindex.planner.rows.engines import to_polars  # noqa: PLC0415 (a slow import)
+
+        check_stored(self)
+        return to_polars(self, rows)
+
+    def to_pandas(
+        self, *, columns: Sequence[str] | None = None, rows: Rows = "matching"
+    ) -> pd.DataFrame:
+        """The matching rows as a frame of pandas, read now: the same rows as ``read``.
+
+        With ``limit``, it is so many of the rows; they come in no order.
+
+        Args:
+            columns: that are wanted; by default all.
+            rows: as for ``to_arrow``; with ``"files"``, ``limit`` does not matter.
+
+        Raises:
+            PlanError: as for ``to_arrow``, or the plan has ``order_by``, or a column is
+                not there.
+            EngineError: pandas is not installed.
+
+        >>> table.plan("city = 'Rome'").to_pandas()["price"].tolist()
+        [1, 5]
+        """
+        from skipindex.planner.rows.engines import to_pandas  # noqa: PLC0415 (a slow import)
+
+        check_stored(self)
+        return to_pandas(self, columns, rows)
 
     def verify(
         self,

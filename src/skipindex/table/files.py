@@ -92,11 +92,12 @@ class DataFile:
         self._source = source
         self._plain = pq.ParquetFile(source, **_OPTIONS)
         self.metadata = self._plain.metadata
-        self._is_signed = _is_signed(source, self.metadata)
+        self.is_signed = _is_signed(source, self.metadata)
+        """Whether columns may be encrypted, so that no chunk is asked about."""
         self.schema = self._plain.schema
         self.schema_arrow = self._plain.schema_arrow
         self._readers = [(self._plain, self.schema_arrow)]
-        if self._is_signed:
+        if self.is_signed:
             return
         if columns := _dictionary_columns(self.metadata, encoded):
             first = pq.ParquetFile(
@@ -128,7 +129,7 @@ class DataFile:
         try:
             yield
         except OSError as error:
-            if self._is_signed and error.errno is None and "crypt" in str(error):
+            if self.is_signed and error.errno is None and "crypt" in str(error):
                 name = ".".join(path)
                 raise UnsupportedTypeError(f"column {name!r} is encrypted") from error
             raise
@@ -151,7 +152,7 @@ class DataFile:
         ``least`` is taken for a column that Arrow decodes from dictionaries.
         """
         groups = [*map(self.metadata.row_group, range(self.metadata.num_row_groups))]
-        if self._is_signed:
+        if self.is_signed:
             return max(least, float(sum(group.total_byte_size for group in groups)))
         chunks = [group.column(i) for group in groups for i in self.leaves(path)]
         size = float(sum(chunk.total_uncompressed_size for chunk in chunks))
@@ -165,7 +166,7 @@ class DataFile:
 
     def _is_right(self, values: pa.ChunkedArray, path: Sequence[str]) -> bool:
         leaves = self.leaves(path)
-        if self._is_signed or len(leaves) != 1:
+        if self.is_signed or len(leaves) != 1:
             return False
         return is_as_written(values, leaves[0], self.metadata, self._source)
 

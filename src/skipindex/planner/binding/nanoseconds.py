@@ -52,6 +52,11 @@ class TimeCut:
     gt: tuple[int, int]
     doubt: str = ""
 
+    @property
+    def exact(self) -> TimeCut:
+        """The cut for a reader that compares the nanoseconds; without a doubt."""
+        return TimeCut((self.ge[1], self.ge[1]), (self.gt[0], self.gt[0]))
+
 
 def time_cut(domain: Domain, value: Literal, zone: str | None) -> TimeCut | Refusal:
     """Where a time cuts the nanoseconds of ``domain``."""
@@ -112,12 +117,14 @@ class NanosecondBinding(ColumnBinding):
                     AnyOf((null, self._possible(Operator.NE, at))),
                     AnyOf((null, self._certain(Operator.NE, at))),
                     at.doubt,
+                    AnyOf((null, self._certain(Operator.NE, at.exact))),
                 )
             case _:
                 return self._read(
                     self._possible(operator, at),
                     self._certain(operator, at),
                     at.doubt,
+                    self._certain(operator, at.exact),
                 )
 
     def _membership(
@@ -139,15 +146,20 @@ class NanosecondBinding(ColumnBinding):
             kind(tuple(self._possible(operator, at) for at in known)),
             kind(tuple(self._certain(operator, at) for at in known)),
             doubt,
+            kind(tuple(self._certain(operator, at.exact) for at in known)),
         )
 
     def _read(
-        self, possible: BoundPredicate, certain: BoundPredicate, doubt: str
+        self,
+        possible: BoundPredicate,
+        certain: BoundPredicate,
+        doubt: str,
+        in_arrow: BoundPredicate | None = None,
     ) -> BoundPredicate:
         """The rows that one reader takes, and of them those that all do."""
         if doubt:
             return AllOf((possible, Unknown(self.text, doubt)))
-        return between(certain, possible, Unknown(self.text, _ROUNDED))
+        return between(certain, possible, Unknown(self.text, _ROUNDED, in_arrow))
 
     def _possible(self, operator: Operator, at: TimeCut) -> BoundPredicate:
         """Where one reader finds it TRUE."""

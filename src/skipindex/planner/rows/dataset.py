@@ -1,0 +1,253 @@
+"""Files of a table as a dataset of Arrow with the table's columns.
+
+Arrow reads a column that a file lacks as NULL, and casts one of another type.  Spark
+does so too, but not always: so each file is looked at first, and one of which Arrow
+would read other values is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta, tzinfo
+from typing import Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+
+from skipindex.errors import PlanError, UnsupportedTypeError, first_line
+from skipindex.expressions.domain import EPOCH_UTC
+from skipindex.planner.functions.zones import fixed_offset
+from skipindex.planner.rows.values import joined, number_of, scalar_of
+from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.table import (
+    UNREADABLE,
+    DataFile,
+    TableState,
+    check_stored,
+    column_reader,
+    lacks,
+)
+from skipindex.table.partitions.hive import PartitionColumn, partition_domain
+from skipindex.table.partitions.inference import INSTANT
+
+_AT_ONCE: Final = 8
+"""Files that are looked at together."""
+
+
+def dataset_of(
+    table: TableState,
+    files: Sequence[int],
+    *,
+    timezone: str | None,
+    case_sensitive: bool,
+) -> ds.FileSystemDataset:
+    """The rows of ``files``, which are positions in the table.
+
+    Raises:
+        PlanError: a file is gone, or Arrow would not read what Spark reads.
+    """
+    reader = ds.ParquetFileFormat(
+        read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+    )
+    system = _file_system(table, files)
+    parts = [_Partition(column, timezone) for column in table.partitions]
+    types = {part.name: part.dtype for part in parts}
+    fields = [
+        pa.field(column.own_name, types[column.own_name])
+        if column.is_partition
+        else table.schema.field(column.own_name)
+        for column in table.columns
+    ]
+
+    def look(i: int) -> ds.ParquetFileFragment:
+        path = table.listing[i].path
+        _look_at(table, i, exact=case_sensitive)
+        given = [part.equals(i) for part in parts]
+        where = joined(given, every=True) if given else pc.scalar(True)
+        return reader.make_fragment(
+            table.location.full(path), system, partition_expression=where
+        )
+
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        fragments = list(pool.map(look, files))
+    schema = pa.schema([field.remove_metadata() for field in fields])
+    return ds.FileSystemDataset(fragments, schema, reader, system)
+
+
+class _Partition:
+    """A partition column, and its value in every file."""
+
+    def __init__(self, column: PartitionColumn, timezone: str | None) -> None:
+        domain = partition_domain(column)
+        if domain is None or column.dtype is None:
+            raise PlanError(
+                f"only Spark can tell the type of the partition column {column.name!r} "
+                "(accepted: a table that was opened with its type in partition_types)"
+            )
+        self.name, self.dtype = column.name, column.dtype
+        self._domain = domain
+        self._values = column.typed(domain)
+        self._zone = _zone_of(column, timezone) if column.dtype == INSTANT else None
+
+    def equals(self, i: int) -> pc.Expression:
+        """What is true of the column in file ``i``."""
+        value, column = self._values[i], pc.field(self.name)
+        if value is None:
+            return column.is_null()
+        if self._zone is not None:
+            assert isinstance(value, int)
+            wall = EPOCH_UTC + timedelta(microseconds=value)
+            instant = wall.replace(tzinfo=self._zone) - EPOCH_UTC
+            value = instant // timedelta(microseconds=1)
+        number = number_of(value, self._domain)
+        equal: pc.Expression = column == scalar_of(number, self._domain, self.dtype)
+        return equal
+
+
+def _zone_of(column: PartitionColumn, timezone: str | None) -> tzinfo:
+    """The zone of the wall clocks in folders, whose instants Spark reads."""
+    try:
+        if timezone is not None:
+            return fixed_offset(timezone) or ZoneInfo(timezone)
+        given = "none was given"
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        given = f"{timezone!r} is not known"
+    raise PlanError(
+        f"the folders of {column.name!r} write times of a time zone, and {given} "
+        "(accepted: table.plan(…, timezone='UTC'))"
+    )
+
+
+def _look_at(table: TableState, i: int, *, exact: bool) -> None:
+    """Raise ``PlanError`` if Arrow would not read of a file what Spark reads."""
+    listed = table.listing[i]
+    where = table.location.full(listed.path)
+    try:
+        with column_reader(table.location, listed.path, known=listed) as file:
+            _compare(table, file, exact=exact)
+    except FileNotFoundError as error:
+        raise PlanError(
+            f"the table {table.folder!r} changed since this plan was made: {where!r} "
+            "is gone (open the table again, and plan again)"
+        ) from error
+    except UnsupportedTypeError as error:
+        raise PlanError(
+            f"{where!r} can be read by Spark alone: {error} (accepted: "
+            "plan.read(spark), or plan.files and a reader that knows such files)"
+        ) from error
+    except UNREADABLE as error:
+        raise PlanError(
+            f"{where!r} is no readable Parquet file: {first_line(error)} (accepted: "
+            "files that can be read; table.verify() finds all others)"
+        ) from error
+
+
+def _compare(table: TableState, file: DataFile, *, exact: bool) -> None:
+    """Raise ``UnsupportedTypeError`` if a column would be read otherwise."""
+    if file.is_signed:
+        raise UnsupportedTypeError("it is signed, and may have encrypted columns")
+    for column in table.leaves:
+        if column.is_partition or column.domain is None:
+            continue
+        if exact and not _has(file, column.path):
+            continue
+        if lacks(file, column.path) or _is_null(file, column.path):
+            continue
+        spelled = check_stored(file, column.path, column.domain)
+        if spelled != column.path:
+            raise UnsupportedTypeError(
+                f"column {column.name!r} is spelled {'.'.join(spelled)!r} here, which "
+                "is another column to Arrow"
+            )
+    hidden = {name for partition in table.partitions for name in partition.names}
+    for field in table.schema:
+        if field.name in hidden:
+            continue
+        places = file.schema_arrow.get_all_field_indices(field.name)
+        if len(places) > 1:
+            raise UnsupportedTypeError(f"it has two columns {field.name!r}")
+        for place in places:
+            _cast(file.schema_arrow.field(place), field)
+
+
+def _cast(stored: pa.Field, wanted: pa.Field) -> None:
+    """Raise ``UnsupportedTypeError`` if Arrow has no cast from one type to another."""
+    if stored.type == wanted.type:
+        return
+    try:
+        pa.nulls(0, stored.type).cast(wanted.type)
+    except pa.ArrowException as error:
+        raise UnsupportedTypeError(
+            f"column {wanted.name!r} has type {stored.type} here, and {wanted.type} in "
+            "the table"
+        ) from error
+
+
+def _is_null(file: DataFile, path: Sequence[str]) -> bool:
+    """Whether a column was written as one of no type, all NULL."""
+    places = file.schema_arrow.get_all_field_indices(path[0])
+    types = [file.schema_arrow.field(i).type for i in places]
+    return len(path) == 1 and types == [pa.null()]
+
+
+def _has(file: DataFile, path: Sequence[str]) -> bool:
+    """Whether a file has a column, or field of structs, of these very names."""
+    fields: Any = file.schema_arrow
+    for name in path:
+        found = [field for field in fields if field.name == name]
+        if len(found) != 1:
+            return False
+        fields = found[0].type if pa.types.is_struct(found[0].type) else ()
+    return True
+
+
+def _file_system(table: TableState, files: Sequence[int]) -> pafs.FileSystem:
+    """A file system of Arrow that opens the files."""
+    location = table.location
+    if location.is_local:
+        return pafs.LocalFileSystem()
+    listed = {
+        location.full(one.path): one for one in map(table.listing.__getitem__, files)
+    }
+    return pafs.PyFileSystem(_Opener(location, listed))
+
+
+class _Opener(pafs.FileSystemHandler):  # type: ignore[misc]
+    """Opens the files of a plan, with the options and the content that it knows."""
+
+    def __init__(self, location: Location, listed: Mapping[str, FileInfo]) -> None:
+        self._location = location
+        self._listed = listed
+
+    def get_type_name(self) -> str:
+        """The name of the kind of file system."""
+        return "skipindex"
+
+    def normalize_path(self, path: str) -> str:
+        """The same path."""
+        return path
+
+    def open_input_file(self, path: str) -> pa.NativeFile:
+        """The file, for random access."""
+        found = self._listed[path]
+        return self._location.open_input(found.path, found)
+
+    open_input_stream = open_input_file
+
+    def get_file_info(self, paths: Sequence[str]) -> list[pafs.FileInfo]:
+        """What was listed of the files."""
+        return [
+            pafs.FileInfo(path, pafs.FileType.File, size=self._listed[path].size)
+            for path in paths
+        ]
+
+    def _refuse(self, *_: object) -> Any:
+        raise PlanError("the files of a plan can only be read (accepted: their paths)")
+
+    get_file_info_selector = create_dir = delete_dir = delete_dir_contents = _refuse
+    delete_root_dir_contents = delete_file = move = copy_file = _refuse
+    open_output_stream = open_append_stream = _refuse

@@ -1,0 +1,141 @@
+"""The rows of a plan in Arrow, DuckDB, Polars and pandas."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+from skipindex.errors import EngineError, PlanError
+from skipindex.planner.bound_predicate import BoundPredicate
+from skipindex.planner.rows import Rows
+from skipindex.planner.rows.condition import FILES_INSTEAD, condition_of
+from skipindex.planner.rows.dataset import dataset_of
+from skipindex.planner.stages.limit import RowLimit
+from skipindex.table import TableState
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+    from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+
+class _Rules(Protocol):
+    @property
+    def timezone(self) -> str | None: ...
+    @property
+    def case_sensitive(self) -> bool: ...
+
+
+class Readable(Protocol):
+    """The parts of a plan that its rows depend on."""
+
+    @property
+    def table(self) -> TableState: ...
+    @property
+    def tree(self) -> BoundPredicate: ...
+    @property
+    def kept(self) -> np.ndarray: ...
+    @property
+    def row_limit(self) -> RowLimit: ...
+    @property
+    def session(self) -> _Rules: ...
+
+
+def to_arrow(plan: Readable, rows: Rows) -> ds.Dataset:
+    """See ``Plan.to_arrow``."""
+    found, limit = _rows_of(plan, rows)
+    if limit is not None:
+        raise PlanError(
+            f"a dataset cannot stand for the first {limit} rows (accepted: a plan "
+            f"without limit, or {FILES_INSTEAD}, and head({limit}) of the dataset)"
+        )
+    return found
+
+
+def to_duckdb(
+    plan: Readable, connection: DuckDBPyConnection | None, rows: Rows
+) -> DuckDBPyRelation:
+    """See ``Plan.to_duckdb``."""
+    duckdb = _package("duckdb")
+    found, limit = _rows_of(plan, rows)
+    own = duckdb.default_connection() if connection is None else connection
+    source = found if rows == "files" or _keeps_filters(own) else found.to_table()
+    relation: DuckDBPyRelation = own.from_arrow(source)
+    return relation if limit is None else relation.limit(limit)
+
+
+def to_polars(plan: Readable, rows: Rows) -> pl.LazyFrame:
+    """See ``Plan.to_polars``."""
+    polars = _package("polars")
+    found, limit = _rows_of(plan, rows)
+    # A filter of Polars that Arrow evaluates would lose NaN.
+    frame: pl.LazyFrame = polars.scan_pyarrow_dataset(found, allow_pyarrow_filter=False)
+    return frame if limit is None else frame.head(limit)
+
+
+def to_pandas(
+    plan: Readable, columns: Sequence[str] | None, rows: Rows
+) -> pd.DataFrame:
+    """See ``Plan.to_pandas``."""
+    _package("pandas")
+    if isinstance(columns, str):
+        raise PlanError(f"columns={columns!r} is no list (accepted: [{columns!r}])")
+    found, limit = _rows_of(plan, rows)
+    for name in columns or ():
+        if name not in found.schema.names:
+            known = ", ".join(found.schema.names)
+            raise PlanError(f"no column {name!r} in the rows (columns: {known})")
+    wanted = None if columns is None else list(columns)
+    if limit is None:
+        return found.to_table(columns=wanted).to_pandas()
+    return found.head(limit, columns=wanted).to_pandas()
+
+
+def _rows_of(plan: Readable, rows: Rows) -> tuple[ds.Dataset, int | None]:
+    """The rows as a dataset, and how many of them are wanted at most."""
+    if rows not in {"matching", "files"}:
+        raise PlanError(f"no rows={rows!r} (accepted: 'matching', 'files')")
+    files: Sequence[int] = np.flatnonzero(plan.kept).tolist()
+    whole = dataset_of(
+        plan.table,
+        files,
+        timezone=plan.session.timezone,
+        case_sensitive=plan.session.case_sensitive,
+    )
+    if rows == "files":
+        return whole, None
+    if plan.row_limit.order_by:
+        raise PlanError(
+            "rows come in no order without Spark (accepted: plan.read(spark), or "
+            f"{FILES_INSTEAD}, to filter and to sort there)"
+        )
+
+    def distinct(expression: pc.Expression) -> pa.Array:
+        values = whole.to_table(columns={"value": expression})["value"]
+        return pc.unique(values)
+
+    return whole.filter(condition_of(plan.tree, plan.table, distinct)), (
+        plan.row_limit.limit
+    )
+
+
+def _keeps_filters(connection: DuckDBPyConnection) -> bool:
+    """Whether DuckDB evaluates the filter of a dataset together with its own."""
+    two = ds.dataset(pa.table({"n": [1, 2]})).filter(pc.field("n") > 1)
+    return connection.from_arrow(two).filter("n < 5").fetchall() == [(2,)]
+
+
+def _package(name: str) -> Any:
+    """A package that only its own method needs; ``EngineError`` if it is missing."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise EngineError(
+            f"{name} is needed, and is not installed (type: pip install {name})"
+        ) from error
