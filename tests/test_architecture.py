@@ -46,19 +46,19 @@ PLANNER = (
 MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 523,
+    "": 548,
     "advice": 1933,
-    "api": 2474,
+    "api": 2727,
     "build": 2878,
-    "expressions": 1866,
-    "indexes": 7199,
+    "expressions": 1886,
+    "indexes": 7203,
     "layout": 2509,
     "log": 2939,
-    "planner": 14488,
+    "planner": 14500,
     "rewrite": 3566,
     "spark": 5854,
     "storage": 4785,
-    "table": 4254,
+    "table": 4265,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -23,6 +23,10 @@ raises nothing under ``CorruptIndexError``: it reads the file.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import PurePath
+
 
 class SkipIndexError(Exception):
     """The base class of every error that skipindex raises on purpose.
@@ -127,3 +131,24 @@ class StorageError(SkipIndexError, OSError):
 def first_line(error: BaseException) -> str:
     """The first line of an error's text, or its type's name where it has no text."""
     return str(error).partition("\n")[0] or type(error).__name__
+
+
+def kind_of(value: object) -> str:
+    """A value for a message: itself where it is short, else what kind it is of."""
+    if value is None or isinstance(value, str | int | float | PurePath):
+        return repr(value)
+    kind = type(value)
+    name = kind.__qualname__ if kind.__module__ == "builtins" else _full_name(kind)
+    return f"{'an' if name[0] in 'aeiou' else 'a'} {name}"
+
+
+def _full_name(kind: type) -> str:
+    """The name of a class, after the package that it comes from."""
+    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A question after the most similar name, for a message; empty if none is."""
+    by_folded = {other.lower(): other for other in names}
+    found = get_close_matches(name.lower(), by_folded, n=1)
+    return f": did you mean {by_folded[found[0]]!r}?" if found else ""

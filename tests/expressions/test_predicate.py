@@ -154,7 +154,7 @@ def test_empty_and_or_and_in_are_constants_in_sql() -> None:
 
 def test_a_predicate_has_no_truth_value() -> None:
     for use in (lambda: A and B, lambda: not A, lambda: 1 < col("a") < 3):
-        with pytest.raises(TypeError, match=r"combine with & \| ~"):
+        with pytest.raises(PredicateError, match=r"combine with & \| ~"):
             use()
 
 

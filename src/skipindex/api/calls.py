@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
 
+from skipindex.api.checks import check_workers
 from skipindex.build.runners import LocalRunner, Runner
 from skipindex.errors import EngineError
 from skipindex.planner.engine import engine_of
@@ -63,6 +64,7 @@ def warn_once(folder: str, reason: str) -> None:
 
 def runner_of(spark: SparkSession | None, workers: int | None) -> Runner:
     """The executors of a session; without one, so many processes, or one a core."""
+    check_workers(workers)
     if spark is None:
         return LocalRunner.default() if workers is None else LocalRunner(workers)
     with needs_spark():

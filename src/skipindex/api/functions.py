@@ -14,6 +14,16 @@ import pyarrow as pa
 from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.advised_build import AdviceRequest
 from skipindex.api.calls import needs_spark, warn_once
+from skipindex.api.checks import (
+    check_frame,
+    check_indexes,
+    check_place,
+    check_progress,
+    check_session,
+    check_types,
+    check_zone,
+    no_table,
+)
 from skipindex.api.clustering import Clustering
 from skipindex.api.table import AnyPredicate, Table, built, changed
 from skipindex.build.associated.request import AssociatedRequest
@@ -21,11 +31,11 @@ from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
 from skipindex.build.memory import MemoryLike
 from skipindex.build.runners import Progress
-from skipindex.errors import LayoutError, TableError
+from skipindex.errors import EngineError, LayoutError, TableError, kind_of
 from skipindex.layout.workload.workload import Workload
 from skipindex.planner.before_listing import Question, open_needed
 from skipindex.planner.engine import engine_type
-from skipindex.planner.plan import Plan
+from skipindex.planner.plan import WITHOUT_SPARK, Plan
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.uris import StorageOptions
@@ -74,11 +84,13 @@ def place_of(
     if isinstance(table, Location | str | os.PathLike):
         named = _catalog_table(table, options, spark)
         if named is None:
+            if not isinstance(table, Location):
+                check_place(table)
             location = location_of(table, options)
             return _needed(location, question, how) or location
         return _of_catalog(named, question, how)
     if not isinstance(table, Table):
-        raise TableError(f"no table: {table!r} (accepted: a Table, a path or a URI)")
+        raise no_table(table)
     if options:
         raise TableError(
             f"{table!r} is open, so it has its storage_options (accepted: with a URI)"
@@ -222,6 +234,7 @@ def open_table(
     >>> [column.name for column in sx.open_table(path).columns]
     ['city', 'price']
     """
+    check_types(partition_types, derived)
     if isinstance(table, Table):
         place_of(table, storage_options)  # refuses options
         return table
@@ -244,7 +257,8 @@ def _arrow_schema(schema: pa.Schema | StructType | None) -> pa.Schema | None:
     engine = engine_type(schema)
     if engine is None:
         raise TableError(
-            f"no schema: {schema!r} (accepted: an Arrow schema or a PySpark StructType)"
+            f"no schema: {kind_of(schema)} (accepted: an Arrow schema or a PySpark "
+            "StructType)"
         )
     return engine.arrow_schema(schema)
 
@@ -411,14 +425,23 @@ def plan_files(
         options.get("case_sensitive", False),
         options["now"],
     )
-    state = state_of(
-        table,
-        storage_options,
-        None,
-        question,
-        schema=_arrow_schema(schema),
-        plain=plain,
-    )
+    check_zone(options.get("timezone"))
+    try:
+        state = state_of(
+            table,
+            storage_options,
+            None,
+            question,
+            schema=_arrow_schema(schema),
+            plain=plain,
+        )
+    except TableError as error:
+        if isinstance(predicate, str | os.PathLike) and Path(predicate).is_dir():
+            raise TableError(
+                f"{error} (the table comes first: plan_files({str(predicate)!r}, "
+                f"{str(table)!r}))"
+            ) from error
+        raise
     return Table(state).plan(predicate, **options)
 
 
@@ -426,7 +449,7 @@ def read(
     table: AnyTable,
     predicate: AnyPredicate,
     *,
-    spark: SparkSession,
+    spark: SparkSession | None = None,
     plain: bool = False,
     storage_options: StorageOptions | None = None,
 ) -> DataFrame:
@@ -446,7 +469,7 @@ def read(
         PredicateError: it cannot be parsed, or names a column that is not there.
         PlanError: a setting of the session would give the plan another meaning.
         TableError: there is no such table.
-        EngineError: Spark is not installed.
+        EngineError: Spark is not installed, or there is no session.
 
     >>> sx.read(path, "city = 'Rome' AND price < 4", spark=spark).count()
     1
@@ -454,6 +477,12 @@ def read(
     with needs_spark():
         from skipindex.spark.reading import read as on_spark  # noqa: PLC0415
         from skipindex.spark.settings import is_case_sensitive, setting  # noqa: PLC0415
+    if spark is None:
+        raise EngineError(
+            "read reads with Spark, and there is no session (accepted: spark=spark, or "
+            f"without Spark plan = plan_files(table, predicate), and {WITHOUT_SPARK})"
+        )
+    check_session(spark)
     question = Question(
         predicate,
         setting(spark, "spark.sql.session.timeZone"),
@@ -525,6 +554,9 @@ def write_table(
     """
     with needs_spark():
         from skipindex.spark.writers import write as on_spark  # noqa: PLC0415
+    check_frame(df)
+    check_indexes(indexes)
+    check_progress(progress)
     given = Clustering.of(layout).given()
     if "bytes_per_file" in given:
         raise LayoutError(
@@ -592,6 +624,9 @@ def append(
     """
     with needs_spark():
         from skipindex.spark.writers import append as on_spark  # noqa: PLC0415
+    check_frame(df)
+    check_indexes(indexes)
+    check_progress(progress)
     place: TableState | Location
     if isinstance(table, str):  # a catalog would have to learn the new folders
         place = location_of(table, storage_options)

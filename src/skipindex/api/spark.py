@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from skipindex.api.calls import needs_spark
+from skipindex.api.checks import check_session
 from skipindex.api.functions import AnyTable, state_of
 from skipindex.api.statements.run import Statements
 
@@ -54,6 +55,7 @@ def enable(spark: SparkSession) -> None:
     """
     with needs_spark():
         from skipindex.spark.pruning import session  # noqa: PLC0415
+    check_session(spark)
     session.enable(spark, Statements())
 
 
@@ -75,6 +77,7 @@ def disable(spark: SparkSession) -> None:
     """
     with needs_spark():
         from skipindex.spark.pruning import session  # noqa: PLC0415
+    check_session(spark)
     session.disable(spark)
 
 
@@ -95,6 +98,8 @@ def register(spark: SparkSession, table: AnyTable) -> None:
     >>> sx.register(spark, sx.open_table(path))
     >>> sx.disable(spark)
     """
+    with needs_spark():
+        check_session(spark)
     state = state_of(table, None, spark)
     declared = None if isinstance(table, str) else state.options.derived
     if state.options.folders is not None or declared != state.options.derived:
@@ -132,4 +137,5 @@ def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
     """
     with needs_spark():
         from skipindex.spark.pruning import session  # noqa: PLC0415
+    check_session(spark)
     return session.last_plans(spark)

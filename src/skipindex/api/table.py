@@ -14,6 +14,17 @@ from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
 from skipindex.advice.advised_build import AdviceRequest, build_advised
 from skipindex.advice.derived import propose_derived
 from skipindex.api.calls import log_action, needs_spark, runner_of, warn_once
+from skipindex.api.checks import (
+    check_cache,
+    check_indexes,
+    check_progress,
+    check_ratio,
+    check_retention,
+    check_session,
+    check_workers,
+    check_zone,
+    names_of,
+)
 from skipindex.api.clustering import Clustering
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport, drop, refresh
@@ -182,13 +193,15 @@ class Table:
 
         Raises:
             PredicateError: it cannot be parsed, or names a column that is not there.
-            PlanError: ``limit`` is negative, ``order_by`` is no order, or ``now`` has
-                no time zone.
+            PlanError: ``limit`` is no number of rows, ``order_by`` is no order,
+                ``timezone`` is none, or ``now`` has no time zone.
             UnknownIndexError: ``kinds`` or ``without`` names a kind that there is not.
 
         >>> table.plan("price < 4").paths
         ['part-0.parquet']
         """
+        check_zone(timezone)
+        check_cache(session)
         plan = plan_files(
             predicate,
             table=self.state,
@@ -250,6 +263,7 @@ class Table:
         >>> table.verify().ok
         True
         """
+        check_workers(workers)
         is_here = spark is None and workers <= 1
         return verify(self.state, runner=None if is_here else runner_of(spark, workers))
 
@@ -282,6 +296,7 @@ class Table:
         >>> [choice.name for choice in advice.columns]
         ['city']
         """
+        check_ratio(max_bytes_ratio)
         return advise(
             self.state,
             columns=columns,
@@ -312,7 +327,8 @@ class Table:
         >>> table.layout_quality(columns=["price"]).columns[0].depth
         1.0
         """
-        return layout_quality(self.state, queries, columns=columns, spark=spark)
+        asked = [queries] if isinstance(queries, str) else queries
+        return layout_quality(self.state, asked, columns=names_of(columns), spark=spark)
 
     def build_indexes(
         self,
@@ -422,6 +438,7 @@ class Table:
         >>> table.refresh_indexes(workers=1).unchanged
         2
         """
+        check_progress(progress)
         report = refresh(
             self.state.refresh(),
             runner=runner_of(spark, workers),
@@ -451,7 +468,9 @@ class Table:
         >>> [info.kind for info in table.drop_indexes(kinds=["bitmap"]).indexes]
         ['minmax', 'minmax']
         """
-        left = drop(self.state.refresh(), columns=columns, kinds=kinds)
+        left = drop(
+            self.state.refresh(), columns=names_of(columns), kinds=names_of(kinds)
+        )
         return changed("drop of indexes", left)
 
     def compact_indexes(
@@ -614,6 +633,7 @@ class Table:
         86400.0
         >>> day.declare_retention(None).status().retention_seconds
         """
+        check_retention(retention)
         record = retention_record(retention)
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
@@ -722,6 +742,9 @@ class Table:
         """
         with needs_spark():
             from skipindex.spark.writers.optimize import optimize  # noqa: PLC0415
+        check_session(spark)
+        check_indexes(indexes)
+        check_progress(progress)
         asked = OptimizeOptions(
             where=predicate,
             mode=mode,
@@ -771,6 +794,7 @@ class Table:
         >>> table.vacuum(dry_run=True).deleted
         ()
         """
+        check_retention(retention)
         report = vacuum(self.state, retention=retention, dry_run=dry_run, purge=purge)
         log_action("vacuum", self.folder, report)
         return report
@@ -800,6 +824,9 @@ def built(
     memory: MemoryLike | None = None,
 ) -> BuildReport[Table]:
     """Build the indexes of a table as it is now; see ``Table.build_indexes``."""
+    check_indexes(indexes)
+    check_ratio(request.max_bytes_ratio)
+    check_progress(progress)
     report = build_advised(
         state,
         indexes,

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from pyroaring import BitMap, BitMap64
 
-from skipindex.errors import PredicateError
+from skipindex.errors import PredicateError, kind_of
 from skipindex.expressions import predicate as ex
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.literals import Literal, literal_of
@@ -53,6 +53,15 @@ class Column:
 
     def __ge__(self, value: Literal) -> ex.Predicate:
         return self._compare(Operator.GE, value)
+
+    def _refuse(self, _: object) -> ex.Predicate:
+        raise PredicateError(
+            f"no arithmetic with {self.reference} here (accepted: SQL text, such as "
+            '"x + 1 > 5")'
+        )
+
+    __add__ = __sub__ = __mul__ = __truediv__ = __mod__ = _refuse
+    __radd__ = __rsub__ = __rmul__ = __rtruediv__ = __rmod__ = _refuse
 
     def eq_null_safe(self, value: Literal) -> ex.Predicate:
         """``column <=> value``: NULL equals NULL, and nothing is UNKNOWN."""
@@ -115,6 +124,10 @@ def col(name: str) -> Column:
     >>> table.plan((sx.col("city") == "Rome") & (sx.col("price") < 4)).where
     "city = 'Rome' AND price < 4"
     """
+    if not isinstance(name, str):
+        raise PredicateError(
+            f"no column: {kind_of(name)} (accepted: its name, as text)"
+        )
     return Column(ex.Reference(name_parts(name)))
 
 

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from skipindex.errors import PredicateError
+from skipindex.errors import PredicateError, kind_of
 
 Literal: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | None
 """A value as written.  A datetime without a zone is a wall clock of the session."""
@@ -40,8 +40,8 @@ def literal_of(value: object) -> Literal:
         case date():
             return item
     raise PredicateError(
-        f"no literal: {value!r} of type {type(value).__name__} (accepted: bool, int, "
-        "float, Decimal, str, bytes, date, datetime, None)"
+        f"no literal: {kind_of(value)} (accepted: bool, int, float, Decimal, str, "
+        "bytes, date, datetime, None; two columns are compared in SQL text)"
     )
 
 

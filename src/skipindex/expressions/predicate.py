@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeAlias, assert_never
 
-from skipindex.errors import PredicateError
+from skipindex.errors import PredicateError, kind_of
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.literals import Literal, literal_sql, literals_sql
 from skipindex.expressions.names import quoted
@@ -30,7 +30,7 @@ class _Logic:
         return Not(_node(self))
 
     def __bool__(self) -> bool:
-        raise TypeError(
+        raise PredicateError(
             "a predicate has no truth value; combine with & | ~ (not: and or not), "
             "and write a range as col.between(low, high)"
         )
@@ -148,6 +148,10 @@ class Like(_Logic):
     negated: bool = False
 
     def __post_init__(self) -> None:
+        if not isinstance(self.pattern, str):
+            raise PredicateError(
+                f"no pattern for LIKE: {kind_of(self.pattern)} (expected text)"
+            )
         if len(self.escape) != 1:
             raise PredicateError(
                 f"no escape for LIKE: {self.escape!r} (expected one character)"
@@ -299,4 +303,7 @@ def _node(value: object) -> Predicate:
     # A ``Column`` is a builder, not a predicate.
     builds = isinstance(getattr(value, "reference", None), Reference | Call | Case)
     hint = ' (a boolean column is col("x") == True)' if builds else ""
-    raise PredicateError(f"no predicate: {value!r}{hint}")
+    raise PredicateError(
+        f"no predicate: {kind_of(value)}{hint} (accepted: conditions built with "
+        "skipindex.col; of SQL text, the whole condition is one text)"
+    )

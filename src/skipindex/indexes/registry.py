@@ -16,7 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, Final, cast
 
-from skipindex.errors import UnknownIndexError, first_line
+from skipindex.errors import UnknownIndexError, did_you_mean, first_line
 from skipindex.indexes import kinds
 from skipindex.indexes.interface import IndexSpec, IndexType, MinMax
 
@@ -49,7 +49,11 @@ def index_type(name: str) -> IndexType:
     if name in _entry_points():
         return _foreign_type(name)
     known = sorted({*index_types(), *_entry_points()})
-    raise UnknownIndexError(f"unknown index kind {name!r} (known: {', '.join(known)})")
+    similar = did_you_mean(name.partition("(")[0], known)
+    raise UnknownIndexError(
+        f"unknown index kind {name!r}{similar} (known: {', '.join(known)}; with "
+        "arguments it is a spec, such as skipindex.Bloom(error_rate=0.01))"
+    )
 
 
 @functools.cache

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from skipindex.errors import EngineError, PlanError, PredicateError
+from skipindex.errors import EngineError, PlanError, PredicateError, kind_of
 from skipindex.expressions import Predicate, Unsupported, to_sql
 from skipindex.expressions.atoms import Value
 from skipindex.indexes import index_types, parse_spec
@@ -315,12 +315,12 @@ class Plan:
         >>> table.plan("price < 4").read(spark).count()
         3
         """
+        check_stored(self)
         if spark is None:
             raise EngineError(
                 "plan.read reads with Spark, and there is no session (accepted: "
                 f"plan.read(spark), or without Spark {WITHOUT_SPARK})"
             )
-        check_stored(self)
         rows: DataFrame = engine_of(spark).read(self)
         return rows
 
@@ -623,8 +623,8 @@ def _engine_text(predicate: object) -> str:
     engine = engine_type(predicate)
     if engine is None:
         raise PredicateError(
-            f"no predicate: {predicate!r} (accepted: SQL text, or a condition built "
-            "with skipindex.col, or a PySpark Column)"
+            f"no predicate: {kind_of(predicate)} (accepted: SQL text, or a condition "
+            "built with skipindex.col, or a PySpark Column)"
         )
     return engine.condition_text(predicate)
 
@@ -633,6 +633,8 @@ def _aware(now: datetime | None) -> datetime:
     """The moment of a plan, by default that of the clock."""
     if now is None:
         return datetime.now(UTC)
+    if not isinstance(now, datetime):
+        raise PlanError(f"now={now!r} is no moment (accepted: datetime.now(UTC))")
     if now.tzinfo is None:
         raise PlanError(f"now={now} has no time zone (accepted: datetime.now(UTC))")
     return now

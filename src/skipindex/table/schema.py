@@ -11,14 +11,19 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 import pyarrow as pa
 
-from skipindex.errors import PredicateError, UnsupportedTypeError
+from skipindex.errors import PredicateError, UnsupportedTypeError, did_you_mean
 from skipindex.expressions import name_parts, stored_name
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.table.associated import Association
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
+
+_OF_OTHER_FILES: Final = (
+    "; they are those of one file, and open_table takes a schema with those of others"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +79,10 @@ class ColumnInfo:
         if len(found) != 1:
             problem = "ambiguous field" if found else "no field"
             names = ", ".join(inner.own_name for inner in self.fields)
+            similar = did_you_mean(name, [inner.own_name for inner in self.fields])
             raise PredicateError(
-                f"{problem} {name!r} of column {self.name!r} (fields: {names})"
+                f"{problem} {name!r} of column {self.name!r}{'' if found else similar} "
+                f"(fields: {names})"
             )
         return found[0]
 
@@ -119,19 +126,23 @@ class Columns:
                 f"column {name!r} is ambiguous: {[c.own_name for c in found]} (pass "
                 "case_sensitive=True to tell them apart)"
             )
-        raise PredicateError(
-            f"no column {name!r} in {self.table!r} (columns: {', '.join(self.by_name)})"
-        )
+        raise self._none_is(name)
 
     def stored(self, name: str) -> ColumnInfo:
         """The column, field or associated column of that stored name."""
         found = self._stored.get(name) or self.associated.get(name)
         if found is None:
-            raise PredicateError(
-                f"no column {name!r} in {self.table!r} (columns: "
-                f"{', '.join(self._stored)})"
-            )
+            raise self._none_is(name)
         return found
+
+    def _none_is(self, name: str) -> PredicateError:
+        """The error that there is no column of a name."""
+        similar = did_you_mean(name, [*self.by_name, *self._stored])
+        others = "" if similar else _OF_OTHER_FILES
+        return PredicateError(
+            f"no column {name!r} in {self.table!r}{similar} (columns: "
+            f"{', '.join(self.by_name)}{others})"
+        )
 
     def find(self, text: str) -> ColumnInfo:
         """The column that a person means who names it in a request.

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import duckdb
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -28,6 +27,10 @@ from tests.strategies import (
     to_arrow,
     values_of,
 )
+
+duckdb = pytest.importorskip("duckdb")
+pytest.importorskip("polars")
+pytest.importorskip("pandas")
 
 UNSURE = "cannot be evaluated without Spark"
 

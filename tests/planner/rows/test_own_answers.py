@@ -9,14 +9,16 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-import duckdb
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pytest
 
 import skipindex as sx
 from tests.tables import put
+
+duckdb = pytest.importorskip("duckdb")
+pl = pytest.importorskip("polars")
+pytest.importorskip("pandas")
 
 N_ROWS = 6000
 N_FILES = 20

@@ -137,7 +137,8 @@ def _sample(plan: Verifiable, sample: float | None, seed: int) -> list[int]:
     skipped = [i for i, path in enumerate(plan.table.paths) if not is_read(path)]
     if sample is None:
         return skipped + read
-    if sample < 0 or (sample > 1 and sample != int(sample)):
+    given: Any = sample
+    if not isinstance(given, int | float) or given < 0 or (given > 1 and given % 1):
         raise PlanError(
             f"no sample: {sample!r} (accepted: a number of files, or a share below 1)"
         )

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from operator import gt, lt
 from typing import Any, Final, TypeAlias
@@ -107,9 +107,18 @@ class RowLimit:
             if order_by is not None:
                 raise PlanError("order_by without limit has no effect (pass limit=n)")
             return EVERYTHING
-        if limit < 0:
+        if not hasattr(limit, "__index__") or isinstance(limit, bool) or limit < 0:
             raise PlanError(f"no limit: {limit!r} (accepted: a number of rows)")
+        listed = [order_by] if isinstance(order_by, str) else order_by or ()
+        if not _are_texts(listed):
+            raise PlanError(
+                f"no order: {order_by!r} (accepted: 'x', or a list such as ['x DESC'])"
+            )
         return cls(limit, () if order_by is None else parse_order(order_by))
+
+
+def _are_texts(values: object) -> bool:
+    return isinstance(values, Iterable) and all(isinstance(v, str) for v in values)
 
 
 EVERYTHING: Final = RowLimit(None, ())
