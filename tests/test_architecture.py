@@ -46,9 +46,9 @@ PLANNER = (
 MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 548,
+    "": 565,
     "advice": 1933,
-    "api": 2727,
+    "api": 2931,
     "build": 2878,
     "expressions": 1886,
     "indexes": 7203,

@@ -222,6 +222,18 @@ def _verify(parsed: argparse.Namespace) -> tuple[str, int]:
     return text, 0 if report.ok else 1
 
 
+def _add_dry_run(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only say what would be deleted"
+    )
+
+
+def _remove(parsed: argparse.Namespace) -> str:
+    table = open_table(parsed.path, plain=parsed.plain)
+    report = table.remove_indexes(dry_run=parsed.dry_run)
+    return _json(report.to_dict()) if parsed.json else str(report)
+
+
 def _add_off(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--off", action="store_true", help="take the record back")
 
@@ -287,6 +299,11 @@ _COMMANDS: Final[dict[str, tuple[Any, ...]]] = {
         _spark_conf,
         "print the settings by which Spark prunes queries without a line of Python",
         _add_spark,
+    ),
+    "remove": (
+        _remove,
+        "delete all that skipindex stores beside the data, and no data file",
+        _add_dry_run,
     ),
     "verify": (
         _verify,

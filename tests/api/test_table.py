@@ -26,7 +26,7 @@ NAMES = {
     # What changes the stored table.
     *("build_indexes", "compact_indexes", "drop_indexes", "refresh_indexes"),
     *("declare_derived", "declare_exclusive", "declare_layout", "declare_retention"),
-    *("optimize", "vacuum"),
+    *("optimize", "remove_indexes", "vacuum"),
 }
 
 ASKED = "x = 1"

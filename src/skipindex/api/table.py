@@ -26,6 +26,7 @@ from skipindex.api.checks import (
     names_of,
 )
 from skipindex.api.clustering import Clustering
+from skipindex.api.removal import RemovalReport, remove
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport, drop, refresh
 from skipindex.build.column_requests import Request
@@ -472,6 +473,35 @@ class Table:
             self.state.refresh(), columns=names_of(columns), kinds=names_of(kinds)
         )
         return changed("drop of indexes", left)
+
+    def remove_indexes(self, *, dry_run: bool = False) -> RemovalReport:
+        """Take away every byte that skipindex stores beside the data of this table.
+
+        That is the folder ``_skipindex``: indexes, statistics, all commits, and with
+        them what was declared, such as a layout or derived partitions.  No data file is
+        touched, and every reader finds the same rows before and after.  A plan of
+        before then reads files whose indexes are gone whole.
+
+        Where only the log says which files count, after ``optimize``, ``append`` or an
+        overwrite, it refuses until ``vacuum`` has shown them.
+
+        Args:
+            dry_run: only tell what would be deleted.
+
+        Raises:
+            TableError: rows of the table stand in hidden files, or the newest commit
+                is damaged or of a newer version.
+            CommitConflictError: another writer committed meanwhile.
+
+        >>> report = table.remove_indexes()
+        >>> report.n_bytes > 0
+        True
+        >>> table.refresh().indexes
+        ()
+        """
+        report = remove(self.state.location, dry_run=dry_run)
+        log_action("removal of indexes", self.folder, report)
+        return report
 
     def compact_indexes(
         self, *, max_files: int = MAX_FILES, max_bytes: int = MAX_BYTES

@@ -9,6 +9,7 @@ from __future__ import annotations
 from skipindex.advice import Advice
 from skipindex.advice.report import ColumnAdvice, QueryAdvice, Trial
 from skipindex.api.functions import AnyTable, PlanOptions
+from skipindex.api.removal import RemovalReport
 from skipindex.api.table import AnyPredicate
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
@@ -71,6 +72,7 @@ __all__ = [
     "QueryAdvice",
     "QueryPlan",
     "QueryQuality",
+    "RemovalReport",
     "Request",
     "RowCounts",
     "Rows",
