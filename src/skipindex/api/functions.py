@@ -558,11 +558,8 @@ def write_table(
     check_indexes(indexes)
     check_progress(progress)
     given = Clustering.of(layout).given()
-    if "bytes_per_file" in given:
-        raise LayoutError(
-            "write_table takes no bytes_per_file (accepted: rows_per_file, and "
-            "balance='bytes' for files of nearly equal sizes)"
-        )
+    if {"rows_per_file", "bytes_per_file"} <= given.keys():
+        raise LayoutError("expected one of rows_per_file and bytes_per_file, not both")
     if given.get("curve") == "none":
         given["curve"] = None
     state = on_spark.write_table(

@@ -233,6 +233,37 @@ def test_options_go_to_sparks_writer(df: DataFrame, tmp_path: Path) -> None:
     assert metadata.row_group(0).column(0).compression == "ZSTD"
 
 
+@pytest.mark.parametrize("by", [["id"], []], ids=["clustered", "in order"])
+@pytest.mark.parametrize("codec", ["snappy", "uncompressed"])
+def test_files_of_a_size_have_about_that(
+    spark: SparkSession, tmp_path: Path, by: list[str], codec: str
+) -> None:
+    """An append goes by it too."""
+    df = spark.range(20_000).selectExpr("id", "sha1(string(id)) AS text")
+    table = sx.write_table(
+        df,
+        tmp_path / "t",
+        layout=sx.Clustering(by=by, bytes_per_file="200kB"),
+        options={"compression": codec},
+        indexes={},
+    )
+    total = 20_000 * (50 if codec == "uncompressed" else 48)
+    assert total * 0.7 / 200_000 <= len(table) <= total * 1.3 / 200_000 + 2
+    layout = table.status().layout
+    assert layout is not None
+    assert (layout["bytes_per_file"], layout.get("rows_per_file")) == (200_000, None)
+    assert 2 * len(table) - 2 <= len(sx.append(df, table)) <= 2 * len(table) + 2
+
+
+def test_no_rows_and_few_rows_are_a_file_of_any_size(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for n in (0, 1):
+        layout = sx.Clustering(by=["id"], bytes_per_file=10**9)
+        table = sx.write_table(spark.range(n), tmp_path / str(n), layout=layout)
+        assert sum(file.n_rows for file in table.files) == n
+
+
 def test_progress_is_told(df: DataFrame, tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
     sx.write_table(df, tmp_path / "t", progress=lambda *done: calls.append(done))
@@ -249,7 +280,9 @@ def test_progress_is_told(df: DataFrame, tmp_path: Path) -> None:
         ({"by": ["p"], "partition_by": ["p"]}, "are partition columns"),
         ({"by": ["a"], "curve": "peano"}, "peano"),
         ({"rows_per_file": 0}, "rows_per_file is 0"),
-        ({"bytes_per_file": 9}, "takes no bytes_per_file"),
+        ({"bytes_per_file": 0}, "bytes_per_file is 0"),
+        ({"bytes_per_file": "large"}, "no size of files: 'large'"),
+        ({"rows_per_file": 9, "bytes_per_file": 9}, "not both"),
         ({"by": ["tags"]}, "tags"),
         ({"sort_within": ["nope"]}, "cannot sort by 'nope'"),
     ],

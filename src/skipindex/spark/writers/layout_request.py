@@ -14,6 +14,7 @@ from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.attributes import named, to_json
 from skipindex.rewrite.selection.target import Target
 from skipindex.spark.placement.cluster import apply_clustering, fit_workload
+from skipindex.spark.writers.file_size import rows_in
 from skipindex.spark.writers.writing import LaidOut, lay_out
 from skipindex.storage.file_system.location import Location
 from skipindex.table.associated import AssociatedColumn
@@ -42,6 +43,7 @@ class LayoutRequest:
     sort_within: Sequence[str]
     rows_per_file: int
     balance: str
+    bytes_per_file: int | None = None
 
     def check(self, df: DataFrame) -> None:
         """Refuse a layout that is impossible, before any row is read."""
@@ -49,10 +51,10 @@ class LayoutRequest:
             raise LayoutError("cluster_by and partition_by are lists of column names")
         if self.curve is not None:
             curve_named(self.curve)
-        if self.rows_per_file < 1:
-            raise LayoutError(
-                f"rows_per_file is {self.rows_per_file} (expected 1 or more)"
-            )
+        for name in ("rows_per_file", "bytes_per_file"):
+            size = getattr(self, name)
+            if size is not None and size < 1:
+                raise LayoutError(f"{name} is {size} (expected 1 or more)")
         names: tuple[str, ...] = ()
         attributes: dict[str, AssociatedColumn] = {}
         if not isinstance(self.cluster_by, Workload):
@@ -72,15 +74,24 @@ class LayoutRequest:
                 "one value of them; cluster by others"
             )
 
-    def lay_out(self, df: DataFrame, location: Location) -> LaidOut:
+    def lay_out(
+        self, df: DataFrame, location: Location, options: Mapping[str, str] | None
+    ) -> LaidOut:
         """The rows in the layout; a clustering counts and samples them first."""
         layout: dict[str, Any] = {
             "partition_by": list(self.partition_by),
             "sort_within": list(self.sort_within),
-            "rows_per_file": self.rows_per_file,
         }
+        n_rows, rows_per_file = None, self.rows_per_file
+        if self.bytes_per_file is None:
+            layout["rows_per_file"] = rows_per_file
+        else:
+            layout["bytes_per_file"] = self.bytes_per_file
+            n_rows = df.count()
+            rows_per_file = rows_in(self.bytes_per_file, df, n_rows, options)
         if isinstance(self.cluster_by, Workload):
-            return self._by_workload(df, self.cluster_by, layout)
+            n_rows = df.count() if n_rows is None else n_rows
+            return self._by_workload(df, self.cluster_by, layout, n_rows, rows_per_file)
         names, attributes = named(self.cluster_by)
         layout["cluster_by"] = list(names)
         layout["curve"] = self.curve if names else None
@@ -90,18 +101,23 @@ class LayoutRequest:
             df,
             layout,
             location,
-            rows_per_file=self.rows_per_file,
+            rows_per_file=rows_per_file,
+            n_rows=n_rows,
             balance=self.balance,
         )
 
     def _by_workload(
-        self, df: DataFrame, workload: Workload, layout: Mapping[str, Any]
+        self,
+        df: DataFrame,
+        workload: Workload,
+        layout: Mapping[str, Any],
+        n_rows: int,
+        rows_per_file: int,
     ) -> LaidOut:
-        n_rows = df.count()
         choice = fit_workload(
             df,
             workload,
-            n_files=n_files_for(n_rows, self.rows_per_file),
+            n_files=n_files_for(n_rows, rows_per_file),
             n_rows=n_rows,
             partition_by=self.partition_by,
             balance=self.balance,

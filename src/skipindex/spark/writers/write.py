@@ -52,6 +52,7 @@ def write_table(
     derived: Derived = NOTHING,
     sort_within: Sequence[str] | None = None,
     rows_per_file: int = ROWS_PER_FILE,
+    bytes_per_file: int | None = None,
     balance: str = "rows",
     indexes: Request | None = None,
     overwrite: bool = False,
@@ -70,14 +71,20 @@ def write_table(
         partition_by = list(partition_by)
         df = computed(df, _planned(df, location, partition_by).declaring(derived))
     request = LayoutRequest(
-        cluster_by, curve, partition_by, sort_within or (), rows_per_file, balance
+        cluster_by,
+        curve,
+        partition_by,
+        sort_within or (),
+        rows_per_file,
+        balance,
+        bytes_per_file,
     )
     request.check(df)
     _check_empty(location, overwrite=overwrite, plain=plain)
     if indexes is not None:  # what cannot be built is refused at once
         column_requests(_planned(df, location, partition_by), indexes)
     runner = SparkRunner(df.sparkSession)
-    laid_out = request.lay_out(df, location)
+    laid_out = request.lay_out(df, location, options)
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = table_of(location, files)
