@@ -17,6 +17,8 @@ JOBS ?= 2
 BENCH ?=
 # Options of the compiler of Java, such as JAVA="--jars /opt/spark/jars".
 JAVA ?=
+# Set by `release`: no family of Spark may be missing.
+FAMILIES :=
 # Options of the matrix, such as MATRIX="--cell spark-3.5 --write".
 MATRIX ?=
 
@@ -139,11 +141,11 @@ docs: $(STAMP)  ## build the documentation into build/site, with all links check
 
 dist: $(STAMP)  ## build the wheel with the compiled Java, and the source archive, and check them
 	rm -rf dist
-	@$(WITH_JAVA) $(BIN)/python -m tests.spark.java $(JAVA) --write
+	@$(WITH_JAVA) $(BIN)/python -m tests.spark.java $(JAVA) $(FAMILIES) --write
 	@$(BIN)/python -m build
 	@$(BIN)/python -m twine check --strict dist/*
 
-release: JAVA += --all
+release: FAMILIES := --all
 release: dist  ## upload what `make dist` built to PyPI, if this commit has the version's tag
 	@version=$$($(BIN)/python -c "import skipindex; print(skipindex.__version__)") && \
 		git diff --quiet HEAD && git tag --points-at HEAD | grep -qx "v$$version" || \
