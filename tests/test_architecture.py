@@ -54,11 +54,11 @@ BUDGETS = {
     "indexes": 7203,
     "layout": 2509,
     "log": 2939,
-    "planner": 14500,
+    "planner": 14513,
     "rewrite": 3566,
     "spark": 5964,
     "storage": 4785,
-    "table": 4265,
+    "table": 4266,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -30,6 +30,7 @@ from skipindex.table.status import overlaps_of as overlaps_of
 from skipindex.table.status import status_of as status_of
 from skipindex.table.stored import check_stored as check_stored
 from skipindex.table.stored import footer_schema as footer_schema
+from skipindex.table.stored import is_hybrid as is_hybrid
 from skipindex.table.stored import lacks as lacks
 from skipindex.table.stored import stored_schema as stored_schema
 from skipindex.table.table import FileEntry as FileEntry

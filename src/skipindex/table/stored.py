@@ -213,7 +213,7 @@ def check_stored(
             f"column {name!r} has type {dtype} here, and another in the table"
         )
     metadata = file.metadata.metadata or {}
-    if pa.types.is_temporal(dtype) and stored.name != "int" and _is_hybrid(metadata):
+    if pa.types.is_temporal(dtype) and stored.name != "int" and is_hybrid(metadata):
         raise UnsupportedTypeError(
             f"column {name!r}: the file holds dates of the old hybrid calendar"
         )
@@ -315,7 +315,7 @@ def _family(domain: Domain) -> str:
             return other
 
 
-def _is_hybrid(metadata: Mapping[bytes, bytes]) -> bool:
+def is_hybrid(metadata: Mapping[bytes, bytes]) -> bool:
     """Whether Spark shifts the dates of the file when it reads them."""
     old = metadata.get(_SPARK_VERSION, b"9") < b"3.1"
     return old or bool(_HYBRID & metadata.keys())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -17,9 +17,13 @@ import pytest
 import skipindex as sx
 from skipindex.errors import EngineError, PlanError
 from skipindex.planner.plan import plan_files
+from tests.rewrite.arrow_writer import optimized
 from tests.storage.s3_server import s3_server
 from tests.table.test_encrypted import encrypt, rows
 from tests.tables import build, put, put_all
+
+if TYPE_CHECKING:  # the others need no PySpark
+    from pyspark.sql import SparkSession
 
 duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
@@ -470,9 +474,68 @@ def test_a_dataset_of_many_files_reads_each_once(tmp_path: Path) -> None:
     assert sorted(column(build(tmp_path).plan("x >= 17"), "x")) == list(range(17, 40))
 
 
-def test_hybrid_dates_are_refused(tmp_path: Path) -> None:
-    rows = pa.table({"d": pa.array([date(1200, 1, 1)])})
+@pytest.mark.parametrize("is_deep", [False, True])
+def test_hybrid_dates_are_refused(tmp_path: Path, is_deep: bool) -> None:
+    day = date(1200, 1, 1)
+    old = pa.table({"d": [[day]] if is_deep else [day], "x": [1]})
     marks = {"org.apache.spark.version": "2.4.8"}
-    pq.write_table(rows.replace_schema_metadata(marks), tmp_path / "0.parquet")
-    with pytest.raises(PlanError, match="old hybrid calendar"):
-        sx.open_table(tmp_path).plan("d IS NOT NULL").to_arrow()
+    pq.write_table(old.replace_schema_metadata(marks), tmp_path / "0.parquet")
+    with pytest.raises(PlanError, match="'d': the file holds dates of the old hybrid"):
+        sx.open_table(tmp_path).plan("x = 1").to_arrow()
+    pq.write_table(old, tmp_path / "0.parquet")
+    found = sx.open_table(tmp_path).plan("x = 1").to_arrow().to_table()
+    assert found["d"].to_pylist() == old["d"].to_pylist()
+
+
+def test_rewritten_files_that_are_still_hidden_are_read(tmp_path: Path) -> None:
+    put_all(tmp_path, [{"x": [i]} for i in range(4)])
+    build(tmp_path, {"x": "bitmap"})
+    table = optimized(tmp_path, in_place=True).table
+    plan = table.plan("x >= 1")
+    assert any("_skipindex-" in path for path in plan.paths)
+    assert sorted(column(plan, "x")) == [1, 2, 3]
+
+
+@pytest.mark.spark
+def test_spark_reads_the_same_rows(tmp_path: Path, spark: SparkSession) -> None:
+    from skipindex.spark.settings import session_settings  # noqa: PLC0415
+
+    inner = pa.struct({"a": pa.int32()})
+    for i, folder in enumerate(["p=1", "p=__HIVE_DEFAULT_PARTITION__"]):
+        rows = {
+            "x": [10 * i, 10 * i + 1, 10 * i + 2],
+            "f": [math.nan, -0.0, None],
+            "s": ["\uffff", "a%b", "\U0001f33c"],
+            "d": pa.array([Decimal("1.10"), None, Decimal("-9.99")]),
+            "t": pa.array([datetime(2024, 1, 1), None, datetime(1960, 1, 1)]),
+            "n": pa.array([{"a": 1}, {"a": None}, None], inner),
+        }
+        put(tmp_path / folder / "0.parquet", rows)
+    table = sx.open_table(tmp_path)
+    # Spark's own skipping of row groups loses NaN.
+    without_own_skipping = {"spark.sql.parquet.filterPushdown": "false"}
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    for where in (
+        *(
+            "f > 1",
+            "f = 0",
+            "f <> 0",
+            "NOT (f < 5)",
+            "f IS NULL",
+            "f <=> double('NaN')",
+        ),
+        *(
+            "f <=> double('NaN')",
+            "s > 'b'",
+            "s LIKE '%\\\\%%'",
+            "s < '\U0001f33c'",
+            "length(s) = 3",
+        ),
+        *("d >= 1.1", "d NOT IN (1.1)", "p = 1", "p IS NULL AND x > 10", "NOT (p = 1)"),
+        *("t < '2000-01-01'", "year(t) = 2024", "n.a = 1", "n.a IS NULL", "x % 2 = 1"),
+    ):
+        plan = table.plan(where, timezone=zone)
+        with session_settings(spark, without_own_skipping):
+            found = plan.read(spark).select("x").collect()
+        expected = sorted(row.x for row in found)
+        assert sorted(column(plan, "x")) == expected, where

@@ -29,6 +29,7 @@ from skipindex.table import (
     TableState,
     check_stored,
     column_reader,
+    is_hybrid,
     lacks,
 )
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
@@ -163,6 +164,7 @@ def _compare(table: TableState, file: DataFile, *, exact: bool) -> None:
                 f"column {column.name!r} is spelled {'.'.join(spelled)!r} here, which "
                 "is another column to Arrow"
             )
+    is_old = is_hybrid(file.metadata.metadata or {})
     hidden = {name for partition in table.partitions for name in partition.names}
     for field in table.schema:
         if field.name in hidden:
@@ -172,6 +174,17 @@ def _compare(table: TableState, file: DataFile, *, exact: bool) -> None:
             raise UnsupportedTypeError(f"it has two columns {field.name!r}")
         for place in places:
             _cast(file.schema_arrow.field(place), field)
+            if is_old and field.type.num_fields and _has_times(field.type):
+                raise UnsupportedTypeError(
+                    f"column {field.name!r}: the file holds dates of the old hybrid "
+                    "calendar"
+                )
+
+
+def _has_times(dtype: pa.DataType) -> bool:
+    """Whether values of a type have dates or times in them."""
+    inner = [dtype.field(i).type for i in range(dtype.num_fields)]
+    return pa.types.is_temporal(dtype) or any(map(_has_times, inner))
 
 
 def _cast(stored: pa.Field, wanted: pa.Field) -> None:
