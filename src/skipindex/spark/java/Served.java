@@ -18,11 +18,14 @@ final class Served extends Sessions {
   private static final String MODULE = "skipindex.spark.pruning.child";
   /** Seconds for which queries do without a planner that has ended. */
   static volatile long restSeconds = 30L;
-  private static final long SECONDS = 20L;
+  private static final long SECONDS = 10L;
+  private static final int MOST_DOUBLINGS = 7;
   private static final Logger LOG = LoggerFactory.getLogger("skipindex");
   private Child child;
   private boolean isKnown;
   private long begun;
+  /** How often in a row it did not start. */
+  private int failures;
 
   /** Begins to start the process; nothing waits for it yet. */
   synchronized void start() {
@@ -39,7 +42,9 @@ final class Served extends Sessions {
 
   @Override
   synchronized PlannerCalls planner() {
-    if (child == null && System.nanoTime() - begun > restSeconds * 1_000_000_000L) start();
+    // A Python that hangs would have queries wait for it again and again.
+    long rest = restSeconds * 1_000_000_000L << Math.min(failures, MOST_DOUBLINGS);
+    if (child == null && System.nanoTime() - begun > rest) start();
     if (child == null) return null;
     if (!isKnown) meet();
     else if (!child.isAlive()) give("the planner has ended");
@@ -58,6 +63,7 @@ final class Served extends Sessions {
           hello[0],
           hello[1]);
       isKnown = true;
+      failures = 0;
     } catch (Exception problem) {
       give("the planner does not start: " + problem);
     }
@@ -69,6 +75,7 @@ final class Served extends Sessions {
     if (isKnown) disconnect(); // what it numbered means nothing to the next one
     child.end();
     child = null;
+    failures += isKnown ? 0 : 1;
     isKnown = false;
     begun = System.nanoTime();
   }

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from pyspark.sql import SparkSession
 
 from skipindex.errors import first_line
+from skipindex.spark.pruning.query_planner import LOG
 
 
 class Statements(Protocol):
@@ -42,9 +43,11 @@ class StatementFunction:
                 answer = dict(self._statements.read(text, spark))
             else:
                 answer = {"rows": self._statements.run(text, spark)}
+            return json.dumps(answer)
         except Exception as error:  # noqa: BLE001 - Spark shows it to who asked
+            if verb == "read":  # its own parser tells of the text then
+                LOG.warning("a statement cannot be read: %s", first_line(error))
             return json.dumps({"error": str(error) or first_line(error)})
-        return json.dumps(answer)
 
     class Java:
         """What Py4J looks for."""
