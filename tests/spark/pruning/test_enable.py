@@ -414,6 +414,9 @@ def test_a_session_without_a_driver_is_refused() -> None:
     class Remote:
         pass
 
+    with pytest.raises(EngineError, match="no session of Spark"):
+        sx.enable(Remote())  # type: ignore[arg-type]
+    Remote.__module__ = "pyspark.sql.connect.session"
     with pytest.raises(EngineError, match=r"skipindex\.read"):
         sx.enable(Remote())  # type: ignore[arg-type]
 
