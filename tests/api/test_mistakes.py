@@ -10,11 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import Mock
 
 import pyarrow as pa
 import pytest
 
 import skipindex as sx
+from skipindex.api import checks
 from skipindex.errors import (
     AdviceError,
     BuildError,
@@ -455,6 +457,21 @@ def test_a_name_that_stands_alone_is_a_list_of_itself(place: Place) -> None:
 )
 def test_zones_of_java_are_taken(place: Place, zone: str) -> None:
     assert place.table.plan("price < 4", timezone=zone).session.timezone == zone
+
+
+def test_the_zones_that_there_are_are_listed_once(
+    place: Place, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That reads hundreds of files, and a plan takes less than a millisecond."""
+    lists = Mock(return_value={"Asia/Tokyo"})
+    monkeypatch.setattr(checks, "available_timezones", lists)
+    checks._known_zones.cache_clear()
+    try:
+        for zone in ("Asia/Tokyo", "UTC", "Asia/Tokyo"):
+            place.table.plan("price < 4", timezone=zone)
+        assert lists.call_count == 1
+    finally:
+        checks._known_zones.cache_clear()
 
 
 def test_the_kind_of_a_value() -> None:

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 from zoneinfo import available_timezones
@@ -37,6 +38,12 @@ _SHORT: Final = re.compile(
 """Zones that only Java knows under these names."""
 
 
+@cache
+def _known_zones() -> frozenset[str]:
+    """The zones that there are; to list them reads some 600 files."""
+    return frozenset(available_timezones())
+
+
 def check_zone(timezone: object) -> None:
     """Raise ``PlanError`` unless it is a zone that Spark may have, or None."""
     if timezone is None:
@@ -46,10 +53,10 @@ def check_zone(timezone: object) -> None:
             f"timezone={timezone!r} is no text (accepted: such as 'UTC', 'Europe/Rome' "
             "or '+02:00')"
         )
-    known = available_timezones()
-    if not known or timezone in known:
-        return
     if _SHORT.fullmatch(timezone) or _OFFSET.fullmatch(timezone):
+        return
+    known = _known_zones()
+    if not known or timezone in known:
         return
     raise PlanError(
         f"no time zone {timezone!r}{did_you_mean(timezone, known)} (accepted: a name "
