@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +24,9 @@ from skipindex.api.statements.reader import (
     Vacuum,
     read_statement,
 )
+from skipindex.api.statements.run import Statements
 from skipindex.errors import PredicateError
+from skipindex.storage.file_system.location import Location
 
 T = Target("t")
 NAMED = Target("db.`my t`")
@@ -106,6 +110,22 @@ PLAIN = Layout()
 )
 def test_statements(text: str, statement: Statement) -> None:
     assert read_statement(text) == statement
+
+
+@pytest.mark.parametrize("log", ["", "_delta_log"])
+def test_no_file_is_listed_to_read_a_statement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str
+) -> None:
+    """Of a large table that takes long, and the statement lists them when it runs."""
+    monkeypatch.setattr(Location, "list", None)
+    (tmp_path / (log or "data")).mkdir()
+    (tmp_path / (log or "data") / "0.json").touch()
+    session: Any = None
+    for text in ("OPTIMIZE", "VACUUM"):
+        answer = Statements().read(f"{text} '{tmp_path}'", session)
+        assert answer["may_be_of_others"] == bool(log)
+    answer = Statements().read(f"VACUUM '{tmp_path}/none'", session)
+    assert answer["may_be_of_others"]
 
 
 @pytest.mark.parametrize(

@@ -116,15 +116,22 @@ def _of_catalog(
     return _needed(named.location, question, how) or open_state(named.location, **how)
 
 
+def is_in_catalog(spark: SparkSession, name: str) -> bool:
+    """Whether a session's catalog has a table of this name in SQL; no file is listed.
+
+    Raises:
+        TableError: it is not of Parquet files, or a view, or not there.
+    """
+    return _named(spark, name) is not None
+
+
 def table_of_catalog(spark: SparkSession, name: str) -> Table:
     """The table of a session's catalog by its name in SQL, whatever folders there are.
 
     Raises:
         TableError: there is none of Parquet files, or it is a view.
     """
-    with needs_spark():
-        from skipindex.spark.catalog import catalog_table  # noqa: PLC0415
-    named = catalog_table(spark, name)
+    named = _named(spark, name)
     if named is None:
         raise TableError(
             f"no name of a table: {name!r} (accepted: such as 'db.events')"
@@ -157,11 +164,16 @@ def _catalog_table(
         return None
     if spark is None and (sql := sys.modules.get("pyspark.sql")) is not None:
         spark = sql.SparkSession.getActiveSession()
-    if spark is None:
-        return None
+    return None if spark is None else _named(spark, str(table), options)
+
+
+def _named(
+    spark: SparkSession, name: str, options: StorageOptions | None = None
+) -> CatalogTable | None:
+    """What the catalog of a session says of a name; None if it is none."""
     with needs_spark():
         from skipindex.spark.catalog import catalog_table  # noqa: PLC0415
-    return catalog_table(spark, str(table), options)
+    return catalog_table(spark, name, options)
 
 
 def state_of(

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from skipindex.api.clustering import Clustering
-from skipindex.api.functions import open_table, table_of_catalog
+from skipindex.api.functions import is_in_catalog, open_table, table_of_catalog
 from skipindex.api.statements.reader import (
     CreateIndex,
     Describe,
@@ -79,11 +79,15 @@ def _may_be_of_others(statement: Statement, spark: SparkSession) -> bool:
     """Whether it is one of Delta's too, and the table is none of ours."""
     if not isinstance(statement, Optimize | Vacuum):
         return False
+    # The files are listed when the statement runs, which may be long after.
+    name = statement.table.name
     try:
-        _opened(statement.table, spark)
+        if not statement.table.is_path:
+            return not is_in_catalog(spark, name)
+        place = location_of(name)
+        return bool(place.names("_delta_log")) or not place.exists()
     except SkipIndexError:
         return True
-    return False
 
 
 def _opened(target: Target, spark: SparkSession) -> Table:
