@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
@@ -40,16 +40,16 @@ def new_object(gateway: Any, name: str) -> Any:
     return object_of(gateway, _loader(gateway), f"{_PACKAGE}.{name}")
 
 
-def load_all(gateway: Any, *, but: str) -> None:
-    """Load all classes but one, so that none fails in the middle of a query.
+def load_all(gateway: Any, *, but: Collection[str]) -> None:
+    """Load all classes but some, so that none fails in the middle of a query.
 
     Raises:
         Py4JError: as for ``new_object``.
     """
     loader = _loader(gateway)
-    for name in sources(*_versions(gateway.jvm)):
-        if name != f"{_PACKAGE}.{but}":
-            loader.loadClass(name)
+    left_out = {f"{_PACKAGE}.{name}" for name in but}
+    for name in sources(*_versions(gateway.jvm)).keys() - left_out:
+        loader.loadClass(name)
 
 
 def object_of(gateway: Any, loader: Any, name: str) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,14 @@ def question(number: int, function: int, text: str) -> bytes:
     return _QUESTION.pack(number, function, len(data)) + data
 
 
+def serve(server: Server, asked: list[bytes]) -> None:
+    """Until all questions are answered, each by a thread of its own."""
+    before = set(threading.enumerate())
+    server.serve(io.BytesIO(b"".join(asked)))
+    for thread in set(threading.enumerate()) - before:
+        thread.join()
+
+
 class Echo(QueryPlanner):
     """Answers with what it was asked."""
 
@@ -64,8 +73,7 @@ def test_questions_are_answered_by_their_numbers() -> None:
     texts = {1: "a\u00fc", 2: "", 3: "b" * 9000}
     asked = [question(n, 0, f"{n} 0 last\n{text}") for n, text in texts.items()]
     asked += [question(7, 2, "7 0 last\nx"), question(8, 2, "8 0 last\n")]
-    server.serve(io.BytesIO(b"".join(asked)))
-    server.wait()
+    serve(server, asked)
     hello = "\n".join([FOLDER, *SETTINGS]).encode()
     assert answers.by_number() == {
         **{n: text.upper().encode() for n, text in texts.items()},
@@ -82,8 +90,7 @@ def test_a_question_that_fails_is_answered_with_nothing(
     server = Server(Echo(Tables()), answers)
     cut = question(3, 0, "3 0 last\nx")[:-1]
     asked = [question(1, 1, "1 0 last\nx"), question(2, 9, "2 0 last\nx"), cut]
-    server.serve(io.BytesIO(b"".join(asked)))
-    server.wait()
+    serve(server, asked)
     assert {n: a for n, a in answers.by_number().items() if n} == {1: None, 2: None}
     assert "a question of the driver failed: list index out of range" in caplog.text
 

@@ -40,7 +40,6 @@ class Server:
         self._functions = [JavaFunction(call) for call in calls]
         self._answers = answers
         self._lock = threading.Lock()
-        self._threads: set[threading.Thread] = set()
 
     def serve(self, questions: BinaryIO) -> None:
         """Answer until there are no more questions."""
@@ -51,16 +50,9 @@ class Server:
             text = questions.read(length)
             if len(text) < length:
                 return  # the driver was killed while it asked
-            thread = threading.Thread(
+            threading.Thread(
                 target=self._answer, args=(number, function, text.decode()), daemon=True
-            )
-            self._threads.add(thread)
-            thread.start()
-
-    def wait(self) -> None:
-        """Until all questions are answered."""
-        for thread in list(self._threads):
-            thread.join()
+            ).start()
 
     def _answer(self, number: int, function: int, text: str) -> None:
         answer = None
@@ -70,7 +62,6 @@ class Server:
             LOG.warning("a question of the driver failed: %s", first_line(error))
         finally:
             self._write(number, answer)
-            self._threads.discard(threading.current_thread())
 
     def _write(self, number: int, answer: bytes | None) -> None:
         length = -1 if answer is None else len(answer)

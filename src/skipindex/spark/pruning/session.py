@@ -21,6 +21,8 @@ from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
+_NO_RULES: Final = frozenset({"PlannedRelation", "Extension", "Served", "Child"})
+"""Classes that no rule of a driver with Python needs."""
 _pruned: Final[dict[str, Pruning]] = {}
 """What was enabled, by the id of the Spark application."""
 
@@ -108,14 +110,15 @@ def plans_of(spark: SparkSession, query: str) -> Sequence[QueryPlan]:
     """
     state = spark._jsparkSession.sessionState()  # noqa: SLF001
     modes = _gateway(spark).jvm.org.apache.spark.sql.execution.CommandExecutionMode
-    before = {id(plan) for plan in last_plans(spark)}
+    before = last_plans(spark)  # held, so that no new plan has the id of one of them
     planned = state.executePlan(state.sqlParser().parsePlan(query), modes.SKIP())
     leaves = planned.sparkPlan().collectLeaves()
     for scan in (leaves.apply(i) for i in range(leaves.size())):
         if scan.getClass().getSimpleName() == "FileSourceScanExec":
             scan.selectedPartitions()  # lists the files that are left
+    known = set(map(id, before))
     plans = [plan for plan in last_plans(spark) if not plan.is_estimate]
-    return [plan for plan in plans if id(plan) not in before]
+    return [plan for plan in plans if id(plan) not in known]
 
 
 def _pruning(spark: SparkSession) -> Pruning | None:
@@ -143,5 +146,5 @@ def _gateway(spark: SparkSession) -> Any:
 def _sessions(gateway: Any) -> Any:
     """The Java object that gives sessions their rules; one for every JVM."""
     # Spark forgets no extension.
-    load_all(gateway, but="PlannedRelation")  # which is no part of a rule
+    load_all(gateway, but=_NO_RULES)
     return new_object(gateway, "Sessions")
