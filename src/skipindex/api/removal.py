@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from skipindex.errors import CommitConflictError, IndexVersionError, TableError
 from skipindex.log import Snapshot, newest_for_writer
+from skipindex.rewrite.staging import delete_with_checksum
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import (
@@ -149,13 +150,9 @@ def _delete(location: Location, files: Iterable[FileInfo]) -> list[FileInfo]:
         if is_aside(file.path):
             deleted = location.settle_aside(file.path)
         else:
-            deleted = location.delete_own(file)
+            deleted = delete_with_checksum(location, file)
         if deleted:
             done.append(file)
-            folder, _, name = file.path.rpartition("/")
-            checksum = f"{folder}/.{name}.crc"  # Hadoop's, if local
-            if location.owns(checksum):
-                location.delete(checksum)
     return done
 
 

@@ -106,14 +106,13 @@ def delete_files(
     own = {folder for folder in parents if not location.link_on_the_way(folder)}
 
     def delete(file: str | FileInfo, path: str) -> None:
-        folder, slash, name = path.rpartition("/")
-        if folder not in own:
+        if path.rpartition("/")[0] not in own:
             return
         if isinstance(file, str):
             location.delete(path)
         elif not location.delete_own(file):
             return
-        location.delete(f"{folder}{slash}.{name}.crc")
+        location.delete(checksum_of(path))
 
     at_once(location, delete, files, paths)
     for folder in own:
@@ -126,3 +125,22 @@ def delete_files(
 def _short(suffix: str) -> str:
     """``.snappy.parquet`` of Spark's ``.c000.snappy.parquet``."""
     return ".".join(["", *suffix.split(".")[-2:]]) if suffix.count(".") > 2 else suffix
+
+
+def delete_with_checksum(location: Location, file: FileInfo) -> bool:
+    """Delete a file that is still as it was listed, and its checksum; whether it was.
+
+    Raises:
+        StorageError: the file system refuses.
+    """
+    if not location.delete_own(file):
+        return False
+    if location.owns(checksum_of(file.path)):
+        location.delete(checksum_of(file.path))
+    return True
+
+
+def checksum_of(path: str) -> str:
+    """Where Hadoop's file system of a local disk keeps the checksum of a file."""
+    folder, slash, name = path.rpartition("/")
+    return f"{folder}{slash}.{name}.crc"

@@ -32,6 +32,7 @@ from skipindex.rewrite.expiry import LOG_AGE, retention_of, store_time
 from skipindex.rewrite.publish import Publisher, is_own_copy
 from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.retention import NS, referenced
+from skipindex.rewrite.staging import delete_with_checksum
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import (
     FOLDER,
@@ -286,13 +287,8 @@ class _Run:
         """Delete files of ours; the only place where vacuum deletes any."""
 
         def delete(file: FileInfo) -> None:
-            folder, slash, name = file.path.rpartition("/")
-            checksum = f"{folder}{slash}.{name}.crc"  # Hadoop's, if local
-            if not self._location.delete_own(file):
-                return
-            if self._location.owns(checksum):
-                self._location.delete(checksum)
-            if file.path not in self.publisher.links:
+            is_deleted = delete_with_checksum(self._location, file)
+            if is_deleted and file.path not in self.publisher.links:
                 self.deleted[file.path] = file.size
 
         at_once(self._location, delete, files)
