@@ -76,7 +76,7 @@ class Statements:
 
 
 def _may_be_of_others(statement: Statement, spark: SparkSession) -> bool:
-    """Whether it is one of Delta's too, and the table is none of ours."""
+    """Whether it is one of Delta's too, and the table is no plain Parquet table."""
     if not isinstance(statement, Optimize | Vacuum):
         return False
     # The files are listed when the statement runs, which may be long after.
