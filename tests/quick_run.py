@@ -14,7 +14,7 @@ from hypothesis import settings
 
 MOST_SECONDS: Final = 10.0
 """The slowest take 5 s on a quiet machine of two cores, and some machines are slow."""
-EXAMPLES: Final = 40
+EXAMPLES: Final = 20
 """Examples that Hypothesis draws for a test of 100."""
 _GOLDEN: Final = 0.6180339887498949
 """Its multiples are spread evenly between 0 and 1, however many are taken."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 import pytest
 from pyspark.sql import SparkSession
 
 from tests.soundness.by_spark import SparkResult, sweep_with_spark
-from tests.soundness.matrix import sweep
+from tests.soundness.matrix import Result, sweep
 from tests.soundness.pools import pools
 from tests.soundness.report import Sweep, matrix, page
 
@@ -39,10 +41,21 @@ def check(spark: SparkSession, name: str, *, every: int) -> None:
     assert sum(result.judged.values()) > 80 // every
 
 
-def test_the_page_counts_and_names_breaches() -> None:
-    done = Sweep()
-    result = done.by_oracle
+@pytest.fixture
+def done(swept: Result) -> Sweep:
+    """A sweep of one type."""
+    return Sweep(by_oracle=deepcopy(swept))
+
+
+@pytest.fixture(scope="module")
+def swept() -> Result:
+    result = Result()
     sweep(POOLS["boolean"], each=1, random_files=0, seed=7, result=result)
+    return result
+
+
+def test_the_page_counts_and_names_breaches(done: Sweep) -> None:
+    result = done.by_oracle
     sound = page(done, arguments=", seed 7")
     assert f"| {result.total.verdicts:,} | 0 |" in sound
     assert "* 1 column types: boolean\n" in sound
@@ -55,9 +68,7 @@ def test_the_page_counts_and_names_breaches() -> None:
     assert "* boolean, bloom, 1.parquet: what was wrong" in text
 
 
-def test_the_matrix_has_every_cell() -> None:
-    done = Sweep()
-    sweep(POOLS["boolean"], each=1, random_files=0, seed=7, result=done.by_oracle)
+def test_the_matrix_has_every_cell(done: Sweep) -> None:
     text = matrix(done, arguments="")
     for name in (*done.by_oracle.along(1), *done.by_oracle.along(2)):
         assert f" {name} " in text

@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -73,13 +73,26 @@ def javac() -> str | None:
     return str(own) if own and own.exists() else shutil.which("javac")
 
 
-def compile_sources(jars: Path, out: Path, texts: Mapping[str, str] = {}) -> Family:
+def compile_sources(jars: Path, out: Path) -> Family:
     """Compile all sources of a family into a folder; a warning is an error.
 
     Args:
         jars: of a PySpark.
         out: gets the classes.
-        texts: sources to compile beside the others, by their file.
+
+    Raises:
+        JavaError: what the compiler says.
+    """
+    family = family_of(jars)
+    places = (SOURCES, *(SOURCES / one for one in folders(family.spark, family.scala)))
+    files = [path for place in places for path in sorted(place.glob("*.java"))]
+    out.mkdir(parents=True, exist_ok=True)
+    compile_files(files, jars, out)
+    return family
+
+
+def compile_files(files: Sequence[Path], jars: Path, out: Path) -> None:
+    """Compile some sources.
 
     Raises:
         JavaError: what the compiler says.
@@ -88,22 +101,15 @@ def compile_sources(jars: Path, out: Path, texts: Mapping[str, str] = {}) -> Fam
     if command is None:
         raise JavaError("there is no javac in JAVA_HOME or on the path")
     family = family_of(jars)
-    places = (SOURCES, *(SOURCES / one for one in folders(family.spark, family.scala)))
-    files = [str(path) for place in places for path in sorted(place.glob("*.java"))]
-    out.mkdir(parents=True, exist_ok=True)
-    for name, text in texts.items():
-        (out / name).write_text(text)
-        files.append(str(out / name))
     options = ["--release", str(family.release), LINT, "-Werror", "-proc:none"]
     done = subprocess.run(
-        [command, *options, "-cp", f"{jars}/*", "-d", str(out), *files],
+        [command, *options, "-cp", f"{jars}/*", "-d", str(out), *map(str, files)],
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
         raise JavaError(f"Spark {family.spark}: {done.stdout}{done.stderr}")
-    return family
 
 
 def format_sources(class_path: str) -> None:

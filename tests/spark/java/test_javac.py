@@ -15,6 +15,7 @@ from tests.spark.java.__main__ import installed
 from tests.spark.java.javac import (
     JavaError,
     classes,
+    compile_files,
     compile_sources,
     family_of,
     javac,
@@ -53,8 +54,9 @@ def test_javac_takes_the_sources_without_a_warning(compiled: Path) -> None:
 
 
 def test_a_warning_is_an_error(jars: Path, tmp_path: Path) -> None:
+    (tmp_path / "Raw.java").write_text(RAW)
     with pytest.raises(JavaError, match="rawtypes"):
-        compile_sources(jars, tmp_path, {"Raw.java": RAW})
+        compile_files([tmp_path / "Raw.java"], jars, tmp_path)
 
 
 def test_classes_run_on_the_oldest_java_of_their_spark(

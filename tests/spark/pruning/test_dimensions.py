@@ -188,8 +188,11 @@ def with_types(**types: str) -> dict[str, str]:
     ],
 )
 def test_another_dimension_than_the_one_looked_up_is_not_judged(
-    star: Path, others: dict[str, Any]
+    star: Path, others: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # Without a region, that of the bucket is looked for in the network for seconds.
+    monkeypatch.setenv("AWS_REGION", "eu-test-1")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "https://127.0.0.1:1")
     assert judged(star, side(star, IS_X)) is not None
     try:
         found = judged(star, side(star, IS_X, **others))

@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+"""Sessions that begin under a driver are pruned in quick runs too, of ``pruning``."""
 
 N_FILES = 8
 ROWS = 10
@@ -103,7 +104,6 @@ def connected(spark: SparkSession, url: str) -> Iterator[Connection]:
         connection.close()
 
 
-@pytest.mark.slow
 def test_each_connection_has_pruned_queries(
     pruned: SparkSession, url: str, folder: Path
 ) -> None:
@@ -116,7 +116,6 @@ def test_each_connection_has_pruned_queries(
         assert other.query(text) == ([["33", "n33"]], [1])
 
 
-@pytest.mark.slow
 def test_tables_and_views_of_a_connection(
     pruned: SparkSession, url: str, folder: Path
 ) -> None:
@@ -152,7 +151,6 @@ def test_without_pruning_connections_read_all(
         assert connection.query(text) == ([["1"]], [1])
 
 
-@pytest.mark.slow
 def test_beeline_has_pruned_queries(
     pruned: SparkSession, url: str, folder: Path
 ) -> None:

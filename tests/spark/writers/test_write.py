@@ -233,6 +233,7 @@ def test_options_go_to_sparks_writer(df: DataFrame, tmp_path: Path) -> None:
     assert metadata.row_group(0).column(0).compression == "ZSTD"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("by", [["id"], []], ids=["clustered", "in order"])
 @pytest.mark.parametrize("codec", ["snappy", "uncompressed"])
 def test_files_of_a_size_have_about_that(

@@ -111,6 +111,7 @@ def test_a_reader_gives_the_rows_of_the_files_that_it_reads(
     assert day > 2**32
 
 
+@pytest.mark.slow
 def test_less_is_read_of_a_plan(served: tuple[Store, Proxy]) -> None:
     store, slow = served
     reader = reader_of("pyarrow")
@@ -125,6 +126,7 @@ def test_less_is_read_of_a_plan(served: tuple[Store, Proxy]) -> None:
     assert 0 < again.plan_seconds < again.seconds
 
 
+@pytest.mark.slow
 def test_every_reader_query_and_state_has_a_row(served: tuple[Store, Proxy]) -> None:
     store, slow = served
     readers = {name: READERS[name] for name in ("pyarrow", "Polars")}
@@ -147,6 +149,7 @@ def test_every_reader_query_and_state_has_a_row(served: tuple[Store, Proxy]) -> 
     assert "the 1 that read at most 20% of the files " in table
 
 
+@pytest.mark.slow
 def test_another_answer_is_shown(served: tuple[Store, Proxy]) -> None:
     store, slow = served
     reader = reader_of("pyarrow")

@@ -11,7 +11,7 @@ from tests.sweeps.life.machine import Life
 
 def test_some_short_lives() -> None:
     run_state_machine_as_test(  # type: ignore[no-untyped-call]
-        Life, settings=settings(max_examples=4, stateful_step_count=20)
+        Life, settings=settings(max_examples=2, stateful_step_count=20)
     )
 
 

@@ -18,7 +18,7 @@ from tests.sweeps.queries.operators.watch import at_most
 
 pytestmark = pytest.mark.spark
 PAGE = Path(__file__).parents[4] / "docs/evaluated-again.md"
-QUICK = ("recursion", "chain", "folders", "common", "replanned")
+QUICK = ("chain", "recursion", "folders", "common", "replanned")
 """Forms of which each has shown a defect."""
 FEW = 3
 """Cases of each form where time does not matter."""
