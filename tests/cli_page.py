@@ -1,6 +1,7 @@
-"""The page of the command line, made of what ``skipindex --help`` says.
+"""The page of the command line, made of what ``skipindex`` prints.
 
-``python -m tests.cli_page`` writes ``docs/reference/cli.md``.
+``python -m tests.cli_page`` writes ``docs/reference/cli.md``; with Spark, or else the
+example of ``optimize`` stays as it is.
 """
 
 from __future__ import annotations
@@ -9,55 +10,123 @@ import contextlib
 import io
 import os
 import re
-from collections.abc import Iterator
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Final
 from unittest import mock
 
+from examples.sample_data import write_events
+
 from skipindex import cli
+from skipindex.cli.commands import COMMANDS
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
+PLACE: Final = "/data/events"
 HEAD = """\
 # Command line
 
-`pip install skipindex` brings the command `skipindex`; `python -m skipindex` is the
-same.
+`pip install 'skipindex[cli]'` brings the command `skipindex`, and so does
+`skipindex[spark]`; `python -m skipindex` is the same.
 
-The exit code is 0 if the command did what it says, 1 if `verify` found something that
-is damaged or stale, or `build` or `refresh` could not read a file, and 2 if the
-arguments are wrong.
+The exit code is
 
-This page is written by `python -m tests.cli_page`.
+- 0 if the command did what it says,
+- 1 if it found a problem: `verify` something that is damaged or stale, `build` or
+  `refresh` a file that they could not read,
+- 2 if the arguments are wrong, or what they name is not there; one line says what, and
+  what would be accepted,
+- 130 after Ctrl-C.
+
+Answers go to the standard output, as tables for people; in a pipe or a file no cell is
+cut, and every row is one line.  `--json` prints [the names that Python
+has](cli-json.md) instead.  How far a long command is stands on the standard error: as a
+bar with rate and time left in a terminal, as a plain line every ten seconds elsewhere.
+
+PATH is a folder, or a URI such as `s3://bucket/events`.  With `--catalog` it is the
+name of a table in the catalog of a Spark session, which `--master` and `--conf` tell:
+`skipindex status sales.orders --catalog --conf spark.sql.catalogImplementation=hive`.
+
+This page is written by `python -m tests.cli_page`, and so are the answers, which are of
+the folder that `python examples/sample_data.py /data/events` writes.
 """
+EXAMPLES: Final = (
+    "advise /data/events --columns user,status",
+    "build /data/events --index user=bloom --index status=bitmap",
+    "status /data/events",
+    "describe /data/events",
+    'plan /data/events "user = 123 AND status = 500"',
+    'explain /data/events "user = 123 AND status = 500"',
+    "refresh /data/events",
+    "verify /data/events",
+    "merge /data/events",
+    "history /data/events",
+    "drop /data/events --columns status --kinds bitmap",
+    "exclusive /data/events",
+    "vacuum /data/events --dry-run",
+    "remove /data/events --dry-run",
+    "optimize /data/events --by user,moment --rows-per-file 100000 --in-place",
+)
+"""In this order: each works on what those before it have left."""
+LINES: Final = re.MULTILINE | re.DOTALL
+WITHOUT: Final = {"spark-conf", "completion"}
+"""Commands whose answer is of the machine."""
 
 
-def help_of(*arguments: str) -> str:
-    """What ``--help`` prints, in lines of 88 characters and without colours."""
-    printed = io.StringIO()
-    settings = {"COLUMNS": "88", "NO_COLOR": "1"}
+def printed(*arguments: str) -> str:
+    """What a command prints, in lines of 80 characters and without colours."""
+    out = io.StringIO()
+    settings = {"COLUMNS": "80", "NO_COLOR": "1"}
     with (
         mock.patch.dict(os.environ, settings),
-        contextlib.redirect_stdout(printed),
-        contextlib.suppress(SystemExit),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(io.StringIO()),
     ):
-        cli.main([*arguments, "--help"])
-    return printed.getvalue().rstrip()
+        cli.main(arguments)
+    return out.getvalue().rstrip()
 
 
-def commands() -> list[str]:
-    """The names of the commands, in their order."""
-    return re.findall(r"^    ([a-z][a-z-]*)(?= |$)", help_of(), re.MULTILINE)
+def answers(folder: Path, *, spark: bool) -> Mapping[str, str]:
+    """What the examples print, by command; ``folder`` is where they work."""
+    write_events(folder)
+    found = {}
+    for example in EXAMPLES:
+        name = example.partition(" ")[0]
+        if name == "optimize" and not spark:
+            found[name] = _block(name)
+            continue
+        arguments = [one.replace(PLACE, str(folder)) for one in shlex.split(example)]
+        told = printed(*arguments, *(["--workers", "1"] if name == "build" else []))
+        found[name] = f"$ skipindex {example}\n{told}".replace(str(folder), PLACE)
+    return found
 
 
-def sections() -> Iterator[str]:
+def _block(name: str) -> str:
+    """The answer that stands in the page."""
+    text = PAGE.read_text() if PAGE.exists() else ""
+    match = re.search(rf"^\$ skipindex {name} .*?(?=\n```)", text, LINES)
+    return match[0] if match else ""
+
+
+def sections(found: Mapping[str, str]) -> Iterator[str]:
     yield HEAD
-    for command in ["", *commands()]:
+    for command in ["", *COMMANDS]:
         name = f"skipindex {command}".strip()
-        yield f"## {name}\n\n```\n{help_of(*command.split())}\n```\n"
+        yield f"## {name}\n\n```text\n{printed(*command.split(), '--help')}\n```\n"
+        if found.get(command):
+            yield f"```text\n{found[command]}\n```\n"
 
 
-def page() -> str:
-    return "\n".join(sections())
+def page(folder: Path, *, spark: bool = False) -> str:
+    return "\n".join(sections(answers(folder, spark=spark)))
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    with tempfile.TemporaryDirectory() as scratch:
+        with_spark = find_spec("pyspark") is not None
+        written = page(Path(scratch) / "events", spark=with_spark)
+    PAGE.write_text(written)
+    sys.stdout.write(f"{PAGE}\n")

@@ -48,17 +48,18 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 565,
     "advice": 1933,
-    "api": 2964,
-    "build": 2878,
+    "api": 2978,
+    "build": 2886,
+    "cli": 995,
     "expressions": 1886,
     "indexes": 7203,
     "layout": 2509,
-    "log": 2939,
+    "log": 2989,
     "planner": 14513,
-    "rewrite": 3580,
+    "rewrite": 3600,
     "spark": 5961,
     "storage": 4785,
-    "table": 4266,
+    "table": 4271,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import skipindex as sx
-from skipindex.cli import main
+from skipindex import cli
+from skipindex.cli import actions, main
+from skipindex.cli.commands import COMMANDS
+from skipindex.cli.progress import shown
+from skipindex.cli.tables import size, table
 from tests.tables import put, put_all
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SCHEMA = Path(__file__).parents[1] / "docs" / "reference" / "cli.schema.json"
 
 
 @pytest.fixture
@@ -62,7 +74,7 @@ def test_build_plan_and_describe(
     assert main(["describe", str(folder)]) == 0
     out = capsys.readouterr().out
     assert "4 of them indexed, with 12,000 rows" in out
-    assert "a: bitmap" in out
+    assert re.search(r"^a +int +bitmap +[0-9.]+ KB +4$", out, re.MULTILINE)
     assert main(["describe", str(folder), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["files"] == 4
 
@@ -128,6 +140,24 @@ def test_a_file_that_cannot_be_read_is_exit_code_1(
         ),
         (["advise", "{folder}", "--columns", "nope"], "no column 'nope'"),
         (["describe", "{nowhere}"], "no such table"),
+        (["build", "{folder}", "--workers", "0"], "accepted: 1 or more"),
+        (["verify", "{folder}", "--workers", "0"], "accepted: 1 or more"),
+        (["build", "{folder}", "--workers", "two"], "not a valid integer"),
+        (["build", "{folder}", "--timezone", "Rome"], "no time zone 'Rome'"),
+        (["advise", "{folder}", "--timezone", "Mars"], "accepted: a name such as"),
+        (["plan", "{folder}", "a = 1", "--timezone", "X/Y"], "no time zone 'X/Y'"),
+        (["plan", "{folder}", "a = 1", "--files="], "does not take a value"),
+        (["plan", "{folder}", "a = 1", "--kinds", ","], "accepted: such as A or A,B"),
+        (["explain", "{folder}", "a = 1", "--file", ""], "no file ''"),
+        (["advise", "{folder}", "--columns", " "], "accepted: such as A or A,B"),
+        (["build", "{folder}", "--index", "=bloom"], "accepted: COLUMN=KIND"),
+        (["drop", "{folder}"], "accepted: --columns, --kinds or both, or --all"),
+        (["drop", "{folder}", "--all", "--kinds", "bloom"], "nothing says which"),
+        (["drop", "{folder}", "--columns", "nope"], "no column 'nope'"),
+        (["vacuum", "{folder}", "--retention", "a week"], "accepted: a number of"),
+        (["status", "{folder}", "--conf", "a"], "accepted: NAME=VALUE"),
+        (["status"], "missing argument 'PATH'"),
+        (["completion", "tcsh"], "is not one of"),
         (["refresh", "{nowhere}"], "no such table"),
         (["verify", "{nowhere}"], "no such table"),
     ],
@@ -149,10 +179,10 @@ def test_a_wrong_question_is_told_in_one_line(
 
 
 def test_unknown_commands_end_with_2(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["nonsense"])
-    assert ended.value.code == 2
-    assert "invalid choice" in capsys.readouterr().err
+    assert main(["nonsense"]) == 2
+    assert "no such command 'nonsense'" in capsys.readouterr().err
+    assert main([]) == 2
+    assert "Commands:" in capsys.readouterr().out
 
 
 def test_the_module_is_the_command(folder: Path) -> None:
@@ -161,3 +191,260 @@ def test_the_module_is_the_command(folder: Path) -> None:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert "4 files" in done.stdout
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_has_an_example_and_80_columns(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main([*command.split(), "-h"]) == 0
+    text, _, example = capsys.readouterr().out.partition("Example:\n")
+    assert f"  skipindex {command}" in example
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("command", ["", "build", "plan"])
+def test_help_loads_nothing_heavy(command: str) -> None:
+    code = f"""if True:
+        import sys
+        from skipindex.cli import main
+        assert main([*{command!r}.split(), "--help"]) == 0
+        heavy = {{"numpy", "pyarrow", "pyspark", "rich", "sqlglot"}}
+        assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()
+    """
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"skipindex {sx.__version__}\n"
+
+
+def test_a_missing_package_is_told_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "find_spec", lambda name: None if name == "rich" else 1)
+    assert main(["--help"]) == 2
+    told = capsys.readouterr().err
+    assert "rich is not installed (type: pip install 'skipindex[cli]')" in told
+    assert told.count("\n") == 1
+
+
+def as_json(capsys: pytest.CaptureFixture[str], *arguments: str) -> Any:
+    """What a command prints with ``--json``, which its schema takes."""
+    validator = pytest.importorskip("jsonschema").Draft202012Validator
+    main([*arguments, "--json"])
+    record = json.loads(capsys.readouterr().out)
+    schema = json.loads(SCHEMA.read_text())
+    reference = {"$ref": f"#/$defs/{arguments[0]}"}
+    problems = validator({**schema, **reference}).iter_errors(record)
+    assert [problem.message for problem in problems] == []
+    return record
+
+
+def test_json_is_as_its_schema_says(
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = str(folder)
+    queries = tmp_path / "queries.sql"
+    queries.write_text("a = 3 AND s = 'v7'")
+    assert as_json(capsys, "status", place)["version"] == -1
+    assert as_json(capsys, "history", place) == {"commits": []}
+    advice = as_json(capsys, "advise", place, "--queries", str(queries))
+    assert len(advice["queries"]) == 1
+    build = ("build", place, "--workers", "1", "--index", "a=bitmap")
+    assert as_json(capsys, *build, "--index", "s=bloom")["files"] == 4
+    put(folder / "new.parquet", {"a": [1], "s": ["x"]})
+    assert as_json(capsys, "refresh", place, "--workers", "1")["files"] == 1
+    plan = as_json(capsys, "plan", place, "a = 3 AND s = 'none' OR a > 48")
+    assert plan == sx.open_table(folder).plan(plan["where"]).to_dict() | {
+        "stages": plan["stages"],
+        "count_bounds": plan["count_bounds"],
+        "tasks": plan["tasks"],
+        "skipped": plan["skipped"],
+        "conditions": plan["conditions"],
+        "together": plan["together"],
+    }
+    assert plan["skipped"]
+    assert plan["tasks"]
+    explained = as_json(capsys, "explain", place, "a = 3", "--file", "new.parquet")
+    assert explained["path"] == "new.parquet"
+    assert as_json(capsys, "explain", place, "a = 3")["files"] == plan["files"]
+    assert as_json(capsys, "verify", place)["ok"]
+    assert as_json(capsys, "merge", place)["after"] == 1
+    dropped = as_json(capsys, "drop", place, "--kinds", "bloom")["dropped"]
+    assert [(one["column"], one["kind"]) for one in dropped] == [("s", "bloom")]
+    commits = as_json(capsys, "history", place)["commits"]
+    assert [one["operation"] for one in commits] == ["drop", "merge", "build", "build"]
+    assert as_json(capsys, "exclusive", place) == {"exclusive": True}
+    assert as_json(capsys, "describe", place)["exclusive"]
+    assert not as_json(capsys, "vacuum", place, "--retention", "0")["dry_run"]
+    assert as_json(capsys, "remove", place)["n_bytes"] > 0
+    settings = {"spark.sql.extensions": "skipindex.Extension"}
+    monkeypatch.setattr(actions, "extension_settings", lambda _version: settings)
+    assert as_json(capsys, "spark-conf", "--spark", "3.5") == settings
+    assert as_json(capsys, "completion", "zsh")["shell"] == "zsh"
+
+
+def test_every_command_has_a_schema() -> None:
+    schema = json.loads(SCHEMA.read_text())
+    assert schema["$defs"].keys() == {*COMMANDS, "file"}
+
+
+@pytest.mark.spark
+def test_optimize_and_names_of_the_catalog(
+    tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "t"
+    frame = spark.range(100).selectExpr("id % 7 AS city", "id AS price")
+    frame.write.option("path", str(path)).saveAsTable("command_line")
+    try:
+        named = ("default.command_line", "--catalog")
+        assert main(["build", *named, "--index", "city=bitmap"]) == 0
+        assert "indexed" in capsys.readouterr().out
+        n_files = len(list(path.glob("*.parquet")))
+        assert as_json(capsys, "status", *named)["indexed_files"] == n_files
+        record = as_json(
+            capsys, "optimize", *named, "--by", "city", "--in-place", "--mode", "full"
+        )
+        assert record["n_rows"] == 100
+        assert main(["plan", *named, "city = 3"]) == 0
+        assert "rows that match: 14\n" in capsys.readouterr().out
+    finally:
+        spark.sql("DROP TABLE command_line")
+
+
+@pytest.mark.parametrize(
+    ("home", "names", "message"),
+    [
+        ("/nowhere", ("json",), "Spark needs Java"),
+        ("", ("no_such_module",), "no_such_module is not installed"),
+    ],
+)
+def test_optimize_says_what_spark_needs(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    home: str,
+    names: tuple[str, ...],
+    message: str,
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", home)
+    monkeypatch.setattr("skipindex.api.calls.SPARK", names)
+    monkeypatch.setattr("importlib.import_module", lambda _name: None)
+    assert main(["optimize", str(folder), "--by", "a", "--in-place"]) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_a_table_without_an_index_is_described(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command in ("describe", "status"):
+        assert main([command, str(folder)]) == 0
+        told = capsys.readouterr().out
+        assert "no commit yet" in told
+        assert "pack" not in told
+        assert "commit -1" not in told
+    assert f"skipindex build {folder}" in told
+
+
+def test_verify_lists_a_file_once(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", str(folder), "--index", "a=bitmap", "--workers", "1"]) == 0
+    put(folder / "1.parquet", {"a": [1], "s": ["x"]})
+    (folder / "2.parquet").unlink()
+    capsys.readouterr()
+    assert main(["verify", str(folder)]) == 1
+    told = capsys.readouterr().out
+    assert [told.count(f"{n}.parquet") for n in (1, 2)] == [1, 1]
+
+
+def test_no_file_to_read_is_no_line(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["build", str(folder), "--index", "a=bitmap", "--workers", "1"]) == 0
+    capsys.readouterr()
+    assert main(["plan", str(folder), "a = 1000", "--files"]) == 0
+    assert capsys.readouterr().out == ""
+
+
+def test_rows_are_one_line_in_a_pipe_and_80_columns_in_a_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = ["a" * 60, "b" * 30, "said of it " * 12]
+    names = ("file", "size", "why")
+    lines = table(names, [row]).splitlines()
+    assert lines[1].split() == " ".join(row).split()
+    assert len(lines) == 2
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", table(names, [row]))
+    assert max(map(len, plain.splitlines())) <= 80
+    assert plain.count("\n") > 1
+
+
+@pytest.mark.parametrize(
+    ("n_bytes", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (1000, "1.0 KB"),
+        (12_345_678, "12.3 MB"),
+        (10**15, "1000.0 TB"),
+    ],
+)
+def test_sizes(n_bytes: int, text: str) -> None:
+    assert size(n_bytes) == text
+
+
+def test_progress_is_plain_lines_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
+    with shown("indexing", "files", quiet=False) as tell:
+        for done in range(5):
+            tell(done, 4)
+    first, last = capsys.readouterr().err.splitlines()
+    assert first == "skipindex: indexing: 0 of 4 files, 0 s"
+    assert last == "skipindex: indexing: 4 of 4 files, 0 s"
+    with shown("indexing", "files", quiet=True) as tell:
+        assert tell is None
+
+
+def test_quiet_and_verbose(folder: Path) -> None:
+    """In a process of its own, as the log is the process's."""
+    build = ["build", str(folder), "--workers", "1", "--index"]
+    for more, told in ((["a=bitmap", "--quiet"], False), (["s=bloom", "-v"], True)):
+        done = subprocess.run(
+            [sys.executable, "-m", "skipindex", *build, *more],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert ("build of" in done.stderr) == told
+        assert bool(done.stderr) == told
+        assert "indexed 4 files" in done.stdout
+
+
+def test_a_reader_who_has_seen_enough_is_no_traceback(folder: Path) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m skipindex describe {folder} | true",
+        shell=True, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert f"_SKIPINDEX_COMPLETE={shell}_complete" in script
+    word = "ver" if shell == "fish" else "1"  # fish gives the word, the others where
+    asked = {"COMP_WORDS": "skipindex ver", "COMP_CWORD": word}
+    done = subprocess.run(
+        [sys.executable, "-c", "from skipindex.cli import main; main()"],
+        env={**os.environ, **asked, "_SKIPINDEX_COMPLETE": f"{shell}_complete"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "verify" in done.stdout

@@ -259,7 +259,7 @@ def test_the_report_reads_well(folder: Path) -> None:
     report = sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
     first, note = str(report).splitlines()
     assert first.startswith(
-        "indexed 4 files (0 had it already, 1 not readable), 0.0 MB of packs, "
+        "indexed 4 files (0 had it already, 1 not readable), 0.0 MB of indexes, "
     )
     assert note.startswith("1 files: not readable: ")
     assert note.endswith("(first: x.parquet)")

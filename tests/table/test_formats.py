@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from skipindex import cli
 from skipindex.cli import main
+from skipindex.cli.commands import COMMANDS
 from skipindex.errors import TableError
 from tests.tables import api_members, build, put
 
@@ -89,6 +89,7 @@ CALLS: dict[str, Callable[[sx.Table], Any]] = {
     "declare_layout": lambda table: table.declare_layout(sx.Clustering(by=["a"])),
     "declare_retention": lambda table: table.declare_retention(timedelta(days=1)),
     "drop_indexes": lambda table: table.drop_indexes(),
+    "history": lambda table: table.history(),
     "layout_quality": lambda table: table.layout_quality(["a = 1"]),
     "plan": lambda table: table.plan("a = 1").verify(),
     "plan_files": lambda table: table.plan_files("a = 1").verify(),
@@ -126,12 +127,20 @@ def test_a_log_that_comes_later_is_seen(tmp_path: Path) -> None:
         sx.open_table(tmp_path).drop_indexes()
 
 
-@pytest.mark.parametrize("command", sorted(cli._COMMANDS.keys() - cli._WITHOUT_TABLE))
+@pytest.mark.parametrize(
+    "command",
+    sorted(n for n, one in COMMANDS.items() if one.on_table and n != "optimize"),
+)
 def test_the_command_line_refuses_them_too(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
 ) -> None:
     folder = str(table_with(tmp_path, *LOGS["Hudi"]))
-    more = {"build": ["--index", "a=bitmap", "--workers", "1"], "plan": ["a = 2"]}
+    more = {
+        "build": ["--index", "a=bitmap", "--workers", "1"],
+        "drop": ["--all"],
+        "plan": ["a = 2"],
+        "explain": ["a = 2"],
+    }
     assert main([command, folder, *more.get(command, [])]) == 2
     assert "is a Hudi table" in capsys.readouterr().err
     # No file has an index, and the writers of the other format go on.

@@ -38,7 +38,7 @@ from skipindex.errors import LayoutError, PredicateError, TableError
 from skipindex.expressions import Predicate
 from skipindex.layout.quality import Quality, layout_quality
 from skipindex.layout.workload.workload import Workload
-from skipindex.log import Snapshot, commit
+from skipindex.log import CommitInfo, Snapshot, commit, history
 from skipindex.log.exclusive import DECLARED
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
@@ -241,6 +241,17 @@ class Table:
         """
         return status_of(self.state)
 
+    def history(self) -> list[CommitInfo]:
+        """The commits that are there, the newest first: what wrote each, and when.
+
+        Older ones are deleted, as ``declare_retention`` tells.  One that is damaged
+        has a note.
+
+        >>> [commit.operation for commit in table.history()]
+        ['build']
+        """
+        return history(self.state.location)
+
     def verify(
         self, *, spark: SparkSession | None = None, workers: int = 1
     ) -> TableReport:
@@ -298,6 +309,7 @@ class Table:
         ['city']
         """
         check_ratio(max_bytes_ratio)
+        check_zone(timezone)
         return advise(
             self.state,
             columns=columns,
@@ -856,6 +868,7 @@ def built(
     """Build the indexes of a table as it is now; see ``Table.build_indexes``."""
     check_indexes(indexes)
     check_ratio(request.max_bytes_ratio)
+    check_zone(request.timezone)
     check_progress(progress)
     report = build_advised(
         state,

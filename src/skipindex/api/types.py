@@ -18,7 +18,7 @@ from skipindex.build.runners import Progress
 from skipindex.expressions import Predicate
 from skipindex.expressions.builder import Column
 from skipindex.layout.quality import ColumnQuality, Quality, QueryQuality
-from skipindex.log import Snapshot
+from skipindex.log import CommitInfo, Snapshot
 from skipindex.planner.plan import (
     ConditionReport,
     Evidence,
@@ -55,6 +55,7 @@ __all__ = [
     "ColumnInfo",
     "ColumnQuality",
     "ColumnStatus",
+    "CommitInfo",
     "ConditionReport",
     "Evidence",
     "FileEntry",

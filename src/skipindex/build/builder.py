@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from skipindex.build.associated.request import (
     current,
@@ -78,9 +78,17 @@ class BuildReport(Generic[TableT_co]):
         unread = f", {self.unread} not readable" if self.unread else ""
         text = (
             f"indexed {self.files} files ({self.unchanged} had it already{unread}), "
-            f"{self.n_bytes / 1e6:.1f} MB of packs, {self.seconds:.1f} s"
+            f"{self.n_bytes / 1e6:.1f} MB of indexes, {self.seconds:.1f} s"
         )
         return "\n".join([text, *self.notes])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, without the table."""
+        names = ("files", "unchanged", "unread", "n_bytes", "seconds")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "notes": list(self.notes),
+        }
 
 
 def build(

@@ -28,7 +28,7 @@ import time
 import uuid
 import warnings
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from skipindex.errors import (
@@ -134,6 +134,30 @@ class Snapshot:
         return Rewrites.from_properties(self.properties)
 
 
+@dataclass(frozen=True, slots=True)
+class CommitInfo:
+    """What a commit says of itself.
+
+    Args:
+        version: its number.
+        time: when it was written, by the writer's clock, in UTC; empty if that is not
+            known.
+        operation: what wrote it, such as ``build``; empty if that is not known.
+        files: the number of data files that it knows; None if that is not known.
+        note: why it cannot be read; empty if it can.
+    """
+
+    version: int
+    time: str
+    operation: str
+    files: int | None
+    note: str = ""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return asdict(self)
+
+
 Change = Callable[[Snapshot], tuple[Manifest, TableProperties]]
 """From the newest snapshot to the content of the next; called again on a conflict."""
 
@@ -198,6 +222,28 @@ def segments_of(location: Location, version: int) -> tuple[Segment, ...]:
     """
     with _reading(version):
         return check_segments(_body(location, version)["segments"])
+
+
+def history(location: Location) -> list[CommitInfo]:
+    """What the commits say of themselves, the newest first; none is changed.
+
+    Raises:
+        StorageError: the file system refuses to list them.
+    """
+    found = []
+    for version in sorted(_versions(location), reverse=True):
+        try:
+            with _reading(version):
+                body = _body(location, version)
+                files = sum(one.n_live for one in check_segments(body["segments"]))
+                operation, when = map(_text, (body["operation"], body["time"]))
+        except CorruptIndexError as error:
+            missing = isinstance(error.__cause__, FileNotFoundError)
+            if not missing:  # else a vacuum has deleted it meanwhile
+                found.append(CommitInfo(version, "", "", None, str(error)))
+        else:
+            found.append(CommitInfo(version, when, operation, files))
+    return found
 
 
 @contextlib.contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final, Generic
 
 from skipindex.build.builder import TableT_co, index_files
@@ -115,6 +115,19 @@ class OptimizeReport(Generic[TableT_co]):
     reads_before: float | None
     reads_after: float | None
     seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, without the table."""
+        plain = {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if one.name != "table"
+        }
+        for name in ("overlap_before", "overlap_after"):
+            plain[name] = {
+                column: one and asdict(one) for column, one in plain[name].items()
+            }
+        return plain
 
     def __str__(self) -> str:
         text = (

@@ -60,7 +60,7 @@ class TableReport:
     def __str__(self) -> str:
         head = (
             f"{self.table}: {len(self.damaged)} damaged, {len(self.stale)} stale, "
-            f"{len(self.orphans)} orphans; {self.index_bytes / 1e6:.2f} MB of packs "
+            f"{len(self.orphans)} orphans; {self.index_bytes / 1e6:.2f} MB of indexes "
             "are checked"
         )
         lines = [head]
@@ -153,8 +153,10 @@ def _payloads(table: TableState, runner: Runner | None) -> Iterator[str]:
 
 def _stale(table: TableState) -> Iterator[str]:
     status = status_of(table)
+    told = set()
     for path, reason in zip(table.paths, table.freshness, strict=True):
         if reason:
+            told.add(path)
             yield f"{path}: {reason}"
     noted = table.snapshot.manifest.files["note"].to_pylist()
     for path, row in zip(table.paths, table.rows.tolist(), strict=True):
@@ -169,7 +171,7 @@ def _stale(table: TableState) -> Iterator[str]:
                 )
     live = set(table.rows.tolist())
     for row, path in enumerate(table.snapshot.manifest.paths):
-        if row not in live:
+        if row not in live and path not in told:
             yield f"{path}: known, and gone or changed"
     snapshot = table.snapshot
     if snapshot.is_exclusive and (why := unlike_log(table.location, snapshot)):

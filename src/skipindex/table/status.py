@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from skipindex.errors import UnknownIndexError
-from skipindex.indexes import MinMax, spec_from_json
+from skipindex.indexes import MinMax, spec_from_json, spec_to_json
 from skipindex.indexes.interface import IndexSpec
 from skipindex.storage.blobs import spec_key
 from skipindex.table.associated import JoinedTables
@@ -104,8 +104,8 @@ class Status:
         head = (
             f"{self.table}: {self.files} files, {self.n_bytes / 1e6:.1f} MB, "
             f"{self.indexed_files} of them indexed, with {self.indexed_rows:,} rows; "
-            f"{self.index_bytes / 1e6:.2f} MB of packs ({self.packs}), commit "
-            f"{self.version}"
+            f"{self.index_bytes / 1e6:.2f} MB of indexes, "
+            + (f"commit {self.version}" if self.version >= 0 else "no commit yet")
         )
         lines = [head]
         for column in self.columns:
@@ -229,6 +229,11 @@ class IndexInfo:
     spec: IndexSpec | MinMax | None
     files: int
     n_bytes: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        spec = self.spec and spec_to_json(self.spec)
+        return {name: getattr(self, name) for name in self.__slots__} | {"spec": spec}
 
 
 def indexes_of(table: TableState) -> tuple[IndexInfo, ...]:

@@ -1,0 +1,356 @@
+"""What each command does, and how it tells what came of it."""
+
+from __future__ import annotations
+
+import logging
+import re
+import sys
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Final
+
+from click.shell_completion import get_completion_class
+
+from skipindex.api import Clustering, Plan, Table, build_indexes, open_table, plan_files
+from skipindex.api.functions import table_of_catalog
+from skipindex.api.types import BuildReport
+from skipindex.cli.answer import Answer
+from skipindex.cli.progress import shown
+from skipindex.cli.sessions import session
+from skipindex.cli.tables import files, size, table
+from skipindex.errors import AdviceError, TableError, UnknownIndexError
+from skipindex.rewrite.verify_table import verify
+from skipindex.spark.driver import extension_settings
+from skipindex.table import Status
+
+_SHOWN: Final = 20
+"""Files that ``plan`` lists."""
+_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_TOLD: Final = {
+    True: "recorded as changing only through skipindex (--trust log)",
+    False: "not recorded as changing only through skipindex",
+}
+
+
+def _opened(options: SimpleNamespace) -> Table:
+    if options.catalog:
+        return table_of_catalog(session(options), options.path)
+    trust: Any = getattr(options, "trust", "listing")
+    return open_table(options.path, plain=options.plain, trust=trust)
+
+
+def _status(options: SimpleNamespace) -> Answer:
+    status = _opened(options).status()
+    at = f"commit {status.version}" if status.version >= 0 else "no commit yet"
+    kinds = sum(len(column.indexes) for column in status.columns)
+    known = f"{files(status.indexed_files)} with {status.indexed_rows:,} rows"
+    lines = [
+        f"{status.table}: {files(status.files)}, {size(status.n_bytes)}",
+        f"indexes: {kinds} on {known}, {size(status.index_bytes)}, {at}",
+        *_lacks(status),
+    ]
+    if status.fresh:
+        lines.append("up to date")
+    else:
+        call = "refresh" if status.indexed_files else "build"
+        lines.append(f"to bring them up to date: skipindex {call} {options.path}")
+    return Answer("\n".join(lines), status.to_dict())
+
+
+def _lacks(status: Status) -> list[str]:
+    """What is not as it should be, in a line each."""
+    lines = [f"{files(n)}: {reason}" for reason, n in status.gaps.items()]
+    if status.vanished_files:
+        lines.append(f"{files(status.vanished_files)}: known, and gone or changed")
+    return [*lines, *status.notes]
+
+
+def _describe(options: SimpleNamespace) -> Answer:
+    opened = _opened(options)
+    status = opened.status()
+    head, *rest = str(status).splitlines()
+    types = {
+        column.name: column.domain.name
+        for column in (*opened.state.leaves, *opened.state.associated)
+        if column.domain is not None
+    }
+    rows = []
+    for column in status.columns:
+        named = [column.name, types.get(column.name, "-")]
+        if not column.indexes:
+            why = "" if column.statistics else column.why
+            kind = "min/max" if column.statistics else "-"
+            rows.append([*named, kind, "", str(column.statistics or ""), why])
+        for kind, n in column.indexes.items():
+            what = size(column.index_bytes[kind])
+            rows.append([*named, kind, what, str(n), ""])
+    names = ("column", "type", "index", "size", "files", "")
+    below = [line for line in rest if not line.startswith("  ")]
+    text = "\n".join([head, "", table(names, rows, right=(3, 4)), "", *below])
+    return Answer(text.rstrip(), status.to_dict())
+
+
+def _choice(options: SimpleNamespace) -> dict[str, Any]:
+    queries = None
+    if options.queries is not None:
+        try:
+            queries = [Path(options.queries).read_text(encoding="utf-8")]
+        except (OSError, UnicodeDecodeError) as error:
+            raise AdviceError(f"cannot read the queries: {error}") from error
+    return {
+        "queries": queries,
+        "columns": options.columns,
+        "max_bytes_ratio": options.max_bytes_ratio,
+        "timezone": options.timezone,
+    }
+
+
+def _advise(options: SimpleNamespace) -> Answer:
+    advice = _opened(options).advise(**_choice(options))
+    return Answer(str(advice), advice.to_dict())
+
+
+def _build(options: SimpleNamespace) -> Answer:
+    indexes: dict[str, list[str]] = {}
+    for column, kind in options.index:
+        indexes.setdefault(column, []).append(kind)
+    asked = {"indexes": indexes or None, **_choice(options)}
+    with shown("indexing", "tasks", quiet=options.quiet) as progress:
+        work = {**_work(options), "progress": progress}
+        if options.catalog:
+            report = _opened(options).build_indexes(**asked, **work)
+        else:  # which lists the files once
+            report = build_indexes(options.path, plain=options.plain, **asked, **work)
+    return _built(report)
+
+
+def _refresh(options: SimpleNamespace) -> Answer:
+    opened = _opened(options)
+    with shown("indexing", "tasks", quiet=options.quiet) as progress:
+        report = opened.refresh_indexes(**_work(options), progress=progress)
+    return _built(report)
+
+
+def _work(options: SimpleNamespace) -> dict[str, Any]:
+    return {
+        "workers": options.workers,
+        "memory": options.memory,
+        "repair": options.repair or None,
+    }
+
+
+def _built(report: BuildReport[Table]) -> Answer:
+    return Answer(str(report), report.to_dict(), 1 if report.unread else 0)
+
+
+def _drop(options: SimpleNamespace) -> Answer:
+    if options.all == bool(options.columns or options.kinds):
+        raise UnknownIndexError(
+            "nothing says which indexes are dropped (accepted: --columns, --kinds or "
+            "both, or --all)"
+        )
+    before = _opened(options)
+    after = before.drop_indexes(columns=options.columns, kinds=options.kinds)
+    kept = {(one.column, one.kind) for one in after.indexes}
+    gone = [one for one in before.indexes if (one.column, one.kind) not in kept]
+    rows = [[one.column, one.kind, size(one.n_bytes), str(one.files)] for one in gone]
+    text = "no index was dropped"
+    if rows:
+        names = ("column", "dropped", "size", "files")
+        text = (
+            f"{table(names, rows, right=(2, 3))}\n"
+            f"freed by skipindex vacuum {options.path}: later, or now with --purge"
+        )
+    return Answer(text, {"dropped": [one.to_dict() for one in gone]})
+
+
+def _planned(options: SimpleNamespace) -> Plan:
+    return plan_files(
+        options.predicate,
+        table=_opened(options),
+        kinds=options.kinds,
+        timezone=options.timezone,
+    )
+
+
+def _plan(options: SimpleNamespace) -> Answer:
+    plan = _planned(options)
+    if options.json:  # which has a proof for each file
+        return Answer("", plan.to_dict())
+    if options.files:
+        return Answer("\n".join(plan.files), None)
+    low, high = plan.count_bounds
+    matching = f"{low:,} to unknown" if high is None else _between(low, high)
+    n_bytes = sum(task.size for task in plan.tasks)
+    head = (
+        f"{len(plan.tasks):,} of {files(len(plan.table))}, {size(n_bytes)} of "
+        f"{size(plan.table.n_bytes)}, for: {plan.where}"
+    )
+    rows = [
+        [
+            task.path,
+            size(task.size),
+            "not known" if task.matching is None else _between(*task.matching),
+        ]
+        for task in plan.tasks[:_SHOWN]
+    ]
+    lines = [head, f"rows that match: {matching}"]
+    if rows:
+        names = ("file", "size", "rows that match")
+        lines += ["", table(names, rows, right=(1, 2))]
+    if len(plan.tasks) > _SHOWN:
+        lines.append(f"and {len(plan.tasks) - _SHOWN:,} more, which --files lists")
+    lines += ["", f'why: skipindex explain {options.path} "{options.predicate}"']
+    return Answer("\n".join(lines), None)
+
+
+def _between(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _explain(options: SimpleNamespace) -> Answer:
+    plan = _planned(options)
+    file = options.file
+    if options.json:
+        return Answer("", plan.to_dict(file=file))
+    return Answer(plan.explain(file=file), None)
+
+
+def _verify(options: SimpleNamespace) -> Answer:
+    if options.catalog or options.workers is not None:
+        n_workers = 1 if options.workers is None else options.workers
+        report = _opened(options).verify(workers=n_workers)
+    else:  # which warns of nothing that is in the report
+        report = verify(options.path, plain=options.plain)
+    return Answer(str(report), report.to_dict(), 0 if report.ok else 1)
+
+
+def _merge(options: SimpleNamespace) -> Answer:
+    before = _opened(options)
+    after = before.compact_indexes()
+    counts = [len(one.state.snapshot.manifest.packs) for one in (before, after)]
+    text = f"{counts[0]:,} index files are {counts[1]:,} now"
+    record = {"before": counts[0], "after": counts[1], "notes": list(after.notes)}
+    return Answer("\n".join([text, *after.notes]), record)
+
+
+def _optimize(options: SimpleNamespace) -> Answer:
+    given = {"by": options.by, "curve": options.curve}
+    layout = Clustering(**given, rows_per_file=options.rows_per_file)
+    opened = _opened(options)
+    spark = session(options)
+    with shown("indexing", "tasks", quiet=options.quiet) as progress:
+        report = opened.optimize(
+            spark,
+            layout=layout,
+            predicate=options.where,
+            mode=options.mode,
+            budget=options.budget,
+            into=options.into,
+            in_place=options.in_place,
+            progress=progress,
+        )
+    return Answer(str(report), report.to_dict())
+
+
+def _vacuum(options: SimpleNamespace) -> Answer:
+    report = _opened(options).vacuum(
+        retention=_duration(options.retention),
+        dry_run=options.dry_run,
+        purge=options.purge,
+    )
+    return Answer(str(report), report.to_dict())
+
+
+def _duration(text: str | None) -> timedelta | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
+    if found is None:
+        raise TableError(
+            f"no duration: {text!r} (accepted: a number of seconds, or such as 30m, "
+            "12h or 7d)"
+        )
+    return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+
+
+def _history(options: SimpleNamespace) -> Answer:
+    commits = _opened(options).history()
+    rows = [
+        [
+            str(one.version),
+            one.time,
+            one.operation,
+            "" if one.files is None else f"{one.files:,}",
+            one.note,
+        ]
+        for one in commits
+    ]
+    text = "no commit yet"
+    if rows:
+        names = ("commit", "time", "operation", "files", "")
+        text = table(names, rows, right=(0, 3))
+    return Answer(text, {"commits": [one.to_dict() for one in commits]})
+
+
+def _exclusive(options: SimpleNamespace) -> Answer:
+    opened = _opened(options)
+    is_now = opened.declare_exclusive(not options.off).status().exclusive
+    return Answer(f"{opened.folder}: {_TOLD[is_now]}", {"exclusive": is_now})
+
+
+def _remove(options: SimpleNamespace) -> Answer:
+    report = _opened(options).remove_indexes(dry_run=options.dry_run)
+    return Answer(str(report), report.to_dict())
+
+
+def _spark_conf(options: SimpleNamespace) -> Answer:
+    settings = extension_settings(options.spark)
+    text = "\n".join(f"{name} {value}" for name, value in settings.items())
+    return Answer(text, settings)
+
+
+def _completion(options: SimpleNamespace) -> Answer:
+    kind = get_completion_class(options.shell)
+    assert kind is not None
+    group: Any = None  # it is asked when the shell completes
+    script = kind(group, {}, "skipindex", "_SKIPINDEX_COMPLETE").source().strip()
+    return Answer(script, {"shell": options.shell, "script": script})
+
+
+def run(name: str, options: SimpleNamespace) -> Answer:
+    """Do what a command says.
+
+    Raises:
+        SkipIndexError: it cannot be done.
+    """
+    if options.verbose:
+        handler = logging.StreamHandler(sys.stderr)
+        handler.setFormatter(logging.Formatter("skipindex: %(message)s"))
+        log = logging.getLogger("skipindex")
+        log.addHandler(handler)
+        log.setLevel(logging.INFO)
+    return _ACTIONS[name](options)
+
+
+_ACTIONS: Final[Mapping[str, Callable[[SimpleNamespace], Answer]]] = {
+    "status": _status,
+    "describe": _describe,
+    "advise": _advise,
+    "build": _build,
+    "refresh": _refresh,
+    "drop": _drop,
+    "plan": _plan,
+    "explain": _explain,
+    "verify": _verify,
+    "merge": _merge,
+    "optimize": _optimize,
+    "vacuum": _vacuum,
+    "history": _history,
+    "exclusive": _exclusive,
+    "remove": _remove,
+    "spark-conf": _spark_conf,
+    "completion": _completion,
+}

@@ -1,0 +1,359 @@
+"""The commands as click has them: their options, their help, and what runs them.
+
+What a command does is in ``actions``, which is imported when one runs.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, Final
+
+import click
+
+from skipindex.cli.answer import Answer
+from skipindex.errors import SkipIndexError
+
+_PROG: Final = "skipindex"
+Option = click.Parameter
+
+_SHELLS: Final = ("bash", "zsh", "fish")
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """What a command is to click.
+
+    Args:
+        text: what it does, in a line.
+        example: what may stand after its name.
+        options: its own, besides those that all have.
+        on_table: whether it is about a table.
+    """
+
+    text: str
+    example: str
+    options: Sequence[Option] = ()
+    on_table: bool = True
+
+
+def _flag(name: str, text: str) -> Option:
+    return click.Option([name], is_flag=True, help=text)
+
+
+def _option(name: str, metavar: str | None, text: str, **more: Any) -> Option:
+    return click.Option([name], metavar=metavar, help=text, **more)
+
+
+def _names(value: str) -> list[str]:
+    """Names with commas between them."""
+    names = [name.strip() for name in value.split(",") if name.strip()]
+    if not names:
+        raise click.BadParameter(
+            f"{value!r} names nothing (accepted: such as A or A,B)"
+        )
+    return names
+
+
+def _setting(value: str) -> tuple[str, str]:
+    return _parted(value.partition("="), value, "NAME=VALUE")
+
+
+def _index(value: str) -> tuple[str, str]:
+    return _parted(value.rpartition("="), value, "COLUMN=KIND")
+
+
+def _parted(parts: tuple[str, str, str], value: str, form: str) -> tuple[str, str]:
+    """What stands before and after the sign between them."""
+    if not (parts[0].strip() and parts[2].strip()):
+        raise click.BadParameter(f"{value!r} (accepted: {form})")
+    return parts[0], parts[2]
+
+
+_ALL: Final = (
+    _flag("--json", "print JSON, as docs/reference/cli-json.md tells"),
+    _option("--quiet", None, "tell of no progress and of no warning", is_flag=True),
+    click.Option(["--verbose", "-v"], is_flag=True, help="tell of each step"),
+)
+_PATH: Final = (click.Argument(["path"], metavar="PATH", type=click.Path()),)
+_ON_TABLE: Final = (
+    _flag(
+        "--plain", "take a table of another format for a plain folder of Parquet files"
+    ),
+    _flag("--catalog", "PATH is the name of a table in the catalog of a Spark session"),
+    _option("--master", "URL", "of the session that is started, such as local[4]"),
+    _option(
+        "--conf", "NAME=VALUE", "a setting of that session; may be repeated",
+        multiple=True, type=_setting,
+    ),
+)  # fmt: skip
+_TRUST: Final = _option(
+    "--trust", None,
+    "what says which files there are; the log only where it is recorded that they "
+    "change through skipindex alone",
+    type=click.Choice(["listing", "log"]), default="listing", show_default=True,
+)  # fmt: skip
+_ZONE: Final = _option(
+    "--timezone", "ZONE", "of the session that asks, such as Europe/Rome"
+)
+_CHOICE: Final = (
+    _option(
+        "--queries", "FILE.sql",
+        "a workload: conditions or whole SELECTs, with ; between them",
+        type=click.Path(),
+    ),
+    _option("--columns", "A,B", "choose for these columns alone", type=_names),
+    _option(
+        "--max-bytes-ratio", "R", "cap of the indexes, as a part of the data's bytes",
+        type=float, default=0.1, show_default=True,
+    ),
+    _ZONE,
+)  # fmt: skip
+_WORKERS: Final = _option(
+    "--workers", "N", "processes; by default one a core, where that pays", type=int
+)
+_WORK: Final = (
+    _WORKERS,
+    _option(
+        "--memory", "SIZE",
+        "what each process may take, such as 2GB  [default: half of the machine's "
+        "memory divided by the processes, at most 4GB]",
+    ),
+    _flag(
+        "--repair",
+        "read every byte of the indexes that are there, and build damaged ones again",
+    ),
+)  # fmt: skip
+_CONDITION: Final = (
+    click.Argument(["predicate"], metavar="PREDICATE"),
+    _option("--kinds", "A,B", "use these kinds of index alone", type=_names),
+    _ZONE,
+    _TRUST,
+)
+_DRY_RUN: Final = _flag("--dry-run", "only say what would be done")
+
+COMMANDS: Final[Mapping[str, Command]] = {
+    "status": Command(
+        "say whether the indexes are up to date, and what they take",
+        "/data/events",
+        (_TRUST,),
+    ),
+    "describe": Command(
+        "say what a table is made of, and what indexes it has",
+        "/data/events",
+        (_TRUST,),
+    ),
+    "advise": Command(
+        "say which indexes are worth their bytes, measured on a few files",
+        "/data/events --queries queries.sql",
+        _CHOICE,
+    ),
+    "build": Command(
+        "build the indexes that are missing: those named, those there, or advised",
+        "/data/events --index user_id=bitmap --index amount=bit_sliced",
+        (
+            _option(
+                "--index", "COLUMN=KIND",
+                "build this one; may be repeated, and * is every column",
+                multiple=True, type=_index,
+            ),
+            *_WORK,
+            *_CHOICE,
+        ),
+    ),
+    "refresh": Command(
+        "bring the indexes that a table has up to date with its files",
+        "/data/events --repair",
+        _WORK,
+    ),
+    "drop": Command(
+        "forget indexes of some columns or kinds, or --all",
+        "/data/events --columns user_id --kinds bloom",
+        (
+            _option("--columns", "A,B", "those of these columns", type=_names),
+            _option(
+                "--kinds", "A,B", "those of these kinds; minmax is the statistics",
+                type=_names,
+            ),
+            _flag("--all", "all of them"),
+        ),
+    ),
+    "plan": Command(
+        "say which files can hold a row for which a predicate is true",
+        """/data/events "user_id = 7 AND day >= '2024-01-01'" """,
+        (*_CONDITION, _flag("--files", "print the paths of all of them, and no more")),
+    ),
+    "explain": Command(
+        "say what each index ruled out for a predicate, and why not more",
+        '/data/events "user_id = 7" --file day=2024-01-01/part-0.parquet',
+        (
+            *_CONDITION,
+            _option("--file", "FILE", "of this file alone, by its path in the table"),
+        ),
+    ),
+    "verify": Command(
+        "find all that is damaged, stale or orphaned of what is stored of a table",
+        "/data/events --workers 4",
+        (_WORKERS,),
+    ),
+    "merge": Command(
+        "merge small index files into few large ones",
+        "/data/events",
+    ),
+    "optimize": Command(
+        "rewrite files, with Spark, so that more of them can be skipped",
+        "/data/events --by user_id,day --in-place --budget 10GB",
+        (
+            _option("--by", "A,B", "cluster by these columns", type=_names),
+            _option("--curve", "NAME", "hilbert, zorder or linear"),
+            _option("--where", "PREDICATE", "these partitions alone"),
+            _option(
+                "--mode", None, "cluster what is new, or all",
+                type=click.Choice(["incremental", "full"]), default="incremental",
+                show_default=True,
+            ),
+            _option("--budget", "SIZE", "rewrite at most so much, such as 10GB"),
+            _option("--rows-per-file", "N", "of the new files", type=int),
+            _flag("--in-place", "rewrite a table that skipindex has not written"),
+            _option("--into", "PATH", "write a copy there, and leave the table alone"),
+        ),
+    ),
+    "vacuum": Command(
+        "publish rewritten files, and delete what no commit has needed for a while",
+        "/data/events --retention 7d --dry-run",
+        (
+            _option(
+                "--retention", "TIME",
+                "how long readers may hold on to an open table, such as 12h or 7d",
+            ),
+            _flag("--purge", "leave no value and no path of data that is gone"),
+            _DRY_RUN,
+        ),
+    ),
+    "history": Command(
+        "list the commits that are there, the newest first",
+        "/data/events",
+    ),
+    "exclusive": Command(
+        "record that the files of a table change only through skipindex",
+        "/data/events",
+        (_flag("--off", "take the record back"),),
+    ),
+    "remove": Command(
+        "delete all that skipindex stores beside the data, and no data file",
+        "/data/events --dry-run",
+        (_DRY_RUN,),
+    ),
+    "spark-conf": Command(
+        "print the settings by which Spark prunes queries without a line of Python",
+        "--spark 3.5",
+        (
+            _option(
+                "--spark", "VERSION",
+                "of Spark, such as 3.5 or 4.1; by default that of PySpark here",
+            ),
+        ),
+        on_table=False,
+    ),
+    "completion": Command(
+        "print what makes a shell complete commands and options",
+        "bash >> ~/.bashrc",
+        (click.Argument(["shell"], type=click.Choice(_SHELLS)),),
+        on_table=False,
+    ),
+}  # fmt: skip
+
+
+def _click_command(name: str, one: Command) -> click.Command:
+    return click.Command(
+        name,
+        params=[
+            *(_PATH if one.on_table else ()),
+            *one.options,
+            *(_ON_TABLE if one.on_table else ()),
+            *_ALL,
+        ],
+        callback=functools.partial(_run, name),
+        help=f"{one.text[0].upper()}{one.text[1:]}.",
+        short_help=one.text,
+        epilog=f"\b\nExample:\n  {_PROG} {name} {one.example.rstrip()}",
+    )
+
+
+class _Group(click.Group):
+    """The commands in their order, and not by the alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """See ``click.Group``."""
+        return list(COMMANDS)
+
+
+def group() -> click.Group:
+    """All commands."""
+    found = _Group(
+        _PROG,
+        commands=[_click_command(name, one) for name, one in COMMANDS.items()],
+        help="Read only the Parquet files that can match.",
+        epilog="\b\nExample:\n  skipindex build /data/events --index user_id=bitmap\n"
+        '  skipindex plan /data/events "user_id = 7"',
+        context_settings={"help_option_names": ["-h", "--help"]},
+        no_args_is_help=True,
+    )
+    return click.version_option(package_name=_PROG, message=f"{_PROG} %(version)s")(
+        found
+    )
+
+
+def run(arguments: Sequence[str] | None) -> int:
+    """Run one command and return its exit code.
+
+    Raises:
+        KeyboardInterrupt: the user pressed Ctrl-C.
+    """
+    try:
+        code = group().main(
+            None if arguments is None else list(arguments),
+            prog_name=_PROG,
+            standalone_mode=False,
+        )
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message())
+        return 2
+    except click.UsageError as error:
+        where = error.ctx.command_path if error.ctx is not None else _PROG
+        told = error.format_message().rstrip(".").replace("\n", " ")
+        _tell("error", f"{told[0].lower()}{told[1:]} (see: {where} --help)")
+        return 2
+    except click.Abort as error:
+        raise KeyboardInterrupt from error
+    except SkipIndexError as error:
+        _tell("error", str(error))
+        return 2
+    return code if isinstance(code, int) else 0
+
+
+def _tell(what: str, text: str) -> None:
+    sys.stderr.write(f"{_PROG}: {what}: {text}\n")
+
+
+def _run(name: str, **given: Any) -> int:
+    """Do what a command says, and print its answer."""
+    from skipindex.cli import actions  # noqa: PLC0415 (it imports pyarrow)
+
+    options = SimpleNamespace(**given)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: (
+            None if options.quiet else _tell("warning", str(message))
+        )
+        answer: Answer = actions.run(name, options)
+    text = answer.text
+    if options.json:
+        text = json.dumps(answer.record, indent=2, default=str)
+    if text:
+        sys.stdout.write(text + "\n")
+    return answer.code
