@@ -58,6 +58,11 @@ class Watched:
     task: Task
 
     @property
+    def n_units(self) -> int:
+        """As of the task."""
+        return self.task.n_units
+
+    @property
     def done(self) -> str:
         """As of the task."""
         return self.task.done
@@ -96,6 +101,11 @@ class Decode:
     paths: tuple[str, ...]
     columns: tuple[str, ...]
     done: str = "decoded columns"
+
+    @property
+    def n_units(self) -> int:
+        """See ``build.runners.Task``."""
+        return len(self.paths)
 
     def run(self) -> bytes:
         """Read them one by one, as a build does."""

@@ -39,6 +39,7 @@ from skipindex.indexes.file_map import FILE_MAP
 from skipindex.log import Snapshot, commit
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import NO_PROPERTIES, TableProperties
+from skipindex.log.undo import undone_if_interrupted
 from skipindex.log.vanished import without_vanished
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import FOLDER
@@ -115,6 +116,32 @@ def build(
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
     """
+    with undone_if_interrupted(table.location, table.snapshot):
+        return _build(
+            table,
+            indexes,
+            runner=runner,
+            progress=progress,
+            properties=properties,
+            repair=repair,
+            dropped=dropped,
+            associated=associated,
+            memory=memory,
+        )
+
+
+def _build(
+    table: TableState,
+    indexes: Request,
+    *,
+    runner: Runner,
+    progress: Progress | None,
+    properties: TableProperties,
+    repair: bool | None,
+    dropped: Collection[SpecKey],
+    associated: Sequence[Association],
+    memory: int | None,
+) -> BuildReport[TableState]:
     began = time.perf_counter()
     known = table.snapshot
     recorded = with_associated(known.properties | properties, associated)
@@ -323,5 +350,6 @@ def drop(
         left = without_asked(base.properties, names, wanted)
         return manifest, without_associated(left, names, wanted)
 
-    commit(table.location, without, operation="drop", known=table.snapshot)
+    with undone_if_interrupted(table.location, table.snapshot):
+        commit(table.location, without, operation="drop", known=table.snapshot)
     return table.refresh()

@@ -5,12 +5,21 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Executor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Executor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+from skipindex.build.journal import (
+    Journal,
+    at_work,
+    begin_worker,
+    new_journal,
+    stop_worker,
+    without_interrupts,
+)
 from skipindex.errors import BuildError, first_line
+from skipindex.storage.telling import telling
 
 LOG: Final = logging.getLogger("skipindex")
 
@@ -22,8 +31,13 @@ fast at 38 MB with two kinds on every column, and at 150 MB with three indexes."
 _LEAST_BYTES: Final = 1 << 20
 """What a data file counts as: opening it takes some requests, however small it is."""
 
+_LOOK_SECONDS: Final = 0.2
+"""How often it is looked how far the workers are."""
+_GRACE_SECONDS: Final = 0.5
+"""How long a worker may take to end its task before it is killed."""
+
 Progress = Callable[[int, int], None]
-"""Called with the number of tasks done and of all tasks."""
+"""Called with the number of units done and of all of them; on Spark, of tasks."""
 
 
 def n_cores() -> int:
@@ -36,8 +50,13 @@ def n_cores() -> int:
 class Task(Protocol):
     """Work for one worker, which gets it pickled.
 
-    A task that runs twice, or at two places at once, leaves what one run leaves.
+    A task that runs twice, or at two places at once, leaves what one run leaves.  It
+    calls ``tell_done`` once for each of its units.
     """
+
+    @property
+    def n_units(self) -> int:
+        """How many data files, or indexes, it is about."""
 
     @property
     def done(self) -> str:
@@ -89,57 +108,104 @@ class LocalRunner:
         """The result of every task, in their order.
 
         Where no process can be started, as in a worker of Celery, this one does it.
+        An interrupt, or an error of a task, ends the others within a second.
 
         Raises:
             BuildError: a worker process was killed.
         """
-        report = progress or (lambda _done, _of: None)
-        with _pool(min(self.workers, len(tasks))) as pool:
-            if pool is not None:
-                return _run_all(pool, tasks, report)
-        pieces = []
-        for task in tasks:
-            pieces.append(task.run())
-            report(len(pieces), len(tasks))
-        return pieces
+        report = _Report(sum(task.n_units for task in tasks), progress)
+        n_processes = min(self.workers, len(tasks))
+        if n_processes > 1:
+            with new_journal() as journal, _pool(n_processes, journal) as pool:
+                if pool is not None:
+                    return _run_all(pool, tasks, report, journal)
+        with telling(done=report.one_more):
+            return [task.run() for task in tasks]
+
+
+class _Report:
+    """Tells how many units of all are done, whenever that is another number."""
+
+    def __init__(self, total: int, progress: Progress | None) -> None:
+        self._total = total
+        self._progress = progress
+        self._told = -1
+        self.tell(0)
+
+    def tell(self, n_done: int) -> None:
+        """Tell that so many are."""
+        if self._progress is not None and self._told < n_done <= self._total:
+            self._told = n_done
+            self._progress(n_done, self._total)
+
+    def one_more(self) -> None:
+        """Tell that one more is."""
+        self.tell(self._told + 1)
 
 
 @contextmanager
-def _pool(n_processes: int) -> Iterator[Executor | None]:
+def _pool(n_processes: int, journal: Journal) -> Iterator[Executor | None]:
     """A pool of processes, of which one has answered; None if there are none."""
-    if n_processes <= 1:
-        yield None
-        return
-    from loky import ProcessPoolExecutor  # noqa: PLC0415 (as above)
+    from loky import ProcessPoolExecutor  # noqa: PLC0415 (plans are made without it)
 
     # Loky's workers, unlike those of multiprocessing, neither fork a process
     # that has threads nor need an ``if __name__ == "__main__"``.
     pool: Any = None
     try:
-        pool = ProcessPoolExecutor(n_processes)
-        pool.submit(os.getpid).result()
-    except Exception as error:  # noqa: BLE001 (daemons, limits of the system, sandboxes)
-        LOG.warning(
-            "one process builds, because no workers can be started: %s: %s",
-            type(error).__name__,
-            first_line(error),
-        )
-        if pool is not None:  # some may have been started before the error
-            for process in list(pool._processes.values()):  # noqa: SLF001
-                process.terminate()
-        yield None
-    else:
-        with pool:
-            yield pool
+        try:
+            with without_interrupts():
+                pool = ProcessPoolExecutor(
+                    n_processes, initializer=begin_worker, initargs=(journal.path,)
+                )
+                first = pool.submit(os.getpid)
+            first.result()
+        except Exception as error:  # noqa: BLE001 (daemons, limits of the system, sandboxes)
+            LOG.warning(
+                "one process builds, because no workers can be started: %s: %s",
+                type(error).__name__,
+                first_line(error),
+            )
+            if pool is not None:  # some may have been started before the error
+                for process in list(pool._processes.values()):  # noqa: SLF001
+                    process.terminate()
+            yield None
+            return
+        yield pool
+        pool.shutdown()
+    except BaseException:
+        if pool is not None:
+            _stop(pool)
+        raise
+    finally:
+        journal.look()
 
 
-def _run_all(pool: Executor, tasks: Sequence[Task], report: Progress) -> list[bytes]:
+def _stop(pool: Any) -> None:
+    """End the workers: their tasks first, and what does not end then, at once."""
+    for process in list(pool._processes or ()):  # noqa: SLF001
+        stop_worker(process)
+    # Each task that is waiting ends in a worker that was stopped as soon as it begins.
+    waiting = [item.future for item in list(pool._pending_work_items.values())]  # noqa: SLF001
+    wait(waiting, timeout=_GRACE_SECONDS)
+    pool.shutdown(kill_workers=True)
+
+
+def _run_all(
+    pool: Executor, tasks: Sequence[Task], report: _Report, journal: Journal
+) -> list[bytes]:
     from loky.process_executor import BrokenProcessPool  # noqa: PLC0415 (as above)
 
     futures = [pool.submit(_run, task) for task in tasks]
-    for n_done, _ in enumerate(as_completed(futures), start=1):
-        report(n_done, len(tasks))
+    waiting = set(futures)
     try:
+        while waiting:
+            done, waiting = wait(
+                waiting, timeout=_LOOK_SECONDS, return_when=FIRST_COMPLETED
+            )
+            for future in done:
+                future.result()
+            journal.look()
+            report.tell(journal.n_done)
         return [future.result() for future in futures]
     except BrokenProcessPool as error:
         raise BuildError(
@@ -149,4 +215,5 @@ def _run_all(pool: Executor, tasks: Sequence[Task], report: Progress) -> list[by
 
 
 def _run(task: Task) -> bytes:
-    return task.run()
+    with at_work():
+        return task.run()

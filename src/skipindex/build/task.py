@@ -28,6 +28,7 @@ from skipindex.log.manifest import Manifest, StatsColumn
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.telling import tell_done
 from skipindex.table import UNREADABLE, DataFile, column_reader
 from skipindex.table.files import footer_crc
 from skipindex.table.stored import beyond, read_column
@@ -56,6 +57,11 @@ class BuildTask:
     paths: tuple[str, ...]
     columns: tuple[ColumnRequest, ...]
     memory: int | None = None
+
+    @property
+    def n_units(self) -> int:
+        """See ``runners.Task``."""
+        return len(self.paths)
 
     @property
     def done(self) -> str:
@@ -87,7 +93,9 @@ def run_task(task: BuildTask) -> bytes:
             pack = PendingPack(task.columns)
         memory.held = 0
 
-    for path in task.paths:
+    for i, path in enumerate(task.paths):
+        if i:
+            tell_done()
         indexed = _index_file(task, path, dimensions, clock, memory)
         if indexed is None:  # deleted since it was listed
             continue
@@ -107,6 +115,7 @@ def run_task(task: BuildTask) -> bytes:
         if pack.n_bytes >= full or pack.n_files >= PACK_FILES:
             close_pack()
     close_pack()
+    tell_done()
     if not packs:  # statistics only
         rows = [{**row, "packs": [], "slots": []} for row in rows]
     stats = {

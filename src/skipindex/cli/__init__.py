@@ -15,14 +15,19 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
-INTERRUPTED: Final = 130
-"""The exit code after Ctrl-C, as shells have it."""
+from skipindex.cli.interrupts import heard_soon, told
+
 _NEEDED: Final = ("click", "rich")
 """What ``skipindex[cli]`` installs."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; None is what the shell has given."""
+    with heard_soon(is_all=arguments is None):
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     try:
         missing = [name for name in _NEEDED if find_spec(name) is None]
         if missing:
@@ -37,8 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        sys.stderr.write("skipindex: interrupted\n")
-        return INTERRUPTED
+        return told()
     except BrokenPipeError:  # head has seen enough; nothing more is to be flushed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

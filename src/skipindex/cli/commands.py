@@ -17,6 +17,7 @@ from typing import Any, Final
 import click
 
 from skipindex.cli.answer import Answer
+from skipindex.cli.interrupts import at_work, told
 from skipindex.errors import SkipIndexError
 
 _PROG: Final = "skipindex"
@@ -346,11 +347,14 @@ def _run(name: str, **given: Any) -> int:
     from skipindex.cli import actions  # noqa: PLC0415 (it imports pyarrow)
 
     options = SimpleNamespace(**given)
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: (
-            None if options.quiet else _tell("warning", str(message))
-        )
-        answer: Answer = actions.run(name, options)
+    try:
+        with at_work(), warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: (
+                None if options.quiet else _tell("warning", str(message))
+            )
+            answer: Answer = actions.run(name, options)
+    except KeyboardInterrupt:  # to which click would add an empty line
+        return told()
     text = answer.text
     if options.json:
         text = json.dumps(answer.record, indent=2, default=str)

@@ -20,6 +20,7 @@ from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import ReadCount
+from skipindex.storage.telling import tell_done
 
 UNCHECKED: Final = "cannot be read now"
 """How the reason begins if the next reading may succeed."""
@@ -50,11 +51,12 @@ class Damage:
 class CheckTask:
     """Some packs, whose every byte a worker reads.
 
-    ``piece`` is a manifest of the packs, as bytes.
+    ``piece`` is a manifest of the packs, as bytes, with ``n_units`` blobs in all.
     """
 
     location: Location
     piece: bytes
+    n_units: int
 
     @property
     def done(self) -> str:
@@ -84,7 +86,13 @@ def check_tasks(
     before = np.cumsum(sizes) - sizes
     group = before * n_tasks // max(1, int(sizes.sum()))
     parts = [np.flatnonzero(group == g).tolist() for g in np.unique(group)]
-    return [CheckTask(location, m.to_bytes()) for m in manifest.of_packs(parts)]
+    pieces = manifest.of_packs(parts)
+    return [CheckTask(location, m.to_bytes(), n_blobs(m)) for m in pieces]
+
+
+def n_blobs(manifest: Manifest) -> int:
+    """How many indexes ``damage_of`` looks at."""
+    return sum(len(pack.blobs) for pack in manifest.packs)
 
 
 def damage_of(manifest: Manifest, location: Location, *, deep: bool) -> list[Damage]:
@@ -108,6 +116,7 @@ def damage_of(manifest: Manifest, location: Location, *, deep: bool) -> list[Dam
             found.append(_whole(use, CorruptIndexError(problem)))
         elif deep or location.is_local:
             found += damage_of_blob(use, manifest, location, deep=deep)
+        tell_done()
     return found
 
 

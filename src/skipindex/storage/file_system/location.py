@@ -27,7 +27,12 @@ from skipindex.storage.file_system.local import (
     sync_file,
     sync_folder,
 )
-from skipindex.storage.file_system.names import FOLDER, temporary_name
+from skipindex.storage.file_system.names import (
+    FOLDER,
+    MANIFESTS,
+    PACKS,
+    temporary_name,
+)
 from skipindex.storage.file_system.object_store import StoreFiles
 from skipindex.storage.file_system.store_options import (
     checked_options,
@@ -42,6 +47,7 @@ from skipindex.storage.file_system.uris import (
     without_secrets,
 )
 from skipindex.storage.file_system.walk import is_other, is_plain, link_on_the_way
+from skipindex.storage.telling import listener
 
 __all__ = ["FileInfo", "Location", "location_of", "without_secrets"]
 
@@ -293,6 +299,10 @@ class Location:
             StorageError: the file system refuses.
         """
         with _storage_errors("write", self.full(path)):
+            tell = listener()
+            is_index = path.startswith((PACKS, MANIFESTS))
+            if tell is not None and is_index and self._files.stat(path) is None:
+                tell(path)
             self._files.write(path, data)
 
     def write_new(self, path: str, data: bytes) -> bool:

@@ -1,0 +1,124 @@
+"""Ctrl-C: one line and exit code 130, within a second."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from types import FrameType
+from typing import Any, Final, NoReturn
+
+CODE: Final = 130
+"""The exit code, as shells have it."""
+_TOLD: Final = "skipindex: interrupted\n"
+_UNHEARD_SECONDS: Final = 0.9
+"""How long a command may be where no Python runs, as in a request to a store."""
+_HEARD_SECONDS: Final = 10.0
+"""How long it may take back what it has begun."""
+
+
+class _When(Enum):
+    """What Ctrl-C does."""
+
+    BEFORE = "nothing is begun, so the process ends at once"
+    AT_WORK = "an exception ends what is begun"
+    AFTER = "all is done, so nothing"
+
+
+class _Ears:
+    """What hears Ctrl-C."""
+
+    when = _When.BEFORE
+    is_heard = False
+
+    def hear(self, _signal: int, _frame: FrameType | None) -> None:
+        """End what is at work.
+
+        Raises:
+            KeyboardInterrupt: while a command is.
+        """
+        self.is_heard = True
+        if self.when is _When.BEFORE:
+            _end()
+        if self.when is _When.AT_WORK:
+            raise KeyboardInterrupt
+
+
+_EARS = _Ears()
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """Ctrl-C raises ``KeyboardInterrupt`` in here, and nothing afterwards."""
+    _EARS.when = _When.AT_WORK
+    try:
+        yield
+    finally:
+        _EARS.when = _When.AFTER
+
+
+def told() -> int:
+    """Say that the command was interrupted; its exit code."""
+    sys.stderr.write(_TOLD)
+    return CODE
+
+
+@contextmanager
+def heard_soon(*, is_all: bool) -> Iterator[None]:
+    """Ctrl-C ends what is done in here, also where it is slow to hear it.
+
+    If this ``is_all`` that the process does, it ends nothing afterwards.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _EARS.when, _EARS.is_heard = _When.BEFORE, False
+    before = signal.signal(signal.SIGINT, _EARS.hear)
+    hook = sys.unraisablehook
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    previous = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+    over = threading.Event()
+    watch = threading.Thread(target=_watch, args=(reader, over), daemon=True)
+    watch.start()
+    sys.unraisablehook = lambda args: _raised_again(hook, args)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        signal.set_wakeup_fd(previous)
+        signal.signal(signal.SIGINT, signal.SIG_IGN if is_all else before)
+        over.set()
+        os.close(writer)  # of which the watch hears
+        watch.join()
+        os.close(reader)
+
+
+def _raised_again(hook: Any, args: Any) -> None:
+    """An interrupt that fell into a destructor, which cannot pass it on, again."""
+    if issubclass(args.exc_type, KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
+    else:
+        hook(args)
+
+
+def _watch(reader: int, over: threading.Event) -> None:
+    """End the process if it goes on after Ctrl-C."""
+    while (data := os.read(reader, 1)) and data[0] != signal.SIGINT:
+        pass
+    if not data or over.wait(_UNHEARD_SECONDS):
+        return
+    is_heard = _EARS.is_heard or signal.getsignal(signal.SIGINT) != _EARS.hear
+    if is_heard and over.wait(_HEARD_SECONDS):  # by us, or by PySpark's own handler
+        return
+    _end()
+
+
+def _end() -> NoReturn:
+    """End the process as it is."""
+    os.write(2, _TOLD.encode())
+    os._exit(CODE)
