@@ -16,16 +16,13 @@ from skipindex.storage.telling import telling
 def undone_if_interrupted(location: Location, known: Snapshot) -> Iterator[None]:
     """After an interrupt, such as Ctrl-C, no new file is left that no commit names.
 
-    ``known`` is a snapshot from before.  An error, which is an ``Exception``, leaves
-    such files to ``vacuum``.
+    ``known`` is a snapshot from before.  An error leaves such files to ``vacuum``.
     """
     made: list[str] = []
     try:
         with telling(made=made.append):
             yield
-    except Exception:
-        raise
-    except BaseException:
+    except (KeyboardInterrupt, SystemExit):
         with contextlib.suppress(OSError, SkipIndexError):
             _take_back(location, made, known)
         raise
