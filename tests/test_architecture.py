@@ -47,8 +47,8 @@ MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 565,
-    "advice": 1933,
-    "api": 2978,
+    "advice": 1940,
+    "api": 3176,
     "build": 3123,
     "cli": 1127,
     "expressions": 1886,
@@ -58,7 +58,7 @@ BUDGETS = {
     "planner": 14513,
     "rewrite": 3600,
     "spark": 5961,
-    "storage": 4853,
+    "storage": 4872,
     "table": 4271,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

@@ -16,7 +16,6 @@ import skipindex as sx
 from skipindex import cli
 from skipindex.cli import actions, main
 from skipindex.cli.commands import COMMANDS
-from skipindex.cli.progress import shown
 from skipindex.cli.tables import size, table
 from tests.tables import put, put_all
 
@@ -403,15 +402,23 @@ def test_sizes(n_bytes: int, text: str) -> None:
     assert size(n_bytes) == text
 
 
-def test_progress_is_plain_lines_in_a_log(capsys: pytest.CaptureFixture[str]) -> None:
-    with shown("indexing", "files", quiet=False) as tell:
-        for done in range(5):
-            tell(done, 4)
+def test_progress_is_plain_lines_in_a_log(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build = ["build", str(folder), "--workers", "1", "--index", "a=bitmap"]
+    assert main(build) == 0
     first, last = capsys.readouterr().err.splitlines()
     assert first == "skipindex: indexing: 0 of 4 files, 0 s"
-    assert last == "skipindex: indexing: 4 of 4 files, 0 s"
-    with shown("indexing", "files", quiet=True) as tell:
-        assert tell is None
+    assert re.fullmatch(r"skipindex: indexing: 4 of 4 files, \d+ s", last)
+    assert main(["advise", str(folder)]) == 0
+    told = capsys.readouterr().err
+    assert "sampling: 0 of 4 files" in told
+    assert "measuring: 2 of 2 columns" in told
+    assert re.search(r"asking: (\d+) of \1 questions", told)
+    assert main(["verify", str(folder)]) == 0
+    assert "checking: 0 of 8 parts" in capsys.readouterr().err
+    assert main(["verify", str(folder), "--quiet"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_quiet_and_verbose(folder: Path) -> None:

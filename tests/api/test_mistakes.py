@@ -208,9 +208,9 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
         r"no number of workers: '2' \(accepted: 1 or more",
     ),
     "progress that is no function": (
-        lambda t: t.table.build_indexes({"city": "bloom"}, workers=1, progress=True),
+        lambda t: t.table.build_indexes({"city": "bloom"}, workers=1, progress=7),
         BuildError,
-        r"progress=True cannot be called \(accepted: a function",
+        r"progress=7 cannot be called \(accepted: True, or a function",
     ),
     "a share as a text": (
         lambda t: t.table.build_indexes(max_bytes_ratio="10%", workers=1),

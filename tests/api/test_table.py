@@ -22,7 +22,7 @@ NAMES = {
     "state",
     # What it is asked.
     *("advise", "layout_quality", "plan", "plan_files", "propose_derived", "refresh"),
-    *("status", "verify"),
+    *("history", "status", "verify"),
     # What changes the stored table.
     *("build_indexes", "compact_indexes", "drop_indexes", "refresh_indexes"),
     *("declare_derived", "declare_exclusive", "declare_layout", "declare_retention"),

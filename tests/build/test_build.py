@@ -19,6 +19,7 @@ import pytest
 from loky.backend.process import LokyProcess
 
 import skipindex as sx
+from skipindex.api.types import Progress
 from skipindex.build import runners
 from skipindex.build import task as task_module
 from skipindex.build.pending_pack import ColumnRequest
@@ -246,8 +247,9 @@ def test_progress_counts_files_from_the_beginning_to_the_end(folder: Path) -> No
     for workers in (1, 2):
         calls: list[tuple[int, int]] = []
 
-        def note(done: int, files: int, calls: Any = calls) -> None:
-            calls.append((done, files))
+        def note(now: Progress, calls: Any = calls) -> None:
+            assert (now.what, now.unit) == ("indexing", "files")
+            calls.append((now.done, now.total))
 
         sx.open_table(folder).drop_indexes()
         sx.build_indexes(folder, {"*": "minmax"}, workers=workers, progress=note)

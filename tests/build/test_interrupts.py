@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import skipindex as sx
+from skipindex.api.types import Progress
 from skipindex.build import builder
 from skipindex.log import commits
 from skipindex.rewrite.verify_table import verify
@@ -156,8 +157,8 @@ class Pressed:
     def __init__(self, n_files: int) -> None:
         self.n_files = n_files
 
-    def __call__(self, done: int, _total: int) -> None:
-        if done >= self.n_files:
+    def __call__(self, now: Progress) -> None:
+        if now.done >= self.n_files:
             raise KeyboardInterrupt
 
 

@@ -12,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skipindex as sx
+from skipindex.api.types import Progress
 from skipindex.build.builder import build as build_with
 from skipindex.build.runners import LocalRunner
 from skipindex.build.task import BuildTask
@@ -73,7 +74,10 @@ def test_a_second_build_starts_no_job(spark: SparkSession, folder: Path) -> None
 def test_progress_ends_with_all_tasks(spark: SparkSession, folder: Path) -> None:
     calls: list[tuple[int, int]] = []
     report = sx.build_indexes(
-        folder, WANTED, spark=spark, progress=lambda *done: calls.append(done)
+        folder,
+        WANTED,
+        spark=spark,
+        progress=lambda now: calls.append((now.done, now.total)),
     )
     n_tasks = calls[-1][1]
     assert calls[-1] == (n_tasks, n_tasks)
@@ -85,7 +89,7 @@ def test_progress_ends_with_all_tasks(spark: SparkSession, folder: Path) -> None
 def test_a_progress_that_raises_ends_the_build(
     spark: SparkSession, folder: Path
 ) -> None:
-    def interrupt(done: int, tasks: int) -> None:
+    def interrupt(_: Progress) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

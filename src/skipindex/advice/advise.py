@@ -33,6 +33,7 @@ from skipindex.build.wanted import indexable_columns
 from skipindex.errors import AdviceError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves
 from skipindex.storage.file_system.location import Location
+from skipindex.storage.telling import part
 from skipindex.table import ColumnInfo, TableState, open_state
 
 MAX_BYTES_RATIO: Final = 0.10
@@ -97,14 +98,12 @@ def measure(
     variants = vary_literals(workload, sample)
     questions = [*workload, *variants] if workload else sample_questions(sample)
     by_column = leaves_by_column(questions)
-    return CandidateScores(
-        sample,
-        questions,
-        {
-            name: candidates(column, by_column.get(name, []), notes)
-            for name, column in sample.columns.items()
-        },
-    )
+    tell = part("measuring", "columns", len(sample.columns))
+    found = {}
+    for name, column in sample.columns.items():
+        found[name] = candidates(column, by_column.get(name, []), notes)
+        tell(len(found))
+    return CandidateScores(sample, questions, found)
 
 
 def _indexable(table: TableState, columns: Sequence[str] | None) -> list[ColumnInfo]:

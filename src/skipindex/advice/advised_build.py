@@ -94,7 +94,7 @@ def build_advised(
     """Build ``indexes``; None is what the table has, else what the advisor chooses.
 
     ``indexes`` may be of associated columns too.  ``progress`` is called with the
-    number of tasks done and of all tasks.  A worker may take ``memory`` bytes; None is
+    number of units done and of all.  A worker may take ``memory`` bytes; None is
     by the machine that it is on.
     """
     if indexes is not None and criteria != AdviceRequest():

@@ -19,6 +19,7 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.planner.bound_predicate import Computed, Leaf
 from skipindex.planner.stages.computed import probe_stats
+from skipindex.storage.telling import part
 from skipindex.table import ColumnInfo, TableState, column_reader
 from skipindex.table.statistics import FileStats
 from skipindex.table.stored import read_column
@@ -179,7 +180,10 @@ def take_sample(
     taken: list[_Read] = []
     others: set[str] = set()
     n_whole = n_rows = 0
-    for at in _places(len(table), size.files) if places is None else places:
+    looked_at = _places(len(table), size.files) if places is None else places
+    tell = part("sampling", "files", len(looked_at))
+    for n_done, at in enumerate(looked_at):
+        tell(n_done)
         path = table.paths[at]
         try:
             one = _read(table, at, columns)
@@ -197,6 +201,7 @@ def take_sample(
             enough = n_whole >= MIN_FILES and n_rows + one.n_rows > size.rows
             if enough and places is None:
                 break
+    tell(len(looked_at))
     if not taken:
         notes.append("no file with a row could be sampled")
     mine = [c for c in columns if c.name not in others]

@@ -33,6 +33,7 @@ from skipindex.advice.candidates import Candidate, Rows, both, is_empty
 from skipindex.advice.questions import Question
 from skipindex.advice.sample import Sample
 from skipindex.planner.bound_predicate import Computed, Leaf, fold, leaves
+from skipindex.storage.telling import part
 
 _NEARLY: Final = 0.1
 """Most that rows left over add to the weight of a question, as a share of it."""
@@ -82,7 +83,9 @@ class CandidateScores:
         self.pairs, self.matching = [], []
         self.of_column = {name: [] for name in self.candidates}
         richest, nothing = self.richest(), self.nothing()
+        tell = part("asking", "questions", len(self.questions))
         for i, question in enumerate(self.questions):
+            tell(i + 1)
             every = [OpenPair(i, file) for file in range(len(self.sample.files))]
             kept = [pair for pair in every if not is_empty(self.rows(pair, nothing))]
             pairs = [pair for pair in kept if is_empty(self.rows(pair, richest))]

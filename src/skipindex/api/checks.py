@@ -82,15 +82,6 @@ def check_workers(workers: object) -> None:
         )
 
 
-def check_progress(progress: object) -> None:
-    """Raise ``BuildError`` unless it can be called, or is None."""
-    if not (progress is None or callable(progress)):
-        raise BuildError(
-            f"progress={kind_of(progress)} cannot be called (accepted: a function of "
-            "the number of tasks done and of all tasks)"
-        )
-
-
 def check_indexes(indexes: object) -> None:
     """Raise ``UnknownIndexError`` unless it is kinds by column, or None."""
     if indexes is None or isinstance(indexes, Mapping):

@@ -18,19 +18,18 @@ from skipindex.api.checks import (
     check_frame,
     check_indexes,
     check_place,
-    check_progress,
     check_session,
     check_types,
     check_zone,
     no_table,
 )
 from skipindex.api.clustering import Clustering
+from skipindex.api.progress import ProgressLike, followed
 from skipindex.api.table import AnyPredicate, Table, built, changed
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
 from skipindex.build.memory import MemoryLike
-from skipindex.build.runners import Progress
 from skipindex.errors import EngineError, LayoutError, TableError, kind_of
 from skipindex.layout.workload.workload import Workload
 from skipindex.planner.before_listing import Question, open_needed
@@ -285,7 +284,7 @@ def build_indexes(
     timezone: str | None = None,
     spark: SparkSession | None = None,
     workers: int | None = None,
-    progress: Progress | None = None,
+    progress: ProgressLike | None = None,
     plain: bool = False,
     repair: bool | None = None,
     storage_options: StorageOptions | None = None,
@@ -514,7 +513,7 @@ def write_table(
     indexes: Request | None = None,
     overwrite: bool = False,
     options: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
+    progress: ProgressLike | None = None,
     plain: bool = False,
     storage_options: StorageOptions | None = None,
     exclusive: bool = False,
@@ -540,7 +539,7 @@ def write_table(
             ``{"*": "minmax"}`` builds statistics alone.
         overwrite: replace all data files at ``path``.
         options: for Spark's Parquet writer, such as ``compression``.
-        progress: called with the number of index tasks done and of all.
+        progress: as for ``Table.build_indexes``, of the new indexes.
         plain: replace a table of another format too, with its log.
         storage_options: as for ``open_table``; Spark, which writes the data files, has
             settings of its own.
@@ -568,24 +567,24 @@ def write_table(
         from skipindex.spark.writers import write as on_spark  # noqa: PLC0415
     check_frame(df)
     check_indexes(indexes)
-    check_progress(progress)
     given = Clustering.of(layout).given()
     if {"rows_per_file", "bytes_per_file"} <= given.keys():
         raise LayoutError("expected one of rows_per_file and bytes_per_file, not both")
     if given.get("curve") == "none":
         given["curve"] = None
-    state = on_spark.write_table(
-        df,
-        location_of(path, storage_options),
-        partition_by=partition_by,
-        indexes=indexes,
-        overwrite=overwrite,
-        options=options,
-        progress=progress,
-        plain=plain,
-        exclusive=exclusive,
-        **given,
-    )
+    with followed(progress, unit="tasks") as count:
+        state = on_spark.write_table(
+            df,
+            location_of(path, storage_options),
+            partition_by=partition_by,
+            indexes=indexes,
+            overwrite=overwrite,
+            options=options,
+            progress=count,
+            plain=plain,
+            exclusive=exclusive,
+            **given,
+        )
     return changed("write", state, f"{len(state)} files")
 
 
@@ -595,7 +594,7 @@ def append(
     *,
     indexes: Request | None = None,
     options: Mapping[str, str] | None = None,
-    progress: Progress | None = None,
+    progress: ProgressLike | None = None,
     storage_options: StorageOptions | None = None,
 ) -> Table:
     """Add the rows of ``df`` as new files, laid out and indexed as the others are.
@@ -612,7 +611,7 @@ def append(
         table: what ``write_table`` wrote.
         indexes: as for ``build_indexes``; None is the indexes that the table has.
         options: for Spark's Parquet writer, such as ``compression``.
-        progress: called with the number of index tasks done and of all.
+        progress: as for ``Table.build_indexes``, of the new indexes.
         storage_options: as for ``write_table``.
 
     Raises:
@@ -635,13 +634,13 @@ def append(
         from skipindex.spark.writers import append as on_spark  # noqa: PLC0415
     check_frame(df)
     check_indexes(indexes)
-    check_progress(progress)
     place: TableState | Location
     if isinstance(table, str):  # a catalog would have to learn the new folders
         place = location_of(table, storage_options)
     else:
         place = place_of(table, storage_options)
-    state = on_spark.append(
-        df, place, indexes=indexes, options=options, progress=progress
-    )
+    with followed(progress, unit="tasks") as count:
+        state = on_spark.append(
+            df, place, indexes=indexes, options=options, progress=count
+        )
     return changed("append", state, f"{len(state)} files")

@@ -17,7 +17,6 @@ from skipindex.api.calls import log_action, needs_spark, runner_of, warn_once
 from skipindex.api.checks import (
     check_cache,
     check_indexes,
-    check_progress,
     check_ratio,
     check_retention,
     check_session,
@@ -26,13 +25,13 @@ from skipindex.api.checks import (
     names_of,
 )
 from skipindex.api.clustering import Clustering
+from skipindex.api.progress import ProgressLike, followed
 from skipindex.api.removal import RemovalReport, remove
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport, drop, refresh
 from skipindex.build.column_requests import Request
 from skipindex.build.memory import MemoryLike, memory_bytes
 from skipindex.build.merge import merge
-from skipindex.build.runners import Progress
 from skipindex.build.tiers import MAX_BYTES, MAX_FILES
 from skipindex.errors import LayoutError, PredicateError, TableError
 from skipindex.expressions import Predicate
@@ -253,7 +252,11 @@ class Table:
         return history(self.state.location)
 
     def verify(
-        self, *, spark: SparkSession | None = None, workers: int = 1
+        self,
+        *,
+        spark: SparkSession | None = None,
+        workers: int = 1,
+        progress: ProgressLike | None = None,
     ) -> TableReport:
         """All that is damaged, stale or orphaned of what is stored of the table.
 
@@ -266,6 +269,7 @@ class Table:
         Args:
             spark: a session, whose executors then read the indexes.
             workers: processes that read them, without ``spark``.
+            progress: as for ``build_indexes``; it counts parts of index files.
 
         Raises:
             TableError: there is no such table any more.
@@ -277,7 +281,10 @@ class Table:
         """
         check_workers(workers)
         is_here = spark is None and workers <= 1
-        return verify(self.state, runner=None if is_here else runner_of(spark, workers))
+        runner = None if is_here else runner_of(spark, workers)
+        unit = "parts" if spark is None else "tasks"
+        with followed(progress, "checking", unit) as count:
+            return verify(self.state, runner=runner, progress=count)
 
     def advise(
         self,
@@ -286,6 +293,7 @@ class Table:
         queries: Sequence[str] | None = None,
         max_bytes_ratio: float = MAX_BYTES_RATIO,
         timezone: str | None = None,
+        progress: ProgressLike | None = None,
     ) -> Advice:
         """The indexes that are worth their bytes, and what each choice rests on.
 
@@ -298,6 +306,8 @@ class Table:
                 asks for alone.  A query that is named twice counts twice.
             max_bytes_ratio: cap of the indexes' bytes, as a part of the data's bytes.
             timezone: the time zone of the session that will ask; as for ``plan``.
+            progress: as for ``build_indexes``; the parts of the work count files,
+                columns and questions.
 
         Raises:
             AdviceError: the cap is no number above 0, or no query can be asked here.
@@ -310,13 +320,14 @@ class Table:
         """
         check_ratio(max_bytes_ratio)
         check_zone(timezone)
-        return advise(
-            self.state,
-            columns=columns,
-            queries=queries,
-            max_bytes_ratio=max_bytes_ratio,
-            timezone=timezone,
-        )
+        with followed(progress, "sampling"):
+            return advise(
+                self.state,
+                columns=columns,
+                queries=queries,
+                max_bytes_ratio=max_bytes_ratio,
+                timezone=timezone,
+            )
 
     def layout_quality(
         self,
@@ -353,7 +364,7 @@ class Table:
         timezone: str | None = None,
         spark: SparkSession | None = None,
         workers: int | None = None,
-        progress: Progress | None = None,
+        progress: ProgressLike | None = None,
         repair: bool | None = None,
         associated: AssociatedRequest | None = None,
         memory: MemoryLike | None = None,
@@ -382,7 +393,11 @@ class Table:
             spark: a session whose executors do the work; None is a process pool here.
             workers: how many processes, without Spark; by default one a core, and this
                 one alone for less than 32 MB of files.
-            progress: called with the number of tasks done and of all tasks.
+            progress: True for a bar on stderr, or plain lines where that is no
+                terminal; or a function that is called with a
+                ``skipindex.api.types.Progress``, from the beginning on: the part that
+                is at work, how many files are done and of how many, the rate, and the
+                time left.  Spark counts tasks.
             repair: whether present indexes are checked, and built again where they
                 are damaged.  None checks what is cheap to know: whether packs are there
                 with their size and, on a local disk, whether their directories are
@@ -432,7 +447,7 @@ class Table:
         *,
         spark: SparkSession | None = None,
         workers: int | None = None,
-        progress: Progress | None = None,
+        progress: ProgressLike | None = None,
         repair: bool | None = None,
         memory: MemoryLike | None = None,
     ) -> BuildReport[Table]:
@@ -451,14 +466,15 @@ class Table:
         >>> table.refresh_indexes(workers=1).unchanged
         2
         """
-        check_progress(progress)
-        report = refresh(
-            self.state.refresh(),
-            runner=runner_of(spark, workers),
-            progress=progress,
-            repair=repair,
-            memory=memory_bytes(memory),
-        )
+        runner = runner_of(spark, workers)
+        with followed(progress, unit=_unit(spark)) as count:
+            report = refresh(
+                self.state.refresh(),
+                runner=runner,
+                progress=count,
+                repair=repair,
+                memory=memory_bytes(memory),
+            )
         return _built("refresh of indexes", report)
 
     def drop_indexes(
@@ -726,7 +742,7 @@ class Table:
         into: str | os.PathLike[str] | None = None,
         in_place: bool = False,
         options: Mapping[str, str] | None = None,
-        progress: Progress | None = None,
+        progress: ProgressLike | None = None,
     ) -> OptimizeReport[Table]:
         """Rewrite files so that more of them can be skipped; the rows stay the same.
 
@@ -764,7 +780,7 @@ class Table:
                 does not exist or is empty, and leave the table alone.
             in_place: rewrite a table that skipindex has not written.
             options: for Spark's Parquet writer, such as ``compression``.
-            progress: called with the number of index tasks done and of all.
+            progress: as for ``build_indexes``, of the new indexes.
 
         Raises:
             TableError: the table cannot be rewritten, or not in place.
@@ -786,7 +802,6 @@ class Table:
             from skipindex.spark.writers.optimize import optimize  # noqa: PLC0415
         check_session(spark)
         check_indexes(indexes)
-        check_progress(progress)
         asked = OptimizeOptions(
             where=predicate,
             mode=mode,
@@ -797,9 +812,10 @@ class Table:
             in_place=in_place,
             **_given(layout, "optimize"),
         )
-        report = optimize(
-            spark, self.state, asked, into=into, options=options, progress=progress
-        )
+        with followed(progress, unit="tasks") as count:
+            report = optimize(
+                spark, self.state, asked, into=into, options=options, progress=count
+            )
         return optimized(report)
 
     def vacuum(
@@ -860,7 +876,7 @@ def built(
     *,
     spark: SparkSession | None,
     workers: int | None,
-    progress: Progress | None,
+    progress: ProgressLike | None,
     repair: bool | None,
     associated: AssociatedRequest | None = None,
     memory: MemoryLike | None = None,
@@ -869,18 +885,24 @@ def built(
     check_indexes(indexes)
     check_ratio(request.max_bytes_ratio)
     check_zone(request.timezone)
-    check_progress(progress)
-    report = build_advised(
-        state,
-        indexes,
-        request,
-        runner=runner_of(spark, workers),
-        progress=progress,
-        repair=repair,
-        associated=associated,
-        memory=memory_bytes(memory),
-    )
+    runner = runner_of(spark, workers)
+    with followed(progress, unit=_unit(spark)) as count:
+        report = build_advised(
+            state,
+            indexes,
+            request,
+            runner=runner,
+            progress=count,
+            repair=repair,
+            associated=associated,
+            memory=memory_bytes(memory),
+        )
     return _built("build", report)
+
+
+def _unit(spark: SparkSession | None) -> str:
+    """What a build counts."""
+    return "files" if spark is None else "tasks"
 
 
 def changed(action: str, state: TableState, outcome: object = None) -> Table:

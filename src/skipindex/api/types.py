@@ -9,12 +9,12 @@ from __future__ import annotations
 from skipindex.advice import Advice
 from skipindex.advice.report import ColumnAdvice, QueryAdvice, Trial
 from skipindex.api.functions import AnyTable, PlanOptions
+from skipindex.api.progress import Progress, ProgressLike
 from skipindex.api.removal import RemovalReport
 from skipindex.api.table import AnyPredicate
 from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
-from skipindex.build.runners import Progress
 from skipindex.expressions import Predicate
 from skipindex.expressions.builder import Column
 from skipindex.layout.quality import ColumnQuality, Quality, QueryQuality
@@ -69,6 +69,7 @@ __all__ = [
     "PlanOptions",
     "Predicate",
     "Progress",
+    "ProgressLike",
     "Quality",
     "QueryAdvice",
     "QueryPlan",

@@ -107,7 +107,7 @@ def build(
     """Build what is missing of ``indexes``, and commit it with ``properties``.
 
     The same commit removes data files that are gone, and small packs are merged after
-    it.  ``progress`` is called with the number of tasks done and of all tasks.
+    it.  ``progress`` is called with the number of units done and of all.
     ``repair`` says how deeply the present indexes are checked: None is what is cheap,
     True every byte, False nothing.  A worker may take ``memory`` bytes; None is by the
     machine that it is on.  The table no longer has what is ``dropped``.

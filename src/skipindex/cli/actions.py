@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
@@ -17,11 +18,9 @@ from skipindex.api import Clustering, Plan, Table, build_indexes, open_table, pl
 from skipindex.api.functions import table_of_catalog
 from skipindex.api.types import BuildReport
 from skipindex.cli.answer import Answer
-from skipindex.cli.progress import shown
 from skipindex.cli.sessions import session
 from skipindex.cli.tables import files, size, table
 from skipindex.errors import AdviceError, TableError, UnknownIndexError
-from skipindex.rewrite.verify_table import verify
 from skipindex.spark.driver import extension_settings
 from skipindex.table import Status
 
@@ -108,7 +107,8 @@ def _choice(options: SimpleNamespace) -> dict[str, Any]:
 
 
 def _advise(options: SimpleNamespace) -> Answer:
-    advice = _opened(options).advise(**_choice(options))
+    shown = not options.quiet
+    advice = _opened(options).advise(**_choice(options), progress=shown)
     return Answer(str(advice), advice.to_dict())
 
 
@@ -117,20 +117,14 @@ def _build(options: SimpleNamespace) -> Answer:
     for column, kind in options.index:
         indexes.setdefault(column, []).append(kind)
     asked = {"indexes": indexes or None, **_choice(options)}
-    with shown("indexing", "tasks", quiet=options.quiet) as progress:
-        work = {**_work(options), "progress": progress}
-        if options.catalog:
-            report = _opened(options).build_indexes(**asked, **work)
-        else:  # which lists the files once
-            report = build_indexes(options.path, plain=options.plain, **asked, **work)
-    return _built(report)
+    asked |= _work(options)
+    if options.catalog:
+        return _built(_opened(options).build_indexes(**asked))
+    return _built(build_indexes(options.path, plain=options.plain, **asked))
 
 
 def _refresh(options: SimpleNamespace) -> Answer:
-    opened = _opened(options)
-    with shown("indexing", "tasks", quiet=options.quiet) as progress:
-        report = opened.refresh_indexes(**_work(options), progress=progress)
-    return _built(report)
+    return _built(_opened(options).refresh_indexes(**_work(options)))
 
 
 def _work(options: SimpleNamespace) -> dict[str, Any]:
@@ -138,6 +132,7 @@ def _work(options: SimpleNamespace) -> dict[str, Any]:
         "workers": options.workers,
         "memory": options.memory,
         "repair": options.repair or None,
+        "progress": not options.quiet,
     }
 
 
@@ -219,11 +214,13 @@ def _explain(options: SimpleNamespace) -> Answer:
 
 
 def _verify(options: SimpleNamespace) -> Answer:
-    if options.catalog or options.workers is not None:
-        n_workers = 1 if options.workers is None else options.workers
-        report = _opened(options).verify(workers=n_workers)
-    else:  # which warns of nothing that is in the report
-        report = verify(options.path, plain=options.plain)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what is damaged is in the report
+        opened = _opened(options)
+    report = opened.verify(
+        workers=1 if options.workers is None else options.workers,
+        progress=not options.quiet,
+    )
     return Answer(str(report), report.to_dict(), 0 if report.ok else 1)
 
 
@@ -241,17 +238,16 @@ def _optimize(options: SimpleNamespace) -> Answer:
     layout = Clustering(**given, rows_per_file=options.rows_per_file)
     opened = _opened(options)
     spark = session(options)
-    with shown("indexing", "tasks", quiet=options.quiet) as progress:
-        report = opened.optimize(
-            spark,
-            layout=layout,
-            predicate=options.where,
-            mode=options.mode,
-            budget=options.budget,
-            into=options.into,
-            in_place=options.in_place,
-            progress=progress,
-        )
+    report = opened.optimize(
+        spark,
+        layout=layout,
+        predicate=options.where,
+        mode=options.mode,
+        budget=options.budget,
+        into=options.into,
+        in_place=options.in_place,
+        progress=not options.quiet,
+    )
     return Answer(str(report), report.to_dict())
 
 

@@ -10,12 +10,12 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from skipindex.build.builder import TASKS_PER_SLOT
-from skipindex.build.runners import Runner
+from skipindex.build.runners import LocalRunner, Progress, Runner
 from skipindex.errors import SkipIndexError
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.log import Snapshot, read_snapshot
-from skipindex.log.damage import check_tasks, told_damage
+from skipindex.log.damage import check_tasks
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.retention import parts_of
 from skipindex.storage.file_system.location import FileInfo
@@ -74,6 +74,7 @@ def verify(
     *,
     plain: bool = False,
     runner: Runner | None = None,
+    progress: Progress | None = None,
 ) -> TableReport:
     """See ``Table.verify``, and ``open_table`` for ``plain``.
 
@@ -87,7 +88,7 @@ def verify(
             opened = open_state(table, plain=plain)
     listing = sorted(opened.location.list_own(), key=lambda file: file.path)
     damaged, needed = _log(opened, listing)
-    damaged += _payloads(opened, runner)
+    damaged += _payloads(opened, runner or LocalRunner(1), progress)
     return TableReport(
         opened.folder,
         tuple(damaged),
@@ -125,15 +126,14 @@ def _log(table: TableState, listing: list[FileInfo]) -> tuple[list[str], set[str
     return damaged, needed
 
 
-def _payloads(table: TableState, runner: Runner | None) -> Iterator[str]:
+def _payloads(
+    table: TableState, runner: Runner, progress: Progress | None
+) -> Iterator[str]:
     manifest = table.snapshot.manifest
-    if runner is None:
-        yield from told_damage(manifest, table.location)
-    else:
-        n_tasks = TASKS_PER_SLOT * runner.slots
-        tasks = check_tasks(manifest, table.location, n_tasks)
-        for told in runner.run(tasks, None) if tasks else ():
-            yield from json.loads(told)
+    n_tasks = TASKS_PER_SLOT * runner.slots
+    tasks = check_tasks(manifest, table.location, n_tasks)
+    for told in runner.run(tasks, progress) if tasks else ():
+        yield from json.loads(told)
     for pack in manifest.packs:
         for blob in pack.blobs:
             meta = blob.meta

@@ -16,6 +16,9 @@ _MADE: Final[ContextVar[Callable[[str], None] | None]] = ContextVar(
     "made", default=None
 )
 _DONE: Final[ContextVar[Callable[[], None] | None]] = ContextVar("done", default=None)
+_PARTS: Final[ContextVar[Callable[[str, str, int, int], None] | None]] = ContextVar(
+    "parts", default=None
+)
 
 
 @contextmanager
@@ -23,18 +26,25 @@ def telling(
     *,
     made: Callable[[str], None] | None = None,
     done: Callable[[], None] | None = None,
+    parts: Callable[[str, str, int, int], None] | None = None,
 ) -> Iterator[None]:
-    """Within this, ``made`` gets the paths of new files, and ``done`` is called.
+    """Within this, these are told; where one is None, it goes on as before.
 
-    Each goes on as before where it is None.
+    Args:
+        made: gets the paths of new files, before they are written.
+        done: is called when one more file, or index, is done.
+        parts: gets what a ``part`` of the work does, what is counted, how many are
+            done, and how many there are.
     """
     of_made = _MADE.set(_MADE.get() if made is None else made)
     of_done = _DONE.set(_DONE.get() if done is None else done)
+    of_parts = _PARTS.set(_PARTS.get() if parts is None else parts)
     try:
         yield
     finally:
         _MADE.reset(of_made)
         _DONE.reset(of_done)
+        _PARTS.reset(of_parts)
 
 
 def tell_from_now_on(*, made: Callable[[str], None], done: Callable[[], None]) -> None:
@@ -49,7 +59,16 @@ def listener() -> Callable[[str], None] | None:
 
 
 def tell_done() -> None:
-    """Tell that one more data file, or one more pack, is done."""
+    """Tell that one more data file, or one more index, is done."""
     done = _DONE.get()
     if done is not None:
         done()
+
+
+def part(what: str, unit: str, total: int) -> Callable[[int], None]:
+    """Tell that a part of the work begins; what is to be told how many are done."""
+    tell = _PARTS.get()
+    if tell is None:
+        return lambda _done: None
+    tell(what, unit, 0, total)
+    return lambda done: tell(what, unit, done, total)

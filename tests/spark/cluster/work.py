@@ -42,7 +42,7 @@ table = sx.write_table(
     path,
     layout=sx.Clustering(by=["a", "b"], rows_per_file=400),
     indexes={"a": "bitmap", "s": "bloom"},
-    progress=lambda *done: written.append(done),
+    progress=lambda now: written.append((now.done, now.total)),
 )
 found["written"] = written[-1]
 built: list[tuple[int, int]] = []
@@ -50,7 +50,7 @@ report = sx.build_indexes(
     table,
     {"id": "bitmap", "b": "bit_sliced"},
     spark=spark,
-    progress=lambda *done: built.append(done),
+    progress=lambda now: built.append((now.done, now.total)),
 )
 found |= {"built": built[-1], "files": report.files, "notes": report.notes}
 found["after"] = on_workers()

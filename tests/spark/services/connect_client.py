@@ -33,7 +33,7 @@ def refused(call: Callable[[], Any]) -> str:
     return ""
 
 
-def interrupted(done: int, of: int) -> None:
+def interrupted(_: Any) -> None:
     raise KeyboardInterrupt
 
 
@@ -58,7 +58,7 @@ report = sx.build_indexes(
     events,
     {"id": "bitmap"},
     spark=spark,
-    progress=lambda *done: calls.append(done),
+    progress=lambda now: calls.append((now.done, now.total)),
 )
 found |= {"files": report.files, "notes": report.notes, "calls": calls}
 rows = sx.read(events, "id = 77", spark=spark)

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
+from skipindex.api.types import Progress
 from skipindex.errors import LayoutError, TableError
 from skipindex.log import read_snapshot
 from tests.spark.reading.whole import columns, rows, settings
@@ -267,7 +268,13 @@ def test_no_rows_and_few_rows_are_a_file_of_any_size(
 
 def test_progress_is_told(df: DataFrame, tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
-    sx.write_table(df, tmp_path / "t", progress=lambda *done: calls.append(done))
+
+    def tell(now: Progress) -> None:
+        if now.what == "indexing":  # and no more of the choice of indexes
+            assert now.unit == "tasks"
+            calls.append((now.done, now.total))
+
+    sx.write_table(df, tmp_path / "t", progress=tell)
     assert calls[-1][0] == calls[-1][1] > 0
 
 
