@@ -7,7 +7,8 @@ FORM ?= flat
 LAYOUT ?= hilbert
 OUT ?= data/ssb
 SEED ?= 1
-# How long the sweeps run, which of them, and the page that gets the table of totals.
+# How long the sweeps run, which of them, and the page that gets the table of totals,
+# or of `make headlines` the results.
 MINUTES ?= 15
 ONLY ?=
 PAGE ?=
@@ -25,13 +26,14 @@ MATRIX ?=
 # The scale and the folder of `make benchmark`, unless they are named.
 BENCHMARK_OF := --scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
 BENCHMARK_OUT := $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT))
+HEADLINES_OUT := $(if $(filter file,$(origin OUT)),data/headlines-$(lastword $(BENCHMARK_OF)),$(OUT))
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
-.PHONY: help setup ssb benchmark benchmark-latency test test-all test-matrix
+.PHONY: help setup ssb benchmark benchmark-latency headlines test test-all test-matrix
 .PHONY: bench bench-build bench-layout bench-scale
 .PHONY: bench-spark bench-price
 .PHONY: sweep soundness model months hostile concurrent queries mutants lint
@@ -60,6 +62,13 @@ benchmark-latency: $(STAMP)  ## query files behind 30 ms a request (OUT=data/ssb
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[latency]"
 	@$(BIN)/python -m ssb.latency --data $(BENCHMARK_OUT) --out $(BENCHMARK_OUT)/benchmark \
 		--files $(if $(filter file,$(origin FILES)),1000,$(FILES))
+
+headlines: $(STAMP)  ## measure the articles' results, other engines beside (SCALE=1; long)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[benchmark]"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[headlines]" || \
+		echo "some engines cannot be installed: their rows will say so" >&2
+	@$(WITH_JAVA) $(BIN)/python -m ssb headlines $(BENCHMARK_OF) --out $(HEADLINES_OUT) \
+		$(if $(PAGE),--page $(PAGE))
 
 bench: $(STAMP)  ## measure sizes and speeds against limits and the saved baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)

@@ -23,6 +23,7 @@ from ssb.data.generate import (
 )
 from ssb.data.scale import Sizes
 from ssb.grid.command import add_grid, add_report
+from ssb.headlines.command import add_headlines
 from ssb.layouts import CURVE, INDEXES, LAYOUTS, layouts
 from ssb.progress import Steps, progress_lines
 from ssb.queries import LOOKUPS, QUERIES
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_run(commands)
     add_grid(commands)
     add_report(commands)
+    add_headlines(commands)
     parsed = parser.parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = parsed.command
     try:

@@ -123,7 +123,7 @@ def run_command(parsed: argparse.Namespace) -> int:
     )
     results = parsed.results or results_of(dataset)
     setting = Setting.of(dataset, lookups=parsed.lookups, seed=parsed.seed)
-    write_run(results, setting, _java(spark))
+    write_run(results, setting, java_version(spark))
     log("drawing look-ups")
     run = GridRun(
         spark=spark,
@@ -221,7 +221,8 @@ def _timed(text: str | None) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
-def _java(spark: SparkSession) -> str:
+def java_version(spark: SparkSession) -> str:
+    """Of the JVM of a session."""
     jvm = spark.sparkContext._jvm  # noqa: SLF001 (no public name)
     assert jvm is not None
     return str(jvm.System.getProperty("java.version"))

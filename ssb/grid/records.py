@@ -148,7 +148,35 @@ class StudyRecord:
     figures: Mapping[str, float]
 
 
-Record = LayoutRecord | CellRecord | StudyRecord
+Value = str | int | float | None
+"""What a cell of a flat row may be; None where there is no figure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """One step of the headlines: flat rows, whatever their keys are.
+
+    Args:
+        step: its name.
+        rows: what it found.
+        seconds: that it took.
+        busy: the part of the processors that other programs took meanwhile, from 0
+            to 1; None where the system does not tell.
+        commit: of the repository; empty outside one.
+        date: on which it ended.
+        notes: what the reader has to know.
+    """
+
+    step: str
+    rows: tuple[Mapping[str, Value], ...]
+    seconds: float
+    busy: float | None
+    commit: str
+    date: str
+    notes: tuple[str, ...] = ()
+
+
+Record = LayoutRecord | CellRecord | StudyRecord | StepRecord
 
 
 def key_of(record: Record) -> str:
@@ -160,6 +188,8 @@ def key_of(record: Record) -> str:
             return cell_key(record.layout, record.indexes)
         case StudyRecord():
             return study_key(record.study, record.label)
+        case StepRecord():
+            return step_key(record.step)
 
 
 def layout_key(layout: str) -> str:
@@ -175,6 +205,11 @@ def cell_key(layout: str, indexes: str) -> str:
 def study_key(study: str, label: str) -> str:
     """The key of one value of a parameter."""
     return f"study/{study}/{label}"
+
+
+def step_key(step: str) -> str:
+    """The key of a step of the headlines."""
+    return f"step/{step}"
 
 
 class Records:
@@ -225,7 +260,12 @@ class Records:
         return self._path.read_text(encoding="utf-8").splitlines()
 
 
-_NAMES: Final = {LayoutRecord: "layout", CellRecord: "cell", StudyRecord: "study"}
+_NAMES: Final = {
+    LayoutRecord: "layout",
+    CellRecord: "cell",
+    StudyRecord: "study",
+    StepRecord: "step",
+}
 
 
 def _parsed(line: str, setting: Mapping[str, Any]) -> Record | None:
@@ -245,6 +285,9 @@ def _parsed(line: str, setting: Mapping[str, Any]) -> Record | None:
                 return CellRecord(**values, figures=figures, timed=timed, notes=notes)
             case "study":
                 return StudyRecord(**values)
+            case "step":
+                rows, notes = (tuple(values.pop(name)) for name in ("rows", "notes"))
+                return StepRecord(**values, rows=rows, notes=notes)
     except (ValueError, TypeError, KeyError, AttributeError):
         pass
     return None

@@ -55,7 +55,8 @@ _WIDTH: Final = 9.0
 
 
 @contextmanager
-def _style() -> Iterator[None]:
+def style() -> Iterator[None]:
+    """Draw in the look of the report."""
     with mpl.rc_context(_STYLE):
         yield
 
@@ -75,7 +76,7 @@ def kept_by_layout(results: Results) -> str:
 
     As parts of what no index keeps, so that layouts of other file counts compare.
     """
-    with _style():
+    with style():
         figure = Figure(figsize=(_WIDTH, 3.4))
         axes = figure.add_subplot()
         names = list(results.layouts)
@@ -128,7 +129,7 @@ def planning_time(results: Results) -> str:
             ):
                 pair = (float(record.files), record.figures[name])
                 studied.setdefault(label, []).append(pair)
-    with _style():
+    with style():
         figure = Figure(figsize=(_WIDTH, 3.6))
         axes = figure.add_subplot()
         for indexes in filter(points.__contains__, results.sets):
@@ -138,9 +139,9 @@ def planning_time(results: Results) -> str:
                 *zip(*found, strict=True), ls="", label=indexes, ms=5,
                 marker=marker, color=colour,
             )  # fmt: skip
-        for (label, found), style in zip(studied.items(), ("--", "-"), strict=False):
+        for (label, found), line in zip(studied.items(), ("--", "-"), strict=False):
             axes.plot(
-                *zip(*sorted(found), strict=True), ls=style, marker=".",
+                *zip(*sorted(found), strict=True), ls=line, marker=".",
                 label=label, color="#000000", lw=1,
             )  # fmt: skip
         axes.set_xscale("log")
@@ -187,7 +188,7 @@ def pareto(results: Results) -> str:
     }
     names = [name for name, n in sizes.items() if n]
     names = sorted(names, key=lambda name: -sizes[name])[:4]
-    with _style():
+    with style():
         rows = -(-len(names) // 2)
         figure = Figure(figsize=(_WIDTH, 3.4 * rows), layout="constrained")
         for place, name in enumerate(names, 1):
@@ -224,7 +225,7 @@ def pareto(results: Results) -> str:
 def map_of_files(results: Results) -> str:
     """The least and greatest values of two columns in each file, for each layout."""
     names = [name for name, layout in results.layouts.items() if layout.boxes]
-    with _style():
+    with style():
         rows = -(-len(names) // 4)
         figure = Figure(figsize=(_WIDTH, 2.3 * rows), layout="constrained")
         rgb = to_rgb(COLOURS[0])
@@ -250,7 +251,7 @@ def map_of_files(results: Results) -> str:
 def times(results: Results) -> str:
     """Seconds of the timed queries, unpruned and pruned, for each timed cell."""
     cells = [cell for cell in results.cells.values() if cell.timed]
-    with _style():
+    with style():
         figure = Figure(figsize=(_WIDTH, 0.5 + 0.45 * len(cells)))
         axes = figure.add_subplot()
         for i, cell in enumerate(cells):
@@ -279,7 +280,7 @@ def study(
         axis: what the parameter is.
         unit: of the figures.
     """
-    with _style():
+    with style():
         figure = Figure(figsize=(_WIDTH / 2, 2.8))
         axes = figure.add_subplot()
         for i, (name, label) in enumerate(names.items()):

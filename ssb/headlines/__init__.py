@@ -1,0 +1,1 @@
+"""The headline results of the articles that skipindex comes from, measured here."""

@@ -1,0 +1,110 @@
+"""``python -m ssb headlines``: the arguments, and the run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Final
+
+from ssb import SsbError
+from ssb.data.generate import find_or_generate
+from ssb.data.scale import Sizes
+from ssb.grid.command import java_version
+from ssb.grid.records import Records
+from ssb.grid.setting import Setting, write_run
+from ssb.headlines import skipped, small_files, studies, warehouse
+from ssb.headlines.steps import Context, Step, run_steps
+from ssb.progress import progress_lines
+from ssb.session import scaled_session
+
+LOOKUPS: Final = 28
+"""Look-ups that are drawn from the data."""
+
+
+def add_headlines(commands: argparse._SubParsersAction[Any]) -> None:
+    """Add ``headlines``."""
+    parser = commands.add_parser(
+        "headlines",
+        help="measure the headline results of the articles; a second call goes on",
+    )
+    add = parser.add_argument
+    add("--scale", type=float, default=1.0, help="scale factor (default: %(default)s)")
+    add("--out", type=Path, required=True, metavar="DIR", help="folder of the data")
+    add("--memory", metavar="M", help="heap of Spark (default: by the scale)")
+    add(
+        "--steps", metavar="A,B",
+        help="the steps whose names begin so (default: all); "
+        f"the first parts of names are: {', '.join(kinds_of(all_steps()))}",
+    )  # fmt: skip
+    add(
+        "--page", type=Path, metavar="FILE",
+        help="a page with marks, which the results are written into with its pictures "
+        "(default: headlines.md in the folder of the results)",
+    )  # fmt: skip
+    parser.set_defaults(command=run_command)
+
+
+def all_steps() -> list[Step]:
+    """The steps in their order."""
+    return [
+        *small_files.steps(),
+        *warehouse.steps(),
+        *skipped.steps(LOOKUPS),
+        *studies.steps(),
+    ]
+
+
+def kinds_of(steps: Sequence[Step]) -> list[str]:
+    """The first parts of their names."""
+    return list(dict.fromkeys(step.name.partition("/")[0] for step in steps))
+
+
+def chosen(text: str | None) -> list[Step]:
+    """The steps whose names begin with one of some texts between commas.
+
+    Raises:
+        SsbError: no name begins so.
+    """
+    steps = all_steps()
+    if text is None:
+        return steps
+    beginnings = text.split(",")
+    for beginning in beginnings:
+        if not any(step.name.startswith(beginning) for step in steps):
+            accepted = ", ".join(kinds_of(steps))
+            raise SsbError(
+                f"no step is named {beginning!r}: accepted is how a name begins, "
+                f"of {accepted}"
+            )
+    return [step for step in steps if step.name.startswith(tuple(beginnings))]
+
+
+def run_command(parsed: argparse.Namespace) -> int:
+    """Run the steps that are missing."""
+    steps = chosen(parsed.steps)
+    Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
+    log = progress_lines()
+    spark = scaled_session("ssb headlines", scale=parsed.scale, memory=parsed.memory)
+    dataset = find_or_generate(parsed.out, scale=parsed.scale, spark=spark, log=log)
+    results = dataset.path / "headlines"
+    setting = Setting.of(dataset, lookups=LOOKUPS, seed=1)
+    write_run(results, setting, java_version(spark))
+    context = Context(
+        spark=spark,
+        dataset=dataset,
+        records=Records(results, asdict(setting)),
+        work=results / "work",
+        log=log,
+    )
+    run_steps(context, all_steps(), chosen=steps)
+    try:
+        from ssb.headlines.page import write_page  # noqa: PLC0415
+    except ImportError as error:
+        raise SsbError(
+            f"the page needs {error.name}: "
+            "install it with pip install 'skipindex[benchmark]'"
+        ) from error
+    print(f"the results are in {write_page(context.records, results, parsed.page)}")
+    return 0

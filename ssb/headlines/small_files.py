@@ -1,0 +1,252 @@
+"""Small files, and what becomes of Q3.1 to Q3.4 in better layouts of the same rows.
+
+The flat table stands in 10,000 files, or in files of ``LEAST_ROWS`` rows where that
+would be fewer.  ``optimize`` joins them, and lays them out by the columns of Q3.x.
+Each layout is asked without and with skipping, cold and warm.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+
+import skipindex as sx
+from skipindex.build.column_requests import Request
+from skipindex.planner.rows.condition import condition_of
+from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
+from ssb.grid.cells import FLAT, data_files, folder_bytes
+from ssb.grid.layouts import STATISTICS_ALONE, flat_rows
+from ssb.grid.records import TimedQuery
+from ssb.grid.timing import time_queries
+from ssb.headlines.steps import Context, Found, Row, Rows, Step, forget, spread
+from ssb.layouts import INDEXES
+from ssb.queries import QUERIES
+from ssb.star_form.run import SWITCH
+from ssb.workloads.workload import columns_of
+
+STUDY: Final = "small files"
+FILES: Final = 10_000
+LEAST_ROWS: Final = 500
+"""Rows of a small file, where the table has too few for so many files."""
+RUNS: Final = 5
+ASKED: Final = tuple(query for query in QUERIES if query.name.startswith("Q3."))
+BY: Final = ("c_region", "s_region", "c_city", "s_city")
+"""Columns of Q3.x: nations follow the cities, and nearly all years are asked for."""
+SMALL: Final = "small"
+LAYOUTS: Final[Mapping[str, sx.Clustering]] = {
+    SMALL: sx.Clustering(),
+    "compacted": sx.Clustering(by=[]),
+    "zorder": sx.Clustering(by=BY, curve="zorder"),
+    "hilbert": sx.Clustering(by=BY, curve="hilbert"),
+    "workload": sx.Clustering(by=sx.Workload([query.where for query in ASKED])),
+}
+"""The layouts by name; the first is written by Spark, the others of its files."""
+NEEDED: Final[Request] = {name: INDEXES[name] for name in columns_of(ASKED)}
+"""Row-level indexes of the columns that Q3.x filter."""
+ALONE: Final = "layout alone"
+SKIPPING: Final = "with skipping"
+ALL: Final = "all"
+"""The four queries together."""
+
+_TEXTS: Final = tuple((query.name, query.sql(FLAT)) for query in ASKED)
+_DONE: Final = "_headlines_done"
+
+
+def steps() -> list[Step]:
+    """Each layout is written, and then asked: warm and cold."""
+    ways = {"write": _write, "warm": _warm, "cold": _cold}
+    return [
+        Step(f"{STUDY} {way}/{layout}", partial(run, layout=layout), after=_remove)
+        for layout in LAYOUTS
+        for way, run in ways.items()
+    ]
+
+
+def small_rows(n_rows: int, n_files: int) -> int:
+    """The rows of a small file, of a table that was generated in ``n_files``.
+
+    Each of these is cut into equally many.
+
+    >>> small_rows(6_001_215, 100), small_rows(600_572, 10)
+    (601, 501)
+    """
+    of_file = -(-n_rows // n_files)
+    wanted = max(LEAST_ROWS, n_rows // FILES)
+    return -(-of_file // max(1, of_file // wanted))
+
+
+def _folder(context: Context) -> Path:
+    return context.work / STUDY.replace(" ", "-")
+
+
+def _remove(context: Context) -> None:
+    shutil.rmtree(_folder(context), ignore_errors=True)
+
+
+def _ready(context: Context, layout: str) -> tuple[Path, float, float]:
+    """The folder of a layout with its indexes, and the seconds to write and build.
+
+    A layout that is there costs nothing again.
+    """
+    path = _folder(context) / layout
+    if (path / _DONE).exists():
+        return path, 0.0, 0.0
+    shutil.rmtree(path, ignore_errors=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    dataset = context.dataset
+    if layout == SMALL:
+        most = small_rows(dataset.n_rows, dataset.n_files)
+        writer = flat_rows(context.spark, dataset).write
+        began = time.perf_counter()
+        writer.option("maxRecordsPerFile", most).parquet(str(path))
+    else:
+        small, *_ = _ready(context, SMALL)
+        clustering = replace(LAYOUTS[layout], rows_per_file=context.rows_per_file)
+        rows = context.spark.read.parquet(str(small))
+        began = time.perf_counter()
+        if isinstance(clustering.by, sx.Workload):  # which optimize does not take
+            sx.write_table(rows, path, layout=clustering, indexes=STATISTICS_ALONE)
+        else:
+            sx.open_table(small).optimize(
+                context.spark, layout=clustering, indexes=STATISTICS_ALONE, into=path
+            )
+    written = time.perf_counter() - began
+    built = sx.build_indexes(path, NEEDED, spark=context.spark)
+    (path / _DONE).touch()
+    os.sync()
+    return path, written, built.seconds
+
+
+def _write(context: Context, layout: str) -> Found:
+    path, written, built = _ready(context, layout)
+    table = sx.open_table(path)
+    groups = row_groups(table)
+    costs: Row = {
+        "layout": layout,
+        "query": ALL,
+        "files": len(table),
+        "write s": round(written, 2),
+        "index s": round(built, 2),
+        "data MB": round(float(table.state.sizes.sum()) / 1e6, 2),
+        "index MB": round(folder_bytes(path / "_skipindex") / 1e6, 2),
+    }
+    kept: Rows = [
+        {
+            "layout": layout,
+            "query": query.name,
+            "files": len(table),
+            "by min/max": len(table.plan(query.where, kinds=["minmax"]).paths),
+            "by all": len(table.plan(query.where).paths),
+            f"row groups, {ALONE}": groups[query.name][0],
+            f"row groups, {SKIPPING}": groups[query.name][1],
+        }
+        for query in ASKED
+    ]
+    note = f"{layout}: {len(table):,} files of {_rows_of(path)} rows"
+    return Found([costs, *kept], (note,))
+
+
+def _rows_of(path: Path) -> str:
+    rows = [ds.dataset(str(file)).count_rows() for file in data_files(path)[:50]]
+    return f"about {sum(rows) / len(rows):,.0f}"
+
+
+def row_groups(table: sx.Table) -> Mapping[str, tuple[int, int]]:
+    """By query, the row groups that footers leave: of all files, and of the plan's."""
+    found = {}
+    files = ds.dataset(table.plan("TRUE").files)
+    for query in ASKED:
+        plan = table.plan(query.where)
+        expression = condition_of(plan.tree, table.state, pc.unique)
+        kept = set(plan.files)
+        left = {
+            fragment.path: len(fragment.subset(filter=expression).row_groups)
+            for fragment in files.get_fragments()
+        }
+        of_plan = sum(n for path, n in left.items() if path in kept)
+        found[query.name] = (sum(left.values()), of_plan)
+    return found
+
+
+def _warm(context: Context, layout: str) -> Found:
+    path, *_ = _ready(context, layout)
+    context.spark.read.parquet(str(path)).createOrReplaceTempView(FLAT)
+    timed = time_queries(context.spark, path, _TEXTS, rounds=RUNS)
+    return Found(rows_of(layout, "warm", timed))
+
+
+def rows_of(layout: str, state: str, timed: Sequence[TimedQuery]) -> Rows:
+    """A row for each side and query, and for the sums of each run."""
+    rows: Rows = []
+    sides = ((ALONE, [t.plain for t in timed]), (SKIPPING, [t.pruned for t in timed]))
+    for side, (name, runs) in enumerate(sides):
+        together = [sum(one) for one in zip(*runs, strict=True)]
+        asked = [(t.query, one, [t]) for t, one in zip(timed, runs, strict=True)]
+        for query, seconds, of in [(ALL, together, timed), *asked]:
+            rows.append({
+                "layout": layout,
+                "state": state,
+                "side": name,
+                "query": query,
+                **spread(seconds),
+                "files read": sum(t.files[side] for t in of),
+                "MB read": round(sum(t.n_bytes[side] for t in of) / 1e6, 3),
+                "same": int(all(t.equal for t in of)),
+            })  # fmt: skip
+    return rows
+
+
+def _cold(context: Context, layout: str) -> Found:
+    """Each run begins with nothing in memory but the JVM's own code."""
+    path, *_ = _ready(context, layout)
+    spark = context.spark
+    found: dict[str, dict[str, list[float]]] = {
+        side: {name: [] for name in ("opening", *(name for name, _ in _TEXTS))}
+        for side in (ALONE, SKIPPING)
+    }
+    try:
+        for _ in range(RUNS):
+            for side, times in found.items():
+                sx.disable(spark)
+                DEFAULT_SESSION.clear()
+                forget(path)
+                sx.enable(spark)
+                spark.conf.set(SWITCH, str(side == SKIPPING).lower())
+                began = time.perf_counter()
+                spark.read.parquet(str(path)).createOrReplaceTempView(FLAT)
+                times["opening"].append(time.perf_counter() - began)
+                for name, text in _TEXTS:
+                    began = time.perf_counter()
+                    spark.sql(text).collect()
+                    times[name].append(time.perf_counter() - began)
+    finally:
+        spark.conf.unset(SWITCH)
+        sx.disable(spark)
+    return Found(cold_rows(layout, found))
+
+
+def cold_rows(layout: str, found: Mapping[str, Mapping[str, Sequence[float]]]) -> Rows:
+    """A row for each side and query, and for the sums of each run, opening included."""
+    return [
+        {
+            "layout": layout,
+            "state": "cold",
+            "side": side,
+            "query": query,
+            **spread(seconds),
+        }
+        for side, times in found.items()
+        for query, seconds in {
+            ALL: [sum(run) for run in zip(*times.values(), strict=True)],
+            **times,
+        }.items()
+    ]

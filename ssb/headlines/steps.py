@@ -1,0 +1,226 @@
+"""Steps that are measured once: each is stored, with what else the machine did."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from pyspark.sql import SparkSession
+
+from ssb.data.generate import Dataset, Log
+from ssb.grid.progress import Progress
+from ssb.grid.records import Records, StepRecord, Value, step_key
+
+QUIET: Final = 0.1
+"""The part of the processors that other programs may take in a quiet step."""
+
+Row = dict[str, Value]
+Rows = list[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What all steps of a run share.
+
+    Args:
+        spark: the session.
+        dataset: of SSB.
+        records: of finished steps.
+        work: a folder for what steps write.
+        log: told about what steps do.
+    """
+
+    spark: SparkSession
+    dataset: Dataset
+    records: Records
+    work: Path
+    log: Log
+
+    @property
+    def rows_per_file(self) -> int:
+        """The rows of a file of most layouts."""
+        return -(-self.dataset.n_rows // self.dataset.n_files)
+
+    def rows(self, step: str) -> Sequence[Mapping[str, Value]]:
+        """The rows of a step; empty where it is not done."""
+        found = self.records.get(step_key(step))
+        return found.rows if isinstance(found, StepRecord) else ()
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a step found.
+
+    Args:
+        rows: flat objects.
+        notes: what the reader has to know.
+    """
+
+    rows: Rows
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of the run that is measured once.
+
+    Args:
+        name: of it; the part before the first slash tells what its time is like.
+        run: measures it.
+        after: done once all steps with the same ``after`` are stored.
+    """
+
+    name: str
+    run: Callable[[Context], Found]
+    after: Callable[[Context], None] | None = None
+
+
+def run_steps(
+    context: Context, steps: Sequence[Step], *, chosen: Sequence[Step] | None = None
+) -> None:
+    """Run the steps that are not stored, and tell the time left.
+
+    What steps write for later ones is removed after the last of them.
+
+    Args:
+        context: of the run.
+        steps: all that there are.
+        chosen: those that may run; by default all.
+    """
+
+    def is_open(step: Step) -> bool:
+        return step_key(step.name) not in context.records
+
+    open_steps = list(filter(is_open, steps if chosen is None else chosen))
+    progress = Progress(context.log)
+    for step in open_steps:
+        progress.expect(_kind(step))
+    commit = commit_of(Path(__file__).parent)
+    for step in open_steps:
+        with progress.step(_kind(step), step.name):
+            meter = Meter()
+            found = step.run(context)
+            context.records.add(
+                StepRecord(
+                    step=step.name,
+                    rows=tuple(found.rows),
+                    seconds=meter.seconds(),
+                    busy=meter.others(),
+                    commit=commit,
+                    date=datetime.now(UTC).date().isoformat(),
+                    notes=found.notes,
+                )
+            )
+        later = {other.after for other in filter(is_open, steps)}
+        if step.after is not None and step.after not in later:
+            step.after(context)
+
+
+def _kind(step: Step) -> str:
+    return step.name.partition("/")[0]
+
+
+def commit_of(folder: Path) -> str:
+    """The commit that a folder is at, with a plus where files differ from it."""
+    git = shutil.which("git")
+    if git is None:
+        return ""
+
+    def asked(*arguments: str) -> str:
+        answer = subprocess.run(  # noqa: S603 (own arguments)
+            [git, "-C", str(folder), *arguments],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        return answer.stdout.strip() if answer.returncode == 0 else ""
+
+    commit = asked("rev-parse", "--short=10", "HEAD")
+    changed = asked("status", "--porcelain", "--untracked-files=no", "--", ":/src")
+    return f"{commit}+" if changed else commit
+
+
+class Meter:
+    """The time since it was made, and the part of the processors that others took."""
+
+    def __init__(self) -> None:
+        self._began = time.perf_counter()
+        self._all, self._own = _busy_ticks(), _own_ticks()
+
+    def seconds(self) -> float:
+        """So far."""
+        return time.perf_counter() - self._began
+
+    def others(self) -> float | None:
+        """So far; None where the system does not tell.
+
+        This process and those that it started, Spark's among them, are no others.
+        """
+        busy = _busy_ticks()
+        if busy is None or self._all is None:
+            return None
+        ticks = (busy - self._all) - (_own_ticks() - self._own)
+        whole = self.seconds() * os.sysconf("SC_CLK_TCK") * (os.cpu_count() or 1)
+        return min(1.0, max(0.0, ticks / whole)) if whole else 0.0
+
+
+def _busy_ticks() -> int | None:
+    """The ticks in which some processor worked, since the machine started."""
+    stat = Path("/proc/stat")
+    if not stat.exists():
+        return None
+    user, nice, system, _, _, *interrupts = map(int, stat.read_text().split()[1:9])
+    return user + nice + system + sum(interrupts)
+
+
+def _own_ticks() -> int:
+    """The ticks of this process and of all that it started."""
+    ticks: dict[int, int] = {}
+    children: dict[int, list[int]] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = path.read_text()
+        except OSError:  # it has ended
+            continue
+        fields = text.rpartition(")")[2].split()
+        process = int(path.parent.name)
+        children.setdefault(int(fields[1]), []).append(process)
+        ticks[process] = sum(map(int, fields[11:15]))
+    total, left = 0, [os.getpid()]
+    while left:
+        process = left.pop()
+        total += ticks.get(process, 0)
+        left += children.get(process, [])
+    return total
+
+
+def spread(seconds: Sequence[float]) -> Row:
+    """The median, the least and the most of some times."""
+    ordered = sorted(seconds)
+    middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+    return {
+        "seconds": round(middle, 4),
+        "least": round(ordered[0], 4),
+        "most": round(ordered[-1], 4),
+    }
+
+
+def forget(*folders: Path) -> None:
+    """Let the system forget the bytes of the files below some folders.
+
+    The next reader has them from the disk.  Bytes that are not there yet stay: after
+    files are written, ``os.sync`` comes first.
+    """
+    for folder in folders:
+        for path in folder.rglob("*"):
+            if path.is_file():
+                file = os.open(path, os.O_RDONLY)
+                try:
+                    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+                finally:
+                    os.close(file)
