@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -32,6 +33,10 @@ def add_headlines(commands: argparse._SubParsersAction[Any]) -> None:
     add = parser.add_argument
     add("--scale", type=float, default=1.0, help="scale factor (default: %(default)s)")
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the data")
+    add(
+        "--files", type=int, default=100, metavar="N",
+        help="files of the data and of most layouts (default: %(default)s)",
+    )  # fmt: skip
     add("--memory", metavar="M", help="heap of Spark (default: by the scale)")
     add(
         "--steps", metavar="A,B",
@@ -87,7 +92,9 @@ def run_command(parsed: argparse.Namespace) -> int:
     Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
     log = progress_lines()
     spark = scaled_session("ssb headlines", scale=parsed.scale, memory=parsed.memory)
-    dataset = find_or_generate(parsed.out, scale=parsed.scale, spark=spark, log=log)
+    dataset = find_or_generate(
+        parsed.out, scale=parsed.scale, files=parsed.files, spark=spark, log=log
+    )
     results = dataset.path / "headlines"
     setting = Setting.of(dataset, lookups=LOOKUPS, seed=1)
     write_run(results, setting, java_version(spark))
@@ -98,6 +105,8 @@ def run_command(parsed: argparse.Namespace) -> int:
         work=results / "work",
         log=log,
     )
+    if not any(context.records):  # what another version of the library wrote
+        shutil.rmtree(context.work, ignore_errors=True)
     run_steps(context, all_steps(), chosen=steps)
     try:
         from ssb.headlines.page import write_page  # noqa: PLC0415

@@ -170,8 +170,10 @@ def _small_files(measured: Measured) -> Iterator[str]:
     study = small_files.STUDY
     rows: list[Sequence[Cell]] = []
     for layout in small_files.LAYOUTS:
-        cost = measured.one(study, layout=layout, query=ALL)
-        kept = [measured.one(study, layout=layout, query=q.name) for q in ASKED]
+        cost = measured.one(small_files.WRITE, layout=layout, query=ALL)
+        kept = [
+            measured.one(small_files.WRITE, layout=layout, query=q.name) for q in ASKED
+        ]
         for side in (ALONE, SKIPPING):
             warm = measured.one(
                 study, layout=layout, state="warm", side=side, query=ALL
@@ -180,13 +182,14 @@ def _small_files(measured: Measured) -> Iterator[str]:
                 study, layout=layout, state="cold", side=side, query=ALL
             )
             groups = sum(row[f"row groups, {side}"] for row in kept)
+            read = sum(row["files" if side == ALONE else "by all"] for row in kept)
             rows.append((
-                layout, side, cost["files"], warm["files read"], warm["MB read"],
+                layout, side, cost["files"], read, warm["MB read"],
                 groups, _spread(warm), _spread(cold),
                 cost["write s"] if side == ALONE else cost["index s"],
             ))  # fmt: skip
     by = listed_of(f"`{name}`" for name in small_files.BY)
-    small = measured.one(study, layout=small_files.SMALL, query=ALL)
+    small = measured.one(small_files.WRITE, layout=small_files.SMALL, query=ALL)
     wanted = (
         ""
         if small["files"] >= small_files.FILES

@@ -34,8 +34,10 @@ from ssb.star_form.run import SWITCH
 from ssb.workloads.workload import columns_of
 
 STUDY: Final = "small files"
+WRITE: Final = f"{STUDY} write"
+"""How the names of the steps begin that write and index."""
 FILES: Final = 10_000
-LEAST_ROWS: Final = 500
+LEAST_ROWS: Final = 600
 """Rows of a small file, where the table has too few for so many files."""
 RUNS: Final = 5
 ASKED: Final = tuple(query for query in QUERIES if query.name.startswith("Q3."))
@@ -76,8 +78,8 @@ def small_rows(n_rows: int, n_files: int) -> int:
 
     Each of these is cut into equally many.
 
-    >>> small_rows(6_001_215, 100), small_rows(600_572, 10)
-    (601, 501)
+    >>> small_rows(6_001_215, 100), small_rows(600_572, 100)
+    (601, 601)
     """
     of_file = -(-n_rows // n_files)
     wanted = max(LEAST_ROWS, n_rows // FILES)
@@ -198,7 +200,6 @@ def rows_of(layout: str, state: str, timed: Sequence[TimedQuery]) -> Rows:
                 "side": name,
                 "query": query,
                 **spread(seconds),
-                "files read": sum(t.files[side] for t in of),
                 "MB read": round(sum(t.n_bytes[side] for t in of) / 1e6, 3),
                 "same": int(all(t.equal for t in of)),
             })  # fmt: skip

@@ -113,7 +113,7 @@ def test_files_that_are_forgotten_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("n_rows", "n_files", "files"),
-    [(6_001_215, 100, 10_000), (600_572, 10, 1_200), (60_175, 10, 120)],
+    [(6_001_215, 100, 10_000), (600_572, 100, 1_000), (60_175, 10, 100)],
 )
 def test_small_files_are_as_many_as_the_rows_allow(
     n_rows: int, n_files: int, files: int
@@ -255,7 +255,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
             "CUBES": (0.5,),
             "RUNS": 2,
             "ROUNDS": 1,
-            "FILES": 5,
+            "FILES": (5, 5),
         },
     }
     for module, values in patched.items():
