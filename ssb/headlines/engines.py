@@ -234,9 +234,11 @@ def _merge_tree(files: Files, described: Answer) -> str:
     types = {
         name: re.sub(r"^Nullable\((.*)\)$", r"\1", kind) for name, kind, *_ in described
     }
-    words = [name for name, kind in types.items() if kind == "String"]
-    few = columns_with_few_values([Path(file) for file in files.all], words)
-    types |= dict.fromkeys(few, "LowCardinality(String)")
+    paths = [Path(file) for file in files.all]
+    for name, kind in types.items():
+        # One column in memory at a time.
+        if kind == "String" and columns_with_few_values(paths, [name]):
+            types[name] = "LowCardinality(String)"
     fields = [f"{name} {kind}" for name, kind in types.items()]
     for name in columns_of(QUERIES):
         fields += [

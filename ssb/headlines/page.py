@@ -299,9 +299,9 @@ def _warehouse(measured: Measured) -> Iterator[str]:
         same = [r["same"] for r in measured.rows(study) if r["engine"] == load["engine"]
                 and "same" in r]  # fmt: skip
         rows.append((
-            f"{load['engine']} {load.get('version', '')}".strip(),
-            load.get("load s"), load.get("MB"), *sums,
-            f"{sum(same)} of {len(same)}" if same else None, load.get("note", ""),
+            load["engine"], load.get("version"), load.get("load s"), load.get("MB"),
+            *sums, f"{sum(same)} of {len(same)}" if same else None,
+            load.get("note", ""),
         ))  # fmt: skip
     yield (
         "The 13 queries, one after the other, each engine in turn: sums of the "
@@ -311,7 +311,17 @@ def _warehouse(measured: Measured) -> Iterator[str]:
     )
     yield ""
     yield from table(
-        ("engine", "load s", "MB on disk", "warm s", "cold s", "same answers", ""), rows
+        (
+            "engine",
+            "version",
+            "load s",
+            "MB on disk",
+            "warm s",
+            "cold s",
+            "same answers",
+            "",
+        ),
+        rows,
     )
     yield ""
     engines = [load["engine"] for load in loads if load.get("version")]

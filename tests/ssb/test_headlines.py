@@ -239,6 +239,43 @@ def test_steps_beside_other_work_are_told(tmp_path: Path) -> None:
     assert line.startswith("1 steps ran beside other work, which took up to 25 %")
 
 
+def test_the_page_says_where_80_percent_hold_and_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = pytest.importorskip("ssb.headlines.page", exc_type=ImportError)
+    records = Records(tmp_path, SETTING)
+    found = {"linear": (0.5, 0.7), "zorder": (0.6, 0.9), "hilbert": (0.85, 0.95)}
+    monkeypatch.setattr(skipped, "LAYOUTS", tuple(found))
+    for layout, parts in found.items():
+        rows = [
+            {"layout": layout, "indexes": name, "group": "ssb", "skipped": part}
+            for name, part in zip(("minmax", skipped.ORACLE), parts, strict=True)
+        ]
+        step = f"{skipped.STUDY}/{layout}"
+        records.add(dataclasses.replace(STEP, step=step, rows=tuple(rows)))
+    lines = list(page.why_eighty(Measured(records)))
+    assert [line.partition(":")[0] for line in lines] == [
+        "The 80 % hold for hilbert.",
+        "They hold for zorder with row-level indexes alone",
+        "They hold with no index for linear",
+    ]
+    (eighty,) = [claim for claim in CLAIMS if claim.ours.__name__ == "_eighty"]
+    assert eighty.told(Measured(records)).endswith(
+        "linear 50 % (does not hold; at most 70 %), zorder 60 % (does not hold; at "
+        "most 90 %), hilbert 85 % (holds; at most 95 %)"
+    )
+
+
+def test_a_table_of_markdown_sets_numbers_to_the_right() -> None:
+    page = pytest.importorskip("ssb.headlines.page", exc_type=ImportError)
+    assert page.table(("a", "n"), [("x|y", 1), ("z", None)]) == [
+        "| a | n |",
+        "|---|--:|",
+        "| x\\|y | 1 |",
+        "| z | - |",
+    ]
+
+
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few values of everything, and each once."""
