@@ -41,7 +41,7 @@ PRUNING: Final = (
     Mutant(
         "catalog-partition-judged",
         "spark.pruning.verdicts._judged_columns",
-        "question['is_catalog_table']",
+        "question.is_catalog_table",
         "False",
         "a catalog may give the rows of a folder another value than its name says",
         _TESTS,
@@ -121,7 +121,7 @@ PRUNING: Final = (
     Mutant(
         "dimension-of-other-days",
         "spark.pruning.dimensions._typed",
-        "asked['options']",
+        "scan.options",
         "{}",
         "Spark joins other days than those that were looked up",
         _DIMENSIONS,
@@ -129,7 +129,7 @@ PRUNING: Final = (
     Mutant(
         "dimension-of-another-session",
         "spark.pruning.dimensions._typed",
-        "asked['reader']",
+        "scan.reader",
         "{}",
         "the dimension is read as the session that defined it says",
         _DIMENSIONS,
@@ -145,7 +145,7 @@ PRUNING: Final = (
     Mutant(
         "other-key-of-a-dimension",
         "spark.pruning.dimensions._is_of",
-        "one.table_key == asked['key']",
+        "one.table_key == asked.key",
         "True",
         "rows are joined by another column than the one that was looked up",
         _DIMENSIONS,

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import skipindex as sx
+from skipindex.spark.pruning.protocol import VERSION
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 
 CLASSES = "org.apache.spark.sql.catalyst.expressions"
@@ -114,6 +115,7 @@ def asked(
         age: for which the question waited to be asked.
     """
     question = {
+        "version": VERSION,
         "root": str(table),
         "scheme": "file",
         "authority": None,

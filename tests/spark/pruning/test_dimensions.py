@@ -15,6 +15,7 @@ import pytest
 import skipindex as sx
 from skipindex.planner.plan import plan_files
 from skipindex.spark.pruning.dimensions import JoinedConditions, joined_conditions
+from skipindex.spark.pruning.protocol import Dimension
 from tests.tables import put, put_all
 
 CLASSES = "org.apache.spark.sql.catalyst.expressions"
@@ -80,7 +81,6 @@ def side(star: Path, *conjuncts: Mapping[str, Any], **others: Any) -> dict[str, 
         "key": "k",
         "data": schema(TYPES),
         "data_types": {name: CATALOG.get(kind, kind) for name, kind in TYPES.items()},
-        "partitions": schema({}),
         "partitions_types": {},
         "reader": {},
         "options": {},
@@ -92,7 +92,8 @@ def side(star: Path, *conjuncts: Mapping[str, Any], **others: Any) -> dict[str, 
 def judged(
     star: Path, asked: Mapping[str, Any], column: str = "key"
 ) -> JoinedConditions | None:
-    return joined_conditions(sx.open_table(star / "f").state, column, asked)
+    state = sx.open_table(star / "f").state
+    return joined_conditions(state, column, Dimension(**asked))
 
 
 def files(star: Path, *conjuncts: Mapping[str, Any]) -> list[str] | None:
@@ -243,7 +244,8 @@ def test_a_dimension_that_changed_is_not_judged(
 def test_a_key_of_another_type_is_not_judged(star: Path) -> None:
     types = pa.schema([("key", pa.int32()), ("own", pa.int64())])
     fact = sx.open_table(star / "f", schema=types)
-    assert joined_conditions(fact.state, "key", side(star, IS_X)) is None
+    asked = Dimension(**side(star, IS_X))
+    assert joined_conditions(fact.state, "key", asked) is None
 
 
 def test_without_an_index_nothing_is_judged(star: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import skipindex as sx
+from skipindex.spark.pruning.protocol import VERSION
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
 from skipindex.storage.file_system.location import Location
@@ -146,7 +147,8 @@ def test_keys_are_used_where_rows_are_indexed(
 ) -> None:
     place = {"root": str(table), "scheme": None, "authority": None}
     for column, is_used in (("id", True), ("month", False), ("unknown", False)):
-        asked = json.dumps({**place, "column": column, "dimension": None})
+        side = {"version": VERSION, "column": column, "dimension": None}
+        asked = json.dumps({**place, **side})
         answer = planner.uses_of(f"60 0\n{asked}")
         assert (answer is not None) == is_used
 

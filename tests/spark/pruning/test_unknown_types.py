@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.spark.columns import spark_schema
+from skipindex.spark.pruning.protocol import VERSION
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 from skipindex.table.spark_json import ROW_METADATA
 from tests.spark.pruning.questions import CLASSES
@@ -101,6 +102,7 @@ def test_only_columns_of_unknown_types_are_not_judged(
 ) -> None:
     drawn = Drawn(seed)
     question = {
+        "version": VERSION,
         "root": str(files),
         "scheme": "file",
         "authority": None,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from random import Random
 from typing import Any, Final
 from unittest import mock
@@ -61,7 +62,7 @@ def folder_names() -> Iterator[None]:
     judged = verdicts._judged_columns
 
     def trusted(table: Any, question: Any) -> Any:
-        return judged(table, {**question, "is_catalog_table": False})
+        return judged(table, replace(question, is_catalog_table=False))
 
     with mock.patch.object(verdicts, "_judged_columns", trusted):
         yield

@@ -360,7 +360,7 @@ public class PlannerCalls {
    * dimension: the other side as a folder and conditions; null asks what any side could.
    */
   String usesOf(Path root, String column, ObjectNode dimension, Query query) {
-    ObjectNode question = Question.place(root).put("column", column);
+    ObjectNode question = Question.about(root).put("column", column);
     question.set("dimension", dimension);
     String asked = Json.text(question);
     String known = (String) query.get(asked);

@@ -13,7 +13,15 @@ import scala.collection.immutable.Map;
 
 /** Members of the JSON of what the planner is asked. */
 final class Question {
+  /** Of the messages; protocol.py has the same. */
+  static final int VERSION = 1;
+
   private Question() {}
+
+  /** The begin of a message that asks about a folder. */
+  static ObjectNode about(Path root) {
+    return place(root).put("version", VERSION);
+  }
 
   /** An object that tells a folder. */
   static ObjectNode place(Path root) {

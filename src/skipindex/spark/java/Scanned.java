@@ -108,7 +108,7 @@ class Scanned {
   /** The same about joined columns with their keys, and with more members. */
   String question(ArrayNode keys, ObjectNode more, String conjuncts) {
     if (schemas == null) schemas = Question.schemas(data, base.partitionSchema());
-    ObjectNode question = Question.place(root).put("is_catalog_table", isCatalogTable);
+    ObjectNode question = Question.about(root).put("is_catalog_table", isCatalogTable);
     question.setAll(schemas);
     Question.addSettings(question, planner.settings);
     Question.addReader(question, planner.settings, reader);

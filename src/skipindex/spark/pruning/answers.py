@@ -18,6 +18,7 @@ from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.node import read_nodes
 from skipindex.spark.catalyst.sql_text import OPAQUE
 from skipindex.spark.catalyst.translator import Translator
+from skipindex.spark.pruning.protocol import Results
 from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.table import ColumnInfo
 
@@ -57,15 +58,15 @@ class Asked:
     functions: tuple[Function, ...]
 
     @classmethod
-    def of(cls, asked: Mapping[str, Any], columns: Mapping[str, str]) -> Asked | None:
+    def of(cls, asked: Results, columns: Mapping[str, str]) -> Asked | None:
         """What a question asks; None if a column of it is not understood."""
         write = Translator(columns)
 
         def name(json_text: str | None) -> str | None:
             return json_text and write.text(*read_nodes(json_text))
 
-        functions = [Function(f["name"], name(f["column"])) for f in asked["functions"]]
-        found = cls(name(asked["group"]), tuple(functions))
+        functions = [Function(one.name, name(one.column)) for one in asked.functions]
+        found = cls(name(asked.group), tuple(functions))
         names = {found.group, *(function.column for function in functions)}
         return None if OPAQUE in names else found
 
@@ -92,7 +93,7 @@ class Answer:
 
 
 def answer(
-    asked: Mapping[str, Any],
+    asked: Results,
     columns: Mapping[str, str],
     plan_of: PlanOf,
     table: ScannedTable,
@@ -103,8 +104,8 @@ def answer(
     ``table`` has the files as they were listed, and ``listed`` are those that Spark
     lists just so.
     """
-    if "rows" in asked:
-        return _enough(asked["rows"], plan_of(()), table, listed)
+    if asked.rows is not None:
+        return _enough(asked.rows, plan_of(()), table, listed)
     wanted = Asked.of(asked, columns)
     return None if wanted is None else _results(wanted, plan_of, table, listed)
 

@@ -21,7 +21,7 @@ from skipindex.planner.binding.binder import Binder
 from skipindex.planner.bound_predicate import unknowns
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import conditions
-from skipindex.spark.pruning.tables import scanned_location
+from skipindex.spark.pruning.protocol import Dimension, Scan
 from skipindex.spark.settings import check_reading
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.table import ColumnInfo, TableState, declared_schema
@@ -50,12 +50,11 @@ class JoinedConditions:
 
 
 def joined_conditions(
-    fact: TableState, column: str, asked: Mapping[str, Any], zone: str | None = None
+    fact: TableState, column: str, asked: Dimension, zone: str | None = None
 ) -> JoinedConditions | None:
     """What the fact's indexes can judge of a dimension; None if it is nothing.
 
-    ``fact`` has the types of the scan, and ``asked`` is the dimension as
-    ``Dimension.java`` writes it.
+    ``fact`` has the types of the scan.
 
     Raises:
         SkipIndexError: the dimension cannot be listed.
@@ -64,9 +63,9 @@ def joined_conditions(
     names = dict(_known(fact, column, asked))
     if not names:
         return None
-    kinds = asked["data_types"]
+    kinds = asked.data_types
     judged = {stored: kinds[attribute] for attribute, stored in names.items()}
-    written = _renamed(json.loads(asked["conjuncts"]), names)
+    written = _renamed(json.loads(asked.conjuncts), names)
     found = conditions(json.dumps(written), judged, zone)
     predicate = parse(found.text)
     binder = Binder(fact.stored, found.zone)
@@ -81,14 +80,14 @@ def joined_conditions(
 
 
 def _known(
-    fact: TableState, column: str, asked: Mapping[str, Any]
+    fact: TableState, column: str, asked: Dimension
 ) -> Iterator[tuple[str, str]]:
     """Attributes that the fact knows as Spark reads them, each with what is built."""
     candidates = [info for info in fact.associated if _is_of(info, fact, column, asked)]
     typed = _typed(asked)
     if not candidates or typed is None:
         return
-    location = scanned_location(asked["scheme"], asked["authority"], asked["root"])
+    location = asked.location()
     mine = [
         (one, info)
         for info in candidates
@@ -108,33 +107,31 @@ def _known(
             yield one.attribute, info.name
 
 
-def _is_of(
-    info: ColumnInfo, fact: TableState, column: str, asked: Mapping[str, Any]
-) -> bool:
+def _is_of(info: ColumnInfo, fact: TableState, column: str, asked: Dimension) -> bool:
     """Whether the associated column is looked up by these two columns."""
     one = info.association
     return (
         one is not None
         and info.domain is not None
         and one.key == fact.resolve(column).own_name
-        and one.table_key == asked["key"]
+        and one.table_key == asked.key
         and bool(fact.blobs(info))
     )
 
 
-def _typed(asked: Mapping[str, Any]) -> Columns | None:
+def _typed(scan: Scan) -> Columns | None:
     """The dimension's columns as the scan types them; None if values differ."""
     try:
-        check_reading({}, asked["reader"], asked["options"])
+        check_reading({}, scan.reader, scan.options)
     except PlanError:
         return None
-    found = declared_schema(asked["data"])
+    found = declared_schema(scan.data)
     if found is None:
         return None
     schema, refused = found
-    taken = {name.lower() for name in asked["partitions_types"]}
+    taken = {name.lower() for name in scan.partitions_types}
     own = pa.schema([field for field in schema if field.name.lower() not in taken])
-    return Columns(columns_of(own, refused, []), asked["root"])
+    return Columns(columns_of(own, refused, []), scan.root)
 
 
 def _has(columns: Columns, name: str, domain: Any) -> bool:
@@ -146,10 +143,10 @@ def _is_same_place(one: Location, other: Location) -> bool:
     return (one.root, one.is_local) == (other.root, other.is_local)
 
 
-def _are_read(files: Sequence[FileInfo], asked: Mapping[str, Any]) -> bool:
+def _are_read(files: Sequence[FileInfo], asked: Dimension) -> bool:
     """Whether these are the files that Spark has listed, with its times."""
-    listed = zip(asked["paths"], asked["sizes"], asked["millis"], strict=True)
     now = sorted((file.path, file.size, file.mtime // 1_000_000) for file in files)
+    listed = zip(asked.paths, asked.sizes, asked.millis, strict=True)
     return sorted(listed) == now
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.spark.catalyst.node import read_nodes
 from skipindex.spark.catalyst.sql_text import OPAQUE
 from skipindex.spark.catalyst.translator import Translator
+from skipindex.spark.pruning.protocol import First
 from skipindex.spark.pruning.tables import ScannedTable
 
 
@@ -31,20 +31,18 @@ class FirstRows:
     order_by: str | None
 
     @classmethod
-    def of(
-        cls, asked: Mapping[str, Any] | None, columns: Mapping[str, str]
-    ) -> FirstRows | None:
+    def of(cls, asked: First | None, columns: Mapping[str, str]) -> FirstRows | None:
         """What a question asks; None is all rows, or an order that is not known."""
         if asked is None:
             return None
-        order = asked["order"]
+        order = asked.order
         if order is None:
-            return cls(asked["n"], None)
-        (node,) = read_nodes(order["column"])
+            return cls(asked.n, None)
+        (node,) = read_nodes(order.column)
         column = Translator(columns).text(node)
         if column == OPAQUE:
             return None
-        return cls(asked["n"], f"{column} {order['direction']} {order['nulls']}")
+        return cls(asked.n, f"{column} {order.direction} {order.nulls}")
 
     def __str__(self) -> str:
         order = "" if self.order_by is None else f"ORDER BY {self.order_by} "

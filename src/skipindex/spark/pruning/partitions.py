@@ -19,6 +19,7 @@ import numpy as np
 
 from skipindex.errors import TableError
 from skipindex.planner.plan import Plan
+from skipindex.spark.pruning.protocol import Question
 from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.spark.pruning.verdicts import verdict
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -63,21 +64,17 @@ class Needed:
     plan: Plan | None
 
 
-def needed_partitions(
-    location: Location,
-    question: Mapping[str, Any],
-    conjuncts: str,
-) -> Needed:
+def needed_partitions(question: Question) -> Needed:
     """The needed ones among the ``folders`` of a question, by what is ``derived``.
 
     Raises:
         TableError: the question has no schema of Spark's.
     """
-    table = _table(location, question["data"], tuple(question["folders"]))
+    table = _table(question.location(), question.data, tuple(question.folders))
     state = table.state
     is_left = np.ones(len(state), np.bool_)
-    judged = verdict(table, question, conjuncts)
-    kinds = question["partitions_types"]
+    judged = verdict(table, question)
+    kinds = question.partitions_types
     names = [partition.name.lower() for partition in state.partitions]
     is_known = names == [name.lower() for name in kinds]
     if judged is None or not is_known or not _KEYS.keys() >= set(kinds.values()):

@@ -4,24 +4,31 @@ from __future__ import annotations
 
 import json
 import logging
-import struct
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
 from skipindex.errors import SkipIndexError, first_line
 from skipindex.spark.pruning.partitions import needed_partitions
+from skipindex.spark.pruning.protocol import (
+    NO_ANSWER,
+    Answer,
+    Call,
+    Problem,
+    Question,
+    Read,
+    Uses,
+    told,
+)
 from skipindex.spark.pruning.query_plan import QueryPlan
-from skipindex.spark.pruning.tables import Tables, scanned_location
+from skipindex.spark.pruning.tables import Tables
 from skipindex.spark.pruning.verdicts import ZONE, Verdict, joined_by, verdict
 from skipindex.spark.settings import CASE, READING, check_reading
 from skipindex.storage.deadline import Deadline, PlanCancelledError, running_until
-from skipindex.storage.file_system.location import Location
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -66,21 +73,18 @@ class QueryPlanner:
         lists them, and what it means is remembered.
         """
         line, asked = text.split("\n", 1)
-        purpose, number, *times = line.split(" ")
-        header, _, conjuncts = asked.partition("\n")
-        question = json.loads(header)
-        moment, deadline = _times(*times)
+        call, root = Call.of(line), ""
+        moment, deadline = _times(call.seconds, call.age)
         try:
             with running_until(deadline):
-                return self._answer(
-                    purpose, int(number), moment, asked, question, conjuncts
-                )
+                question = Question.read(asked)
+                root = question.root
+                return self._answer(call, moment, asked, question)
         except PlanCancelledError:
             pass  # the driver has gone on without the answer, and told why
         except Exception as error:  # noqa: BLE001 (a query never fails by its plan)
-            problem = f"{type(error).__name__}: {first_line(error)}"
-            self._failed(question["root"], problem)
-        return b""
+            self._failed(root, f"{type(error).__name__}: {first_line(error)}")
+        return NO_ANSWER
 
     def files(self, number: str) -> bytes:
         """The files of a listing, as ``PlannerCalls`` reads them."""
@@ -94,29 +98,28 @@ class QueryPlanner:
         question without a side asks what any could do.
         """
         line, asked = text.split("\n", 1)
-        moment, deadline = _times(*line.split(" "))
+        moment, deadline = _times(*map(float, line.split(" ")))
         try:
             with running_until(deadline):
-                return self._uses_of(moment, json.loads(asked))
+                return self._uses_of(moment, Uses.read(asked))
         except PlanCancelledError:
             return None
 
-    def _uses_of(self, moment: float, asked: Mapping[str, Any]) -> bytes | None:
-        side = asked["dimension"]
+    def _uses_of(self, moment: float, asked: Uses) -> bytes | None:
         try:
-            state = self.tables.remembered(_location(asked), moment).state
-            column = state.resolve(asked["column"])
+            state = self.tables.remembered(asked.location(), moment).state
+            column = state.resolve(asked.column)
             is_indexed = bool(state.blobs(column) or state.maps(column))
         except (SkipIndexError, OSError):
             return None
-        if side is None:
+        if asked.dimension is None:
             is_judged = any(
                 one.association and one.association.key == column.own_name
                 for one in state.associated
             )
             are_all = False
         else:
-            joined = joined_by(state, asked["column"], side, None)
+            joined = joined_by(state, asked.column, asked.dimension, None)
             is_judged = joined is not None
             are_all = joined is not None and joined.are_all
         uses = b"a" if is_judged else b""
@@ -126,28 +129,27 @@ class QueryPlanner:
 
     def told(self, text: str) -> None:
         """Remember what a scan reads, or why a question had no answer."""
-        told = json.loads(text)
-        if "problem" in told:
-            self._give_up(told.get("number", 0))
-            self._failed(told.get("root", ""), told["problem"])
-        else:
-            self._read(told)
+        match told(text):
+            case Problem() as one:
+                self._give_up(one.number)
+                self._failed(one.root, one.problem)
+            case Read() as one:
+                self._read(one)
 
-    def _read(self, told: Mapping[str, int]) -> None:
+    def _read(self, one: Read) -> None:
         """Let the record of a scan say what Spark listed, and what it reads."""
         # Scans with one question share the first record until they tell of themselves.
-        number, listed, read = told["number"], told["listed"], told["read"]
-        scan = (number, told["scan"])
+        scan = (one.number, one.scan)
         with self._lock:
-            asked = self._asked.get(number)
+            asked = self._asked.get(one.number)
             if asked is None:
                 return
             plan = replace(
                 asked,
-                n_files=listed,
-                n_skipped=listed - read,
+                n_files=one.listed,
+                n_skipped=one.listed - one.read,
                 n_unindexed=asked.n_unindexed
-                + max(told["unknown"], listed - asked.n_files, 0),
+                + max(one.unknown, one.listed - asked.n_files, 0),
             )
             former = self._told.get(scan, asked)
             for i, record in enumerate(self.records):
@@ -192,36 +194,29 @@ class QueryPlanner:
         self._warn(f"{root}: {problem}" if root else problem)
 
     def _answer(
-        self,
-        purpose: str,
-        number: int,
-        moment: float,
-        asked: str,
-        question: Mapping[str, Any],
-        conjuncts: str,
+        self, call: Call, moment: float, asked: str, question: Question
     ) -> bytes | None:
         start = time.perf_counter()
-        check_reading(question["settings"], question["reader"], question["options"])
-        location = _location(question)
-        if purpose == "partitions":
-            return self._needed(location, question, conjuncts)
-        listing = question.get("listing")
+        check_reading(question.settings, question.reader, question.options)
+        if call.purpose == "partitions":
+            return self._needed(question)
+        listing, location = question.listing, question.location()
         table = (
             self.tables.numbered(listing)
             if listing
             else self.tables.since(location, moment)
         )
         if listing == 0:
-            return struct.pack("<q", table.number)
-        key = None if listing or question["keys"] else (table.number, asked)
-        found = self._remembered(key) or verdict(table, question, conjuncts)
+            return Answer(table.number).to_bytes()
+        key = None if listing or question.keys else (table.number, asked)
+        found = self._remembered(key) or verdict(table, question)
         if found is None:
             return None
         if key:
             self._remember(key, found)
         files = found.files
-        if len(files) and purpose == "ahead":
-            return b""
+        if len(files) and call.purpose == "ahead":
+            return NO_ANSWER
         if not found.answered:  # else that they are unchanged is a part of the answer
             files = files[table.unchanged(files)]
         is_left = np.ones(len(table.state), np.bool_)
@@ -235,29 +230,26 @@ class QueryPlanner:
                 len(table.state),
                 len(files),
                 time.perf_counter() - start,
-                is_estimate=purpose == "estimate",
+                is_estimate=call.purpose == "estimate",
                 plan=found.plan,
                 answered=found.answered,
                 n_unindexed=int((is_left & (table.state.rows < 0)).sum()),
-                number=number,
+                number=call.number,
             )
         )
         if not len(files):
             return None
-        bits = np.zeros(len(table.state), np.bool_)
-        bits[files] = True
-        packed = np.packbits(bits, bitorder="little").tobytes()
-        return struct.pack("<q", table.number) + packed + found.results.encode()
+        is_skipped = np.zeros(len(table.state), np.bool_)
+        is_skipped[files] = True
+        return Answer(table.number, is_skipped, found.results).to_bytes()
 
-    def _needed(
-        self, location: Location, question: Mapping[str, Any], conjuncts: str
-    ) -> bytes | None:
+    def _needed(self, question: Question) -> bytes | None:
         """The partitions that are needed, in JSON; None is all of them."""
         start = time.perf_counter()
-        needed = needed_partitions(location, question, conjuncts)
+        needed = needed_partitions(question)
         self._record(
             QueryPlan(
-                location.full(""),
+                question.location().full(""),
                 needed.condition,
                 len(needed.is_left),
                 int((~needed.is_left).sum()),
@@ -285,12 +277,7 @@ def _put(remembered: OrderedDict[_K, _V], key: _K, value: _V) -> None:
         remembered.popitem(last=False)
 
 
-def _times(seconds: str, age: str) -> tuple[float, Deadline]:
+def _times(seconds: float, age: float) -> tuple[float, Deadline]:
     """When a question was asked, by the monotonic clock, and when its plan stops."""
     # The driver waits ``seconds`` in all; ``age`` of them are over.
-    waited = float(age)
-    return time.monotonic() - waited, Deadline(float(seconds) - waited + _GRACE)
-
-
-def _location(asked: Mapping[str, Any]) -> Location:
-    return scanned_location(asked["scheme"], asked["authority"], asked["root"])
+    return time.monotonic() - age, Deadline(seconds - age + _GRACE)

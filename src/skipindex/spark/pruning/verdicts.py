@@ -18,6 +18,7 @@ from skipindex.spark.catalyst.conditions import Conditions, conditions
 from skipindex.spark.pruning.answers import answer
 from skipindex.spark.pruning.dimensions import JoinedConditions, joined_conditions
 from skipindex.spark.pruning.first_rows import FirstRows, needed_files
+from skipindex.spark.pruning.protocol import Dimension, Question
 from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.spark.settings import CASE
 from skipindex.table import TableState
@@ -52,37 +53,32 @@ class Verdict:
     results: str = ""
 
 
-def verdict(
-    table: ScannedTable, question: Mapping[str, Any], conjuncts: str
-) -> Verdict | None:
+def verdict(table: ScannedTable, question: Question) -> Verdict | None:
     """The files that need not be read; None where no result is known without them."""
     judged = _judged_columns(table, question)
-    asked = conditions(conjuncts, judged)
+    asked = conditions(question.conjuncts, judged)
     joined = _all_joined(table, asked, question)
     text = " AND ".join([asked.text, *_other_texts(asked, joined, question)])
     plan_of = partial(_plan, table, asked, joined, question, judged)
-    listed = np.frombuffer(question.get("listed", "").encode(), np.uint8) == ord("1")
-    if "answer" in question:
-        known = answer(question["answer"], judged, plan_of, table, listed)
+    if question.answer is not None:
+        known = answer(question.answer, judged, plan_of, table, question.is_listed())
         if known is None:
             return None
         return Verdict(known.files, text, known.plan, known.asked, known.text)
-    first = FirstRows.of(question.get("first"), judged)
+    first = FirstRows.of(question.first, judged)
     if first is None and not (asked.texts or asked.lists or _keys(question) or joined):
         return Verdict(np.zeros(0, np.int64), text)
     plan = plan_of((), first)
     kept = plan.evaluation.possible
     if first is not None:
-        kept = needed_files(plan, table, listed)
+        kept = needed_files(plan, table, question.is_listed())
         text = f"{text} {first}"
     return Verdict(np.flatnonzero(~kept), text, plan)
 
 
-def _judged_columns(
-    table: ScannedTable, question: Mapping[str, Any]
-) -> Mapping[str, str]:
+def _judged_columns(table: ScannedTable, question: Question) -> Mapping[str, str]:
     """The columns whose values are those that the table's indexes tell of."""
-    data, partitions = question["data_types"], question["partitions_types"]
+    data, partitions = question.data_types, question.partitions_types
     is_exact = _is_case_sensitive(question)
     # A partition column counts if Spark takes its values from the folders' names, as
     # the table does: a catalog may say otherwise.
@@ -94,7 +90,7 @@ def _judged_columns(
         for name, kind in data.items()
         if (name if is_exact else name.lower()) not in taken
     }
-    if question["is_catalog_table"]:
+    if question.is_catalog_table:
         return judged
     for column in table.state.partitions:
         kind = partitions.get(column.name, "")
@@ -106,8 +102,8 @@ def _judged_columns(
     return judged
 
 
-def _is_case_sensitive(question: Mapping[str, Any]) -> bool:
-    return (question["settings"][CASE] or "").lower() == "true"
+def _is_case_sensitive(question: Question) -> bool:
+    return (question.settings[CASE] or "").lower() == "true"
 
 
 def _key_set(values: Sequence[Any], kind: str) -> IntegerSet | tuple[str, ...] | None:
@@ -117,20 +113,21 @@ def _key_set(values: Sequence[Any], kind: str) -> IntegerSet | tuple[str, ...] |
     return tuple(values) if kind == "string" else None
 
 
-def _keys(question: Mapping[str, Any]) -> list[tuple[str, Sequence[Any]]]:
+def _keys(question: Question) -> list[tuple[str, Sequence[Any]]]:
     """The keys that a join leaves, with their columns."""
-    return [(name, side) for name, side in question["keys"] if isinstance(side, list)]
+    return [(name, side) for name, side in question.keys if isinstance(side, list)]
 
 
 def _all_joined(
-    table: ScannedTable, asked: Conditions, question: Mapping[str, Any]
+    table: ScannedTable, asked: Conditions, question: Question
 ) -> list[JoinedConditions]:
     """The conditions of dimensions that the table's indexes can judge."""
-    state = table.typed(question["data"])
+    state = table.typed(question.data)
     found: list[JoinedConditions] = []
     zone = asked.zone
-    for name, side in question["keys"]:
-        one = joined_by(state, name, side, zone) if isinstance(side, dict) else None
+    for name, side in question.keys:
+        is_asked = isinstance(side, Dimension)
+        one = joined_by(state, name, side, zone) if is_asked else None
         if one is not None:
             found.append(one)
             zone = one.zone
@@ -138,7 +135,7 @@ def _all_joined(
 
 
 def joined_by(
-    state: TableState, column: str, side: Any, zone: str | None
+    state: TableState, column: str, side: Dimension | None, zone: str | None
 ) -> JoinedConditions | None:
     """Like ``joined_conditions``, but None too if the dimension cannot be looked at."""
     if side is None:
@@ -150,7 +147,7 @@ def joined_by(
 
 
 def _other_texts(
-    asked: Conditions, joined: Sequence[JoinedConditions], question: Mapping[str, Any]
+    asked: Conditions, joined: Sequence[JoinedConditions], question: Question
 ) -> list[str]:
     """Conditions of dimensions, and lists and keys that may be too many to be shown."""
     lists = [*asked.lists, *_keys(question)]
@@ -162,7 +159,7 @@ def _plan(
     table: ScannedTable,
     asked: Conditions,
     joined: Sequence[JoinedConditions],
-    question: Mapping[str, Any],
+    question: Question,
     judged: Mapping[str, str],
     more: Sequence[Predicate],
     first: FirstRows | None = None,
@@ -174,15 +171,14 @@ def _plan(
         for name, values in lists
         if (key_set := _key_set(values, judged.get(name, ""))) is not None
     ]
-    is_counted = first is not None or "answer" in question
-    if is_counted and (question["keys"] or len(keys) < len(lists)):
+    is_counted = first is not None or question.answer is not None
+    if is_counted and (question.keys or len(keys) < len(lists)):
         raise PlanError("rows of a join, or of a list of unknown type, are not counted")
-    settings = question["settings"]
-    zones = [asked.zone, *(one.zone for one in joined), settings[ZONE]]
+    zones = [asked.zone, *(one.zone for one in joined), question.settings[ZONE]]
     others = (one.predicate for one in joined)
     return plan_files(
         conjunction([worth_judging(asked.text, table.state), *others, *keys, *more]),
-        table=table.typed(question["data"], question.get("derived")),
+        table=table.typed(question.data, question.derived),
         timezone=next(filter(None, zones), None),
         case_sensitive=_is_case_sensitive(question),
         limit=None if first is None else first.n,

@@ -1,0 +1,332 @@
+"""What the driver asks of the planner, and what it is answered, typed.
+
+``docs/reference/driver-protocol.md`` says what goes over the border.  A message is an
+object in JSON whose members have the names and the types of the fields here.  It is
+read once; a member that lacks, or is of another type, is an error that names it.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import cache
+from types import UnionType
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from skipindex.errors import PlanError
+from skipindex.expressions.arrays import Mask
+from skipindex.spark.pruning.tables import scanned_location
+from skipindex.storage.file_system.location import Location
+
+VERSION: Final = 1
+"""The version of the messages that ask; ``Question.java`` has the same."""
+NO_ANSWER: Final = b""
+"""The question has no answer: it failed, took too long, or is asked again later."""
+
+_IN_JSON: Final[Mapping[Any, Any]] = {Mapping: dict, Sequence: list}
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The first line of a question.
+
+    Args:
+        purpose: ``read``, ``ahead`` of it, an ``estimate`` of sizes, or ``partitions``.
+        number: of the question, by which the driver tells what was read; 0 if it will
+            not tell.
+        seconds: that the query waits in all.
+        age: seconds of them that are over.
+    """
+
+    purpose: str
+    number: int
+    seconds: float
+    age: float
+
+    @classmethod
+    def of(cls, line: str) -> Call:
+        """The words of a line."""
+        purpose, number, seconds, age = line.split(" ")
+        return cls(purpose, int(number), float(seconds), float(age))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Place:
+    """A folder by the parts of its URI; the path has no escapes."""
+
+    scheme: str | None
+    authority: str | None
+    root: str
+
+    def location(self) -> Location:
+        """Where the planner looks for it."""
+        return scanned_location(self.scheme, self.authority, self.root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scan(Place):
+    """A folder that Spark reads, and what its values are read as.
+
+    Args:
+        data: the schema of its files, in Spark's JSON.
+        data_types: the same by column, as a catalog writes types.
+        partitions_types: those of the columns that folders name.
+        reader: settings of the session that defined the relation, where it has others.
+        options: of the read, as far as they say how times are read.
+    """
+
+    data: str
+    data_types: Mapping[str, str]
+    partitions_types: Mapping[str, str]
+    reader: Mapping[str, str | None]
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dimension(Scan):
+    """The other side of a join: a folder, and conditions on its columns.
+
+    Args:
+        key: its column that is joined.
+        paths: the files that Spark has listed.
+        sizes: their bytes.
+        millis: their times, in milliseconds.
+        conjuncts: the conditions, as ``ExpressionJson.java`` writes them.
+    """
+
+    key: str
+    paths: Sequence[str]
+    sizes: Sequence[int]
+    millis: Sequence[int]
+    conjuncts: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """The first key of an order.
+
+    Args:
+        column: as ``ExpressionJson.java`` writes it.
+        direction: ``ASC`` or ``DESC``.
+        nulls: ``NULLS FIRST`` or ``NULLS LAST``.
+    """
+
+    column: str
+    direction: str
+    nulls: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class First:
+    """The first rows of an order, or any rows; and how many."""
+
+    n: int
+    order: Order | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Function:
+    """``count``, ``min`` or ``max`` of a column; None counts rows."""
+
+    name: str
+    column: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Results:
+    """Results that are asked for instead of rows.
+
+    Args:
+        rows: whether so many match, if not None; then nothing else is asked.
+        group: the column to group by, as ``ExpressionJson.java`` writes it, if any.
+        functions: of all rows, or of each group.
+    """
+
+    rows: int | None = None
+    group: str | None = None
+    functions: Sequence[Function] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Question(Scan):
+    """Which files of a scan hold no row that a query needs.
+
+    Args:
+        settings: of the session that runs the query, by name; None is unknown to it.
+        is_catalog_table: whether a catalog says what the partitions' values are.
+        keys: by column that the scan is joined by: the keys that the other side leaves,
+            or the other side itself, or None if neither is known.
+        conjuncts: the conditions, as ``ExpressionJson.java`` writes them.
+        derived: what partitions are made of, by properties of the table or the read.
+        listing: the number of the planner's listing that ``listed`` is about; 0 asks
+            for its number alone, and None for any.
+        listed: for each file of that listing, "1" if Spark lists it, with its size and
+            time.
+        folders: of the partitions that a catalog has, if these are asked about.
+        first: if only some rows are needed.
+        answer: if no rows are needed.
+    """
+
+    settings: Mapping[str, str | None]
+    is_catalog_table: bool
+    keys: Sequence[Any]
+    conjuncts: str
+    derived: Mapping[str, str] | None = None
+    listing: int | None = None
+    listed: str = ""
+    folders: Sequence[str] = ()
+    first: First | None = None
+    answer: Results | None = None
+
+    @classmethod
+    def read(cls, text: str) -> Question:
+        """A line of JSON, and the conditions in JSON after it.
+
+        Raises:
+            PlanError: it is of another version, or a member is not as it should be.
+        """
+        header, _, conjuncts = text.partition("\n")
+        found = _checked(json.loads(header)) | {"conjuncts": conjuncts}
+        if isinstance(pairs := found.get("keys"), list):
+            found["keys"] = [
+                (name, _read(Dimension, side) if isinstance(side, dict) else side)
+                for name, side in pairs
+            ]
+        return _read(cls, found)
+
+    def is_listed(self) -> Mask:
+        """Which files of the listing Spark lists."""
+        listed: Mask = np.frombuffer(self.listed.encode(), np.uint8) == ord("1")
+        return listed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Uses(Place):
+    """What leaves out files where a column is joined with a dimension, or with any."""
+
+    column: str
+    dimension: Dimension | None
+
+    @classmethod
+    def read(cls, text: str) -> Uses:
+        """A line of JSON.
+
+        Raises:
+            PlanError: it is of another version, or a member is not as it should be.
+        """
+        return _read(cls, _checked(json.loads(text)))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """What a scan reads.
+
+    Args:
+        number: of the question that it asked.
+        scan: tells scans of one question apart.
+        listed: files that Spark lists.
+        read: those of them that it reads.
+        unknown: those that the planner did not list so.
+    """
+
+    number: int
+    scan: int
+    listed: int
+    read: int
+    unknown: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Why a scan reads all files, with its folder and its question, if known."""
+
+    problem: str
+    root: str = ""
+    number: int = 0
+
+
+def told(text: str) -> Read | Problem:
+    """What the driver tells, of which it waits for nothing.
+
+    Raises:
+        PlanError: a member is not as it should be.
+    """
+    found = json.loads(text)
+    if "problem" in found:
+        return _read(Problem, found)
+    return _read(Read, found)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Files that need not be read.
+
+    Args:
+        listing: the number of the planner's listing.
+        files: for each file of it, whether it need not be read; None tells the number
+            alone.
+        results: over these files, where results are asked for.
+    """
+
+    listing: int
+    files: Mask | None = None
+    results: str = ""
+
+    def to_bytes(self) -> bytes:
+        """The number, a bit for each file, and the results."""
+        number = struct.pack("<q", self.listing)
+        if self.files is None:
+            return number
+        bits = np.packbits(self.files, bitorder="little").tobytes()
+        return number + bits + self.results.encode()
+
+
+def _checked(found: dict[str, Any]) -> dict[str, Any]:
+    version = found.get("version")
+    if version != VERSION:
+        raise PlanError(
+            f"the driver asks by version {version!r} of the protocol, and this planner "
+            f"knows version {VERSION} (accepted: one skipindex on both sides)"
+        )
+    return found
+
+
+def _read(kind: Callable[..., T], found: Mapping[str, Any]) -> T:
+    """The message that has these members; it may have others."""
+    values = {}
+    for name, wanted, is_needed in _fields(kind):
+        if is_needed or found.get(name) is not None:
+            values[name] = _value(name, wanted, found.get(name))
+    return kind(**values)
+
+
+@cache
+def _fields(kind: Any) -> Sequence[tuple[str, Any, bool]]:
+    """The fields of a message: name, type, and whether it may not lack."""
+    hints = get_type_hints(kind)
+    return [(f.name, hints[f.name], f.default is MISSING) for f in fields(kind)]
+
+
+def _value(name: str, wanted: Any, value: Any) -> Any:
+    if get_origin(wanted) is UnionType:
+        if value is None:
+            return None
+        wanted, _none = get_args(wanted)
+    is_message = is_dataclass(wanted)
+    kind = dict if is_message else _IN_JSON.get(get_origin(wanted), wanted)
+    if type(value) is not kind:
+        raise PlanError(
+            f"a message of the driver has {name}={repr(value)[:80]} "
+            f"(accepted: {kind.__name__})"
+        )
+    if is_message:
+        return _read(wanted, value)
+    if kind is list and is_dataclass(one := get_args(wanted)[0]):
+        return [_value(name, one, part) for part in value]
+    return value
