@@ -95,10 +95,10 @@ def groups_of(table: sx.Table, seed: int) -> dict[str, list[Question]]:
 
 
 def _bound(table: sx.Table, texts: Sequence[str]) -> list[Question]:
-    questions, notes = bind_workload(table.state, texts, timezone=None)
-    if notes:
-        raise ValueError("; ".join(notes))
-    return questions
+    bound = bind_workload(table.state, texts, timezone=None)
+    if bound.notes:
+        raise ValueError("; ".join(bound.notes))
+    return bound.questions
 
 
 def workloads(table: sx.Table, seed: int) -> dict[str, list[Question]]:

@@ -47,10 +47,10 @@ MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 252,
-    "advice": 1940,
+    "advice": 2078,
     "api": 3175,
     "build": 3123,
-    "cli": 1025,
+    "cli": 1063,
     "expressions": 1886,
     "indexes": 7203,
     "layout": 2509,

@@ -44,7 +44,16 @@ def test_advise_prints_the_choice_and_what_if(
     queries.write_text("SELECT * FROM t WHERE t.a = 3 AND s = 'v7'; -- one\na < 2;")
     assert main(["advise", str(folder), "--queries", str(queries)]) == 0
     out = capsys.readouterr().out
+    assert "your 2 queries read 4 of 4 files on average; with " in out
     assert "the cap is 10%" in out
+    assert out.count("\n") <= 6
+    command = f"skipindex build {folder} --queries {queries}"
+    assert f"to build: {command}\n" in out
+    assert main([*command.split()[1:], "--workers", "1"]) == 0
+    assert "your 2 queries read" in capsys.readouterr().out
+    assert main(["remove", str(folder)]) == 0
+    assert main(["advise", str(folder), "--queries", str(queries), "-v"]) == 0
+    out = capsys.readouterr().out
     assert "a = 3 AND s = 'v7'" in out
     assert "min/max 4, the choice" in out
     assert not (folder / "_skipindex").exists(), "nothing is built"

@@ -104,6 +104,47 @@ def test_bytes_go_to_the_columns_that_queries_ask_for(made: Path) -> None:
     assert {name: len(specs) for name, specs in advice.request.items()}["key"] == 1
 
 
+def test_what_was_asked_for_is_not_called_never_asked_for(tmp_path: Path) -> None:
+    """A timestamp that is written without a zone, and a function of no index."""
+    moments = pa.array([0, 10**15], pa.timestamp("us", tz="UTC"))
+    one = {"t": moments, "a": [1, 2], "s": ["x", "y"], "never": [1, 2]}
+    put_all(tmp_path, [pa.table(one)] * 3)
+    table = sx.open_table(tmp_path)
+    queries = ["t > '2001-01-01 00:00:00' AND a = 1", "md5(s) = 'never'"]
+    advice = table.advise(queries=queries)
+    assert advice.unasked == ("never",)
+    assert advice.not_judged.keys() == {"t", "s"}
+    assert "time zone" in advice.not_judged["t"]
+    text = str(advice)
+    assert "never asked for: never\n" in text
+    assert "not judged: t (" in text
+    assert set(advice.request) == {"t", "a", "s", "never"}
+    assert table.advise(queries=queries, timezone="UTC").not_judged.keys() == {"s"}
+
+
+def test_the_advice_is_six_lines_that_are_true(made: Path, tmp_path: Path) -> None:
+    """What it reads now is what plans read, and then about what they will read."""
+    folder = Path(shutil.copytree(made, tmp_path / "t"))
+    table = sx.open_table(folder)
+    advice = table.advise(queries=QUERIES, max_bytes_ratio=0.4)
+    text = str(advice)
+    assert text.count("\n") <= 5
+    assert text.startswith(f"your {len(QUERIES)} queries read 5 of 5 files on average")
+    assert "to build: table.build_indexes(advice.request)" in text
+    table = table.build_indexes(advice.request, workers=1).table
+    read = [len(table.plan(query).paths) for query in QUERIES]
+    again = table.advise(queries=QUERIES, max_bytes_ratio=0.4)
+    assert [query.files_now for query in again.queries] == read
+    assert [query.files_then for query in advice.queries] == read
+    n = sum(len(column.specs) for column in advice.columns)
+    assert f"with these {n} indexes, for " in text
+    drawn = str(table.advise())
+    assert "questions that were drawn read" in drawn
+    one = str(table.advise(queries=QUERIES[:1], max_bytes_ratio=1e-9))
+    assert one.startswith("your query reads ")
+    assert "with min/max alone, as no index is worth its bytes" in one
+
+
 def test_a_look_up_of_a_key_is_worth_no_row(made: Path) -> None:
     advice = sx.open_table(made).advise(
         queries=["key = 123456789"], max_bytes_ratio=0.1
@@ -261,7 +302,7 @@ def test_what_if_names_each_candidate_and_its_bytes(made: Path) -> None:
     sizes = [trial.n_bytes for trial in city.trials]
     assert sizes == sorted(sizes)
     assert sizes[0] == 0
-    text = str(advice)
+    text = advice.details()
     assert "files kept, of the 5 of the sample" in text
     assert all(query in text for query in QUERIES)
     record = advice.to_dict()
@@ -317,7 +358,8 @@ def test_files_that_cannot_be_read_are_left_out_of_the_sample(tmp_path: Path) ->
     put(tmp_path / "2.parquet", {**rows(2), "city": ["text"] * N_ROWS})
     put(tmp_path / "3.parquet", pa.table(rows(3)).slice(0, 0))
     advice = sx.open_table(tmp_path).advise()
-    assert "city" in advice.unasked, "a file has it in another type"
+    why = "it could not be sampled"
+    assert advice.not_judged["city"] == why, "a file has it in another type"
     assert "not readable" in " ".join(advice.notes)
     report = sx.build_indexes(tmp_path, workers=1)
     assert (report.files, report.unread) == (3, 1)

@@ -56,13 +56,15 @@ def table(tmp_path: Path) -> sx.Table:
 
 
 def test_a_workload_is_bound_to_the_table(table: sx.Table) -> None:
-    questions, notes = bind_workload(
-        table.state, ["A = 1; no = 2", "s LIKE 'x%'"], timezone=None
+    bound = bind_workload(
+        table.state, ["A = 1; no = 2 OR D = 'a b'", "s LIKE 'x%'"], timezone=None
     )
+    questions, notes = bound.questions, bound.notes
     assert [question.text for question in questions] == ["A = 1", "s LIKE 'x%'"]
     assert columns_of(questions) == {"a", "s"}
     assert len(notes) == 1
-    assert "'no = 2' was left out" in notes[0]
+    assert "was left out: no column 'no'" in notes[0]
+    assert bound.not_judged == {"d": "its query was left out"}
 
 
 def test_drawn_questions_are_of_values_that_are_there(table: sx.Table) -> None:

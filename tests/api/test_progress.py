@@ -41,6 +41,7 @@ def test_each_call_counts_from_nothing_to_all(folder: Path, workers: int) -> Non
         ("sampling", "files"),
         ("measuring", "columns"),
         ("asking", "questions"),
+        ("planning", "queries"),
         ("indexing", "files"),
     ]
     values.clear()

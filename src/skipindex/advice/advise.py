@@ -19,6 +19,7 @@ from typing import Final
 from skipindex.advice.candidates import candidates
 from skipindex.advice.findings import advice_of
 from skipindex.advice.questions import (
+    BoundWorkload,
     Question,
     bind_workload,
     columns_of,
@@ -32,12 +33,16 @@ from skipindex.build.column_requests import domain_to_index
 from skipindex.build.wanted import indexable_columns
 from skipindex.errors import AdviceError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves
+from skipindex.planner.plan import plan_files
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.telling import part
 from skipindex.table import ColumnInfo, TableState, open_state
 
 MAX_BYTES_RATIO: Final = 0.10
 """All indexes together, as a part of the data's bytes; the default."""
+
+_PLANNED: Final = 100
+"""Queries that are planned with what the table has now."""
 
 MARGIN: Final = 0.95
 """The part of the cap that is used, because a sample is not the table, and has no file
@@ -62,18 +67,21 @@ def advise(
         )
     opened = open_state(table, plain=plain)
     mine = _indexable(opened, columns)
-    workload: list[Question] = []
-    notes: list[str] = []
+    bound = BoundWorkload()
     sampled, size = mine, SMALL_SAMPLE
+    wanted = {column.name for column in mine}
     if queries is not None:
         texts = [queries] if isinstance(queries, str) else queries
-        workload, notes = bind_workload(opened, texts, timezone=timezone)
-        if not workload:
-            why = "; ".join(notes) or "none is given"
+        bound = bind_workload(opened, texts, timezone=timezone)
+        if not bound.questions:
+            why = "; ".join(bound.notes) or "none is given"
             raise AdviceError(f"no query can be asked of this table: {why}")
-        wanted = columns_of(workload)
+        wanted = columns_of(bound.questions)
         sampled = [column for column in mine if column.name in wanted]
         size = LARGE_SAMPLE
+    for name in wanted:  # but for those of the sample
+        bound.not_judged.setdefault(name, "it could not be sampled")
+    workload, notes = bound.questions, bound.notes
     scores = measure(take_sample(opened, sampled, size), workload, notes)
     sample = scores.sample
     selection = choose(scores, MARGIN * max_bytes_ratio * sample.n_bytes)
@@ -83,9 +91,25 @@ def advise(
         columns=[column.name for column in mine],
         max_bytes_ratio=max_bytes_ratio,
         n_asked=len(workload),
+        not_judged=bound.not_judged,
+        files_now=_files_now(opened, workload, timezone),
         notes=[*notes, *sample.notes],
         seconds=time.perf_counter() - began,
     )
+
+
+def _files_now(
+    table: TableState, workload: Sequence[Question], timezone: str | None
+) -> list[int]:
+    """How many files the first queries of a workload read now, by what is built."""
+    found: list[int] = []
+    planned = workload[:_PLANNED]
+    tell = part("planning", "queries", len(planned))
+    for question in planned:
+        plan = plan_files(question.text, table=table, timezone=timezone)
+        found.append(len(plan.paths))
+        tell(len(found))
+    return found
 
 
 def measure(

@@ -77,7 +77,7 @@ class AdvisedReport(BuildReport[TableState]):
 
     def __str__(self) -> str:
         text = BuildReport.__str__(self)
-        return text if self.advice is None else f"{text}\n\n{self.advice}"
+        return text if self.advice is None else f"{text}\n{self.advice.to_text()}"
 
 
 def build_advised(

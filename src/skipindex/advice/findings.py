@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,13 +32,17 @@ def advice_of(
     columns: Sequence[str],
     max_bytes_ratio: float,
     n_asked: int,
+    not_judged: Mapping[str, str],
+    files_now: Sequence[int],
     notes: Sequence[str],
     seconds: float,
 ) -> Advice:
     """The report of a choice.
 
     ``columns`` are all that get statistics.  The first ``n_asked`` questions are those
-    of the workload; 0 if there was none.  ``notes`` say what was not sampled or asked.
+    of the workload; 0 if there was none, and the first of them read ``files_now``
+    files.  ``not_judged`` has columns that were asked for in vain, and why.  ``notes``
+    say what was not sampled or asked.
     """
     asked = range(n_asked or len(scores.questions))
     nothing = scores.nothing()
@@ -66,6 +71,9 @@ def advice_of(
         for name, found in scores.candidates.items()
     }
     data_bytes = int(scores.sample.table.sizes.sum())
+    n_files = len(scores.sample.table)
+    scale = n_files / max(1, len(scores.sample.files))
+    alone = [name for name in columns if name not in scores.candidates]
     return Advice(
         columns=tuple(
             _column_advice(scores.sample, name, trials[name], selection[name])
@@ -77,6 +85,8 @@ def advice_of(
                 least[i],
                 chosen[i],
                 most[i],
+                files_now[i] if i < len(files_now) else None,
+                min(n_files, *files_now[i : i + 1], math.ceil(chosen[i] * scale)),
                 {
                     name: {
                         specs_text(one.candidate.specs): (one.alone[i], one.together[i])
@@ -88,10 +98,13 @@ def advice_of(
             )
             for i, question in enumerate(scores.questions[:n_asked])
         ),
-        unasked=tuple(name for name in columns if name not in scores.candidates),
+        unasked=tuple(name for name in alone if name not in not_judged),
+        not_judged={name: not_judged[name] for name in alone if name in not_judged},
         data_bytes=data_bytes,
         max_bytes=int(max_bytes_ratio * data_bytes),
+        table_files=n_files,
         n_files=len(scores.sample.files),
+        n_questions=len(asked),
         kept=(sum(least), sum(chosen), sum(most)),
         notes=tuple(notes),
         seconds=seconds,

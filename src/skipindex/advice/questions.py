@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from typing import Final
 
 from skipindex.advice.sample import Sample, SampledColumn
@@ -26,6 +27,7 @@ from skipindex.planner.bound_predicate import (
     Leaf,
     leaves,
     text_of,
+    unknowns,
     with_leaves,
 )
 from skipindex.planner.simplify import simplify
@@ -53,6 +55,8 @@ _GROUPED_OFTEN: Final = 8
 _SHARES: Final = (0.003, 0.03, 0.1)
 """What parts of the rows a drawn range takes."""
 
+_QUOTED: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.)*\"")
+_WORDS: Final = re.compile(r"(?:`[^`]+`|[^\W\d]\w*)(?:\.(?:`[^`]+`|\w+))*")
 _SELECT: Final = re.compile(r"\s*(?:SELECT|WITH|FROM)\b", re.IGNORECASE)
 
 
@@ -113,22 +117,49 @@ def _statements(sql: str) -> list[str]:
     return [text for piece in pieces if (text := piece.strip())]
 
 
+@dataclass(slots=True)
+class BoundWorkload:
+    """The questions of a workload.
+
+    Args:
+        questions: that can be asked of the table.
+        notes: on those that cannot.
+        not_judged: columns that conditions name which no index can judge, and why.
+    """
+
+    questions: list[Question] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    not_judged: dict[str, str] = field(default_factory=dict)
+
+
 def bind_workload(
     table: TableState, queries: Iterable[str], *, timezone: str | None
-) -> tuple[list[Question], list[str]]:
-    """The questions of a workload, and notes on those that cannot be asked here."""
+) -> BoundWorkload:
+    """The questions of a workload, and what of it cannot be asked here."""
     binder = Binder(table.resolve, timezone)
-    questions, notes = [], []
+    found = BoundWorkload()
     for query in queries:
         for text in conditions_of(query):
             try:
                 tree = simplify(binder.bind(parse_condition(text)))
             except PredicateError as error:
                 reason = first_line(error)
-                notes.append(f"query {text!r} was left out: {reason}")
+                found.notes.append(f"query {text!r} was left out: {reason}")
+                for name in _names_in(table, text):
+                    found.not_judged.setdefault(name, "its query was left out")
                 continue
-            questions.append(Question(text, tree))
-    return questions, notes
+            found.questions.append(Question(text, tree))
+            for one in unknowns(tree):
+                for name in _names_in(table, one.text):
+                    found.not_judged.setdefault(name, one.reason)
+    return found
+
+
+def _names_in(table: TableState, text: str) -> Iterator[str]:
+    """The columns of the table that a condition names, as far as its words tell."""
+    for word in _WORDS.findall(_QUOTED.sub(" ", text)):
+        with suppress(PredicateError):
+            yield table.find(word.replace("`", "")).name
 
 
 def columns_of(questions: Iterable[Question]) -> set[str]:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Final
 
 from skipindex.advice.candidates import spec_text
 from skipindex.indexes import MinMax, spec_to_json
 from skipindex.indexes.interface import IndexSpec
+
+_NOTES: Final = 2
+"""How many notes the advice has; the others are in its details."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +67,9 @@ class QueryAdvice:
         with_minmax: files kept by min/max alone.
         with_choice: files kept with the chosen indexes.
         with_all: files kept with the richest candidate of every column.
+        files_now: files of the table that it reads now; None if that was not looked at.
+        files_then: files that it would read with the chosen indexes, as the sample
+            suggests.
         trials: by column and candidate of that column, as ``bit_sliced``, the files
             kept with nothing else but min/max, and where the others are as chosen.
     """
@@ -72,6 +78,8 @@ class QueryAdvice:
     with_minmax: int
     with_choice: int
     with_all: int
+    files_now: int | None
+    files_then: int
     trials: Mapping[str, Mapping[str, tuple[int, int]]]
 
 
@@ -83,9 +91,13 @@ class Advice:
         columns: what was chosen, by column.
         queries: what it does for each query of the workload; none if there was none.
         unasked: columns that get statistics alone, because no query asks for them.
+        not_judged: columns that get statistics alone, as no index can judge what is
+            asked of them, or they could not be sampled, and why.
         data_bytes: of the table.
         max_bytes: the cap of the indexes' bytes.
+        table_files: of the table.
         n_files: that were sampled.
+        n_questions: that were asked: the queries, or else questions that were drawn.
         kept: files of the sample kept over all questions, with min/max alone, with
             the choice, and with the richest candidate of every column.
         notes: what could not be sampled or asked, and why.
@@ -95,9 +107,12 @@ class Advice:
     columns: tuple[ColumnAdvice, ...]
     queries: tuple[QueryAdvice, ...]
     unasked: tuple[str, ...]
+    not_judged: Mapping[str, str]
     data_bytes: int
     max_bytes: int
+    table_files: int
     n_files: int
+    n_questions: int
     kept: tuple[int, int, int]
     notes: tuple[str, ...]
     seconds: float
@@ -113,7 +128,7 @@ class Advice:
         chosen: dict[str, list[IndexSpec | MinMax]] = {
             column.name: [MinMax(), *column.specs] for column in self.columns
         }
-        return chosen | {name: [MinMax()] for name in self.unasked}
+        return chosen | {name: [MinMax()] for name in (*self.unasked, *self.not_judged)}
 
     def to_dict(self) -> dict[str, Any]:
         """All of the advice, as plain values for JSON."""
@@ -121,7 +136,9 @@ class Advice:
             "data_bytes": self.data_bytes,
             "max_bytes": self.max_bytes,
             "index_bytes": self.n_bytes,
+            "files": self.table_files,
             "sampled_files": self.n_files,
+            "questions": self.n_questions,
             "kept": dict(zip(("minmax", "choice", "all"), self.kept, strict=True)),
             "columns": [
                 {
@@ -131,40 +148,81 @@ class Advice:
                 for column in self.columns
             ],
             "queries": [asdict(query) for query in self.queries],
-            "statistics_alone": list(self.unasked),
+            "statistics_alone": [*self.unasked, *self.not_judged],
+            "not_judged": dict(self.not_judged),
             "notes": list(self.notes),
             "seconds": self.seconds,
         }
 
     def __str__(self) -> str:
+        build = "to build: table.build_indexes(advice.request)"
+        return f"{self.to_text()}\n{build}\nwhy: advice.details()"
+
+    def to_text(self) -> str:
+        """What the choice does, what it is, and what it leaves out: four lines."""
+        lines = [self._headline()]
+        if chosen := [column for column in self.columns if column.specs]:
+            named = (
+                f"{column.name}: {specs_text(column.specs)} ({_size(column.n_bytes)})"
+                for column in chosen
+            )
+            lines.append(f"  {', '.join(named)}")
+        if self.unasked:
+            lines.append(f"min/max alone, never asked for: {', '.join(self.unasked)}")
+        if self.not_judged:
+            named = (f"{name} ({why})" for name, why in self.not_judged.items())
+            lines.append(f"min/max alone, not judged: {', '.join(named)}")
+        lines += self.notes[:_NOTES]
+        if len(self.notes) > _NOTES:
+            lines.append(f"and {len(self.notes) - _NOTES} more notes, in the details")
+        return "\n".join(lines)
+
+    def _headline(self) -> str:
+        """What the choice does, and what it costs."""
+        n_indexes = sum(len(column.specs) for column in self.columns)
         ratio = self.n_bytes / max(1, self.data_bytes)
         cap = self.max_bytes / max(1, self.data_bytes)
-        head = (
-            f"{_size(self.n_bytes)} of indexes on {_size(self.data_bytes)} of data: "
-            f"{ratio:.1%}, the cap is {cap:.0%} (measured on {self.n_files} files in "
-            f"{self.seconds:.1f} s)"
+        price = f"for {_size(self.n_bytes)} ({ratio:.1%}, the cap is {cap:.0%})"
+        these = f"{_these(n_indexes)}, {price}"
+        known = [query for query in self.queries if query.files_now is not None]
+        if self.queries:
+            n = len(self.queries)
+            now = sum(query.files_now or 0 for query in known) / max(1, len(known))
+            then = sum(query.files_then for query in self.queries) / n
+            told = f"your {n} queries read" if n > 1 else "your query reads"
+            each = " on average" if n > 1 else ""
+            return (
+                f"{told} {_number(now)} of {self.table_files:,} files{each}; with "
+                f"{these}, about {_number(then)}"
+            )
+        least, chosen, _ = self.kept
+        pairs = max(1, self.n_questions * self.n_files)
+        return (
+            f"{self.n_questions} questions that were drawn read {least / pairs:.0%} of "
+            f"the files by min/max; with {these}, {chosen / pairs:.0%}"
         )
-        lines = [
-            head,
-            "",
-            *_table(
-                ["column", "index", "size", "distinct", "why"],
+
+    def details(self) -> str:
+        """What each column was measured to be, and what each candidate would do."""
+        head = (
+            f"measured on {self.n_files} of {self.table_files:,} files in "
+            f"{self.seconds:.1f} s"
+        )
+        columns = _table(
+            ["column", "index", "size", "distinct", "why"],
+            [
                 [
-                    [
-                        column.name,
-                        specs_text(column.specs),
-                        _size(column.n_bytes),
-                        f"{column.n_distinct:,.0f}",
-                        column.reason,
-                    ]
-                    for column in self.columns
-                ],
-            ),
-        ]
-        if self.unasked:
-            lines += ["", f"min/max alone, never asked for: {', '.join(self.unasked)}"]
-        lines += ["", *self._kept_lines()]
-        return "\n".join([*lines, *self.notes]).rstrip()
+                    column.name,
+                    specs_text(column.specs),
+                    _size(column.n_bytes),
+                    f"{column.n_distinct:,.0f}",
+                    column.reason,
+                ]
+                for column in self.columns
+            ],
+        )
+        lines = [head, "", *columns, "", *self._kept_lines(), "", *self.notes]
+        return "\n".join(lines).rstrip()
 
     def _kept_lines(self) -> list[str]:
         least, chosen, most = self.kept
@@ -213,6 +271,18 @@ def _plain(value: ColumnAdvice | Trial) -> dict[str, Any]:
         if name not in {"specs", "trials"}
     }
     return {**record, "specs": [spec_to_json(spec) for spec in value.specs]}
+
+
+def _these(n: int) -> str:
+    """The number of chosen indexes, in words."""
+    if n == 0:
+        return "min/max alone, as no index is worth its bytes"
+    return "this index" if n == 1 else f"these {n} indexes"
+
+
+def _number(value: float) -> str:
+    """A mean of whole numbers."""
+    return f"{value:,.0f}" if value >= 10 or value == round(value) else f"{value:.1f}"
 
 
 def _size(n_bytes: float) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +16,7 @@ from typing import Any, Final
 
 from click.shell_completion import get_completion_class
 
+from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.api import Clustering, Plan, Table, build_indexes, open_table, plan_files
 from skipindex.api.functions import table_of_catalog
 from skipindex.api.types import BuildReport
@@ -109,7 +112,31 @@ def _choice(options: SimpleNamespace) -> dict[str, Any]:
 def _advise(options: SimpleNamespace) -> Answer:
     shown = not options.quiet
     advice = _opened(options).advise(**_choice(options), progress=shown)
-    return Answer(str(advice), advice.to_dict())
+    lines = [advice.to_text(), f"to build: {_build_command(options)}"]
+    if options.verbose:
+        lines += ["", advice.details()]
+    else:
+        lines.append("why: the same command with -v")
+    return Answer("\n".join(lines), advice.to_dict())
+
+
+def _build_command(options: SimpleNamespace) -> str:
+    """The command that builds what the advice is."""
+    words = ["skipindex", "build", options.path]
+    words += [f"--{flag}" for flag in ("plain", "catalog") if getattr(options, flag)]
+    for name, value in options.conf:
+        words += ["--conf", f"{name}={value}"]
+    given = {
+        "master": options.master,
+        "queries": options.queries,
+        "columns": options.columns and ",".join(options.columns),
+        "timezone": options.timezone,
+    }
+    if options.max_bytes_ratio != MAX_BYTES_RATIO:
+        given["max-bytes-ratio"] = str(options.max_bytes_ratio)
+    for name, value in given.items():
+        words += [] if value is None else [f"--{name}", value]
+    return shlex.join(words)
 
 
 def _build(options: SimpleNamespace) -> Answer:
@@ -322,13 +349,24 @@ def run(name: str, options: SimpleNamespace) -> Answer:
     Raises:
         SkipIndexError: it cannot be done.
     """
-    if options.verbose:
-        handler = logging.StreamHandler(sys.stderr)
-        handler.setFormatter(logging.Formatter("skipindex: %(message)s"))
-        log = logging.getLogger("skipindex")
-        log.addHandler(handler)
-        log.setLevel(logging.INFO)
-    return _ACTIONS[name](options)
+    with _logged() if options.verbose else nullcontext():
+        return _ACTIONS[name](options)
+
+
+@contextmanager
+def _logged() -> Iterator[None]:
+    """What the log of skipindex tells goes to stderr."""
+    log = logging.getLogger("skipindex")
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("skipindex: %(message)s"))
+    level = log.level
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.setLevel(level)
+        log.removeHandler(handler)
 
 
 _ACTIONS: Final[Mapping[str, Callable[[SimpleNamespace], Answer]]] = {
