@@ -198,6 +198,19 @@ def test_the_picture_of_curves_is_what_they_make() -> None:
     assert found == drawn, "run: python docs/curves.py"
 
 
+def test_the_picture_of_files_is_what_plans_say() -> None:
+    drawn = runpy.run_path(str(ROOT / "docs" / "files.py"))["picture"]()
+    found = (ROOT / "docs" / "files.svg").read_text("utf-8")
+    assert found == drawn, "run: python -m docs.files"
+    assert "40 of 40 files are read" in drawn
+    assert "2 of 40 files are read" in drawn
+
+
+def test_the_front_page_names_the_version() -> None:
+    page = (ROOT / "docs" / "index.md").read_text()
+    assert f"This is version {sx.__version__}." in page
+
+
 def traps() -> Iterator[tuple[str, str]]:
     """The tests of each trap and worked example: its number, and the test's file."""
     for path in (ROOT / "tests").rglob("*.py"):
