@@ -219,7 +219,7 @@ def _spread(row: Mapping[str, Any]) -> str:
 
 
 def _skipped(measured: Measured) -> Iterator[str]:
-    for group, title in ((SSB, "13 queries"), (skipped.ADDED, "added queries")):
+    for group, title in ((SSB, "queries of SSB"), (skipped.ADDED, "added queries")):
         rows: list[Sequence[Cell]] = []
         for name in (*skipped.SETS, skipped.ORACLE):
             found = {
@@ -369,7 +369,7 @@ def _studies(measured: Measured) -> Iterator[str]:
     )
     yield ""
     yield from lines(
-        studies.BY_COLUMNS, "clustered by", measured.rows(studies.BY_COLUMNS)
+        studies.BY_COLUMNS, "clustered by", measured.values(studies.BY_COLUMNS)
     )
     yield ""
     yield (
@@ -377,7 +377,7 @@ def _studies(measured: Measured) -> Iterator[str]:
         f"{studies.ROWS_OF_LARGEST:,} rows here, and smaller ones have fewer."
     )
     yield ""
-    yield from lines(studies.BY_SIZE, "MB, scaled", measured.rows(studies.BY_SIZE))
+    yield from lines(studies.BY_SIZE, "MB, scaled", measured.values(studies.BY_SIZE))
     yield ""
     yield (
         f"Half of the rows are written, and the others appended in {studies.RUNS} "

@@ -93,8 +93,8 @@ def fractions(measured: Measured) -> str:
 
 def parameters(measured: Measured) -> str:
     """The three studies: seconds above, files or bytes below."""
-    columns = measured.rows(studies.BY_COLUMNS)
-    sizes = measured.rows(studies.BY_SIZE)
+    columns = measured.values(studies.BY_COLUMNS)
+    sizes = measured.values(studies.BY_SIZE)
     with style():
         figure = Figure(figsize=(_WIDTH, 5.2), layout="constrained")
         upper = [figure.add_subplot(2, 3, place) for place in (1, 2, 3)]

@@ -54,7 +54,7 @@ ORDER: Final = "lo_orderkey"
 
 def steps() -> list[Step]:
     """A step for each value."""
-    columns = range(1, 1 + len(COLUMNS))
+    columns = range(1 + len(COLUMNS))
     return [
         *(Step(f"{BY_COLUMNS}/{n}", partial(_columns, n=n)) for n in columns),
         *(Step(f"{BY_SIZE}/{size}", partial(_size, size=size)) for size in SIZES),
@@ -76,7 +76,8 @@ def rows_per_file(dataset: Dataset) -> int:
 
 def _columns(context: Context, n: int) -> Found:
     row = _clustered(context, COLUMNS[:n], rows_per_file(context.dataset))
-    return Found([{"value": n, "label": ", ".join(COLUMNS[:n]), **row}])
+    label = ", ".join(COLUMNS[:n]) or "nothing"
+    return Found([{"value": n, "label": label, **row}])
 
 
 def _size(context: Context, size: int) -> Found:
@@ -94,7 +95,8 @@ def _folder(context: Context) -> Path:
 
 def _clustered(context: Context, by: Sequence[str], rows: int) -> Row:
     path = _folder(context)
-    layout = sx.Clustering(by=by, curve=CURVE, rows_per_file=rows)
+    curve = CURVE if by else None
+    layout = sx.Clustering(by=by, curve=curve, rows_per_file=rows)
     began = time.perf_counter()
     with warnings.catch_warnings():
         # That many columns work badly is what the study shows.
