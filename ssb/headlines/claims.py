@@ -266,8 +266,8 @@ def _bitmaps(measured: Measured) -> str:
     faster = {t.query: gain_of(t) for t in all_of.timed}
     most, least = (of(less.values()) for of in (max, min))
     return (
-        f"files: {least:.0f} to {most:.0f} times fewer than by min/max, and none of "
-        f"{none} queries without a match; seconds: "
+        f"files: {least:.0f} to {most:.0f} times fewer than by min/max, and none "
+        f"at all for {none} queries that no row matches; seconds: "
         f"{min(faster.values()):.1f} to {max(faster.values()):.1f} times as fast as "
         "unpruned"
     )

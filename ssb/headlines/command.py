@@ -6,22 +6,27 @@ import argparse
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from ssb import SsbError
 from ssb.data.generate import find_or_generate
 from ssb.data.scale import Sizes
+from ssb.grid.cells import FLAT, data_files
 from ssb.grid.command import java_version
 from ssb.grid.records import Records
 from ssb.grid.setting import Setting, write_run
 from ssb.headlines import skipped, small_files, studies, warehouse
 from ssb.headlines.steps import Context, Step, run_steps
 from ssb.progress import progress_lines
+from ssb.queries import QUERIES
 from ssb.session import scaled_session
 
 LOOKUPS: Final = 28
 """Look-ups that are drawn from the data."""
+WARM_UP_FILES: Final = 10
+WARM_UP_ROUNDS: Final = 8
 
 
 def add_headlines(commands: argparse._SubParsersAction[Any]) -> None:
@@ -86,6 +91,17 @@ def chosen(text: str | None) -> list[Step]:
     return [step for step in steps if step.name.startswith(tuple(beginnings))]
 
 
+def warm_up(context: Context) -> None:
+    """Let the JVM compile what queries run, at the expense of no step."""
+    context.log("warming up")
+    files = data_files(context.dataset.flat)[:WARM_UP_FILES]
+    rows = context.spark.read.parquet(*map(str, files))
+    rows.createOrReplaceTempView(FLAT)
+    for _ in range(WARM_UP_ROUNDS):
+        for query in QUERIES:
+            context.spark.sql(query.sql(FLAT)).collect()
+
+
 def run_command(parsed: argparse.Namespace) -> int:
     """Run the steps that are missing."""
     steps = chosen(parsed.steps)
@@ -107,7 +123,7 @@ def run_command(parsed: argparse.Namespace) -> int:
     )
     if not any(context.records):  # what another version of the library wrote
         shutil.rmtree(context.work, ignore_errors=True)
-    run_steps(context, all_steps(), chosen=steps)
+    run_steps(context, all_steps(), chosen=steps, warm_up=partial(warm_up, context))
     try:
         from ssb.headlines.page import write_page  # noqa: PLC0415
     except ImportError as error:

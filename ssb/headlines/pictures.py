@@ -122,7 +122,7 @@ def parameters(measured: Measured) -> str:
             lower[column].set_ylabel("files read (%)")
             for axes in (upper[column], lower[column]):
                 axes.set_ylim(bottom=0)
-                if values[-1] > 10 * values[0]:
+                if 0 < 10 * values[0] < values[-1]:
                     axes.set_xscale("log", base=2)
                     axes.xaxis.set_minor_formatter(NullFormatter())
                 axes.set_xticks(values, [f"{value:g}" for value in values])

@@ -83,7 +83,11 @@ class Step:
 
 
 def run_steps(
-    context: Context, steps: Sequence[Step], *, chosen: Sequence[Step] | None = None
+    context: Context,
+    steps: Sequence[Step],
+    *,
+    chosen: Sequence[Step] | None = None,
+    warm_up: Callable[[], None] = lambda: None,
 ) -> None:
     """Run the steps that are not stored, and tell the time left.
 
@@ -93,12 +97,15 @@ def run_steps(
         context: of the run.
         steps: all that there are.
         chosen: those that may run; by default all.
+        warm_up: done before the first of them.
     """
 
     def is_open(step: Step) -> bool:
         return step_key(step.name) not in context.records
 
     open_steps = list(filter(is_open, steps if chosen is None else chosen))
+    if open_steps:
+        warm_up()
     progress = Progress(context.log)
     for step in open_steps:
         progress.expect(_kind(step))

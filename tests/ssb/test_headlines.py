@@ -72,11 +72,11 @@ def test_a_step_is_run_once_and_what_it_wrote_goes_after_the_last(
     run_steps(context(tmp_path, told.append), steps, chosen=steps[:1])
     assert done == ["one/a"]
     again = context(tmp_path, told.append)
-    run_steps(again, steps)
-    assert done == ["one/a", "one/b", "clean"]
-    assert again.rows("one/b") == ({"value": 2},)
-    run_steps(context(tmp_path, told.append), steps)
-    assert len(done) == 3
+    run_steps(again, steps, warm_up=lambda: done.append("warm"))
+    assert done == ["one/a", "warm", "one/b", "clean"]
+    assert again.rows("one/b") == ({"value": 3},)
+    run_steps(context(tmp_path), steps, warm_up=lambda: done.append("warm"))
+    assert len(done) == 4
     assert told == ["1 of 1: one/a", "1 of 1: one/b"]
 
 
