@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "skipindex"
 LEVELS = (
-    {"errors"},
+    {"errors", "notebook"},
     {"expressions"},
     {"storage"},
     {"log"},
@@ -46,20 +46,20 @@ PLANNER = (
 MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 252,
-    "advice": 2078,
-    "api": 3175,
-    "build": 3123,
+    "": 406,
+    "advice": 2100,
+    "api": 3179,
+    "build": 3124,
     "cli": 1063,
     "expressions": 1886,
     "indexes": 7203,
-    "layout": 2509,
+    "layout": 2527,
     "log": 3039,
-    "planner": 14513,
-    "rewrite": 3600,
-    "spark": 6269,
+    "planner": 14571,
+    "rewrite": 3603,
+    "spark": 6274,
     "storage": 4872,
-    "table": 4271,
+    "table": 4294,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -9,6 +9,7 @@ from typing import Any, Final
 from skipindex.advice.candidates import spec_text
 from skipindex.indexes import MinMax, spec_to_json
 from skipindex.indexes.interface import IndexSpec
+from skipindex.notebook import block, fold, lines, paragraph, table
 
 _NOTES: Final = 2
 """How many notes the advice has; the others are in its details."""
@@ -157,6 +158,27 @@ class Advice:
     def __str__(self) -> str:
         build = "to build: table.build_indexes(advice.request)"
         return f"{self.to_text()}\n{build}\nwhy: advice.details()"
+
+    def _repr_html_(self) -> str:
+        head, *others = self.to_text().splitlines()
+        chosen = [
+            (one.name, specs_text(one.specs), one.n_bytes / 1e6)
+            for one in self.columns
+            if one.specs
+        ]
+        queries = [
+            (one.text, "" if one.files_now is None else one.files_now, one.files_then)
+            for one in self.queries
+        ]
+        return block(
+            paragraph(head),
+            table(("column", "indexes", "MB"), chosen, right=(2,)),
+            lines(line for line in others if not line.startswith("  ")),
+            table(("query", "files now", "then"), queries, right=(1, 2))
+            if queries
+            else "",
+            fold("details()", lines(self.details().splitlines())),
+        )
 
     def to_text(self) -> str:
         """What the choice does, what it is, and what it leaves out: four lines."""

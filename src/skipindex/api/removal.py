@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from skipindex.errors import CommitConflictError, IndexVersionError, TableError
 from skipindex.log import Snapshot, newest_for_writer
+from skipindex.notebook import InNotebook
 from skipindex.rewrite.staging import delete_with_checksum
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.location import Location
@@ -29,7 +30,7 @@ _FOLDERS: Final = (STAGING, PACKS, MANIFESTS, LOG, FOLDER)
 
 
 @dataclass(frozen=True, slots=True)
-class RemovalReport:
+class RemovalReport(InNotebook):
     """What ``Table.remove_indexes`` did, or would do.
 
     Args:

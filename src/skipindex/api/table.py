@@ -230,6 +230,9 @@ class Table:
         """
         return indexes_of(self.state)
 
+    def _repr_html_(self) -> str:
+        return self.status()._repr_html_()
+
     def status(self) -> Status:
         """What the table is made of, what indexes it has, and what is missing.
 

@@ -41,6 +41,7 @@ from skipindex.log.manifest import Manifest
 from skipindex.log.properties import NO_PROPERTIES, TableProperties
 from skipindex.log.undo import undone_if_interrupted
 from skipindex.log.vanished import without_vanished
+from skipindex.notebook import InNotebook
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
@@ -53,7 +54,7 @@ TableT_co = TypeVar("TableT_co", covariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class BuildReport(Generic[TableT_co]):
+class BuildReport(InNotebook, Generic[TableT_co]):
     """What a build did.
 
     Args:

@@ -11,6 +11,7 @@ import numpy as np
 
 from skipindex.expressions import Predicate, to_sql
 from skipindex.layout.ordering import Positions
+from skipindex.notebook import block, paragraph, table
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
@@ -70,6 +71,23 @@ class Quality:
     n_bytes: int
     columns: tuple[ColumnQuality, ...]
     queries: tuple[QueryQuality, ...]
+
+    def _repr_html_(self) -> str:
+        head, *_ = str(self).splitlines()
+        columns = [
+            (c.column, c.depth, c.overlaps, 100 * c.look_up) for c in self.columns
+        ]
+        queries = [
+            (q.query, q.n_files, _between(q.ideal), _between(q.matching))
+            for q in self.queries
+        ]
+        names = ("column", "depth", "overlaps", "look-up, % of files")
+        of_queries = ("query", "files", "ideal", "rows")
+        return block(
+            paragraph(head),
+            table(names, columns, right=(1, 2, 3)),
+            table(of_queries, queries, right=(1, 2, 3)) if queries else "",
+        )
 
     def __str__(self) -> str:
         """All of it as text."""

@@ -31,6 +31,7 @@ from skipindex.planner.reports.evidence import (
     skipped_file,
 )
 from skipindex.planner.reports.explain import as_dict, explain, file_explanation
+from skipindex.planner.reports.in_notebook import plan_html
 from skipindex.planner.reports.verify import VerifyReport, verify_plan
 from skipindex.planner.rows import Rows
 from skipindex.planner.simplify import simplify
@@ -143,6 +144,9 @@ class Plan:
         n_folders = self.table.n_unlisted
         others = f" and of {n_folders} folders" if n_folders else ""
         return f"Plan({n_read} of {len(self.table)} files{others}, {self.where!r})"
+
+    def _repr_html_(self) -> str:
+        return plan_html(self)
 
     @property
     def table(self) -> TableState:

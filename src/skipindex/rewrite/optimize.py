@@ -16,6 +16,7 @@ from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
 from skipindex.layout import curve_named
 from skipindex.log.properties import TableProperties
+from skipindex.notebook import InNotebook
 from skipindex.rewrite.selection.attributes import from_json, named, to_json
 from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import runs_of
@@ -78,7 +79,7 @@ class OptimizeOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class OptimizeReport(Generic[TableT_co]):
+class OptimizeReport(InNotebook, Generic[TableT_co]):
     """What optimize did.
 
     Args:

@@ -28,6 +28,7 @@ from skipindex.log import (
 )
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
+from skipindex.notebook import InNotebook
 from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.expiry import LOG_AGE, retention_of, store_time
 from skipindex.rewrite.publish import Publisher, is_own_copy
@@ -55,7 +56,7 @@ from skipindex.table import (
 
 
 @dataclass(frozen=True, slots=True)
-class VacuumReport:
+class VacuumReport(InNotebook):
     """What a vacuum did, or would do.
 
     Args:

@@ -16,6 +16,7 @@ from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.log import Snapshot, read_snapshot
 from skipindex.log.damage import check_tasks
+from skipindex.notebook import InNotebook
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.retention import parts_of
 from skipindex.storage.file_system.location import FileInfo
@@ -30,7 +31,7 @@ from skipindex.table import TableState, open_state, status_of, unlike_log
 
 
 @dataclass(frozen=True, slots=True)
-class TableReport:
+class TableReport(InNotebook):
     """What ``verify`` found; an empty list is as it should be.
 
     Args:

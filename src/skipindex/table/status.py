@@ -11,6 +11,7 @@ import numpy as np
 from skipindex.errors import UnknownIndexError
 from skipindex.indexes import MinMax, spec_from_json, spec_to_json
 from skipindex.indexes.interface import IndexSpec
+from skipindex.notebook import bar, block, lines, paragraph, table
 from skipindex.storage.blobs import spec_key
 from skipindex.table.associated import JoinedTables
 from skipindex.table.schema import ColumnInfo
@@ -99,6 +100,28 @@ class Status:
     def to_dict(self) -> dict[str, Any]:
         """The status as plain values."""
         return asdict(self)
+
+    def _repr_html_(self) -> str:
+        rows: list[tuple[object, ...]] = [
+            (column.name, kind, n, column.index_bytes[kind] / 1e6)
+            for column in self.columns
+            for kind, n in (column.indexes or {"": 0}).items()
+            if kind
+        ]
+        rows += [
+            (one.name, "min/max" if one.statistics else one.why, one.statistics, "")
+            for one in self.columns
+            if not one.indexes
+        ]
+        head, *others = str(self).splitlines()
+        share = self.indexed_files / max(1, self.files)
+        drawn = bar(share, f"{self.indexed_files} of {self.files} files are indexed")
+        return block(
+            paragraph(head),
+            drawn.svg,
+            table(("column", "index", "files", "MB"), rows, right=(2, 3)),
+            lines(line for line in others if not line.startswith("  ")),
+        )
 
     def __str__(self) -> str:
         head = (

@@ -23,6 +23,7 @@ from skipindex.errors import PlanError, UnsupportedTypeError, first_line
 from skipindex.expressions import atoms
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.patterns import select
+from skipindex.notebook import InNotebook
 from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, evaluate
 from skipindex.planner.engine import engine_of
 from skipindex.planner.stages.row_counts import RowCounts
@@ -70,7 +71,7 @@ class Violation:
 
 
 @dataclass(frozen=True, slots=True)
-class VerifyReport:
+class VerifyReport(InNotebook):
     """What ``Plan.verify`` found.
 
     Args:
@@ -87,6 +88,13 @@ class VerifyReport:
     def is_right(self) -> bool:
         """Nothing that was checked is wrong."""
         return not self.violations
+
+    def __str__(self) -> str:
+        n = len(self.violations)
+        wrong = f"{n} claims do not hold" if n else "the plan is right"
+        unchecked = sum(self.unchecked.values())
+        others = f", {unchecked} could not be checked" if unchecked else ""
+        return f"{self.checked} files checked{others}: {wrong}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

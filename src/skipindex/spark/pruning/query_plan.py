@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from skipindex.notebook import block, fold, paragraph
 from skipindex.planner.plan import Plan
 
 
@@ -60,6 +61,10 @@ class QueryPlan:
     def n_read(self) -> int:
         """The files that are left to read, of those that the scan lists."""
         return self.n_files - self.n_skipped
+
+    def _repr_html_(self) -> str:
+        more = "" if self.plan is None else self.plan._repr_html_()
+        return block(paragraph(str(self)), more and fold("the plan", more))
 
     def __str__(self) -> str:
         what = "partitions" if self.of_partitions else "files"
