@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import skipindex as sx
+from skipindex.storage.file_system.names import commit_path
 from tests.tables import put
 
 LOG = "skipindex"
@@ -34,6 +35,24 @@ def test_builds_commits_and_vacuums_are_told(
     assert texts[2].startswith(f"INFO vacuum of {folder}: would publish 0")
     assert len(texts) == 3
     assert not any("\n" in text for text in texts)
+
+
+def test_the_history_names_each_commit_also_a_damaged_one(folder: Path) -> None:
+    assert sx.open_table(folder).history() == []
+    table = sx.build_indexes(folder, {"a": "bitmap"}, workers=1).table
+    table = table.drop_indexes()
+    found = table.history()
+    assert [(one.version, one.operation, one.files) for one in found] == [
+        (1, "drop", 1),
+        (0, "build", 1),
+    ]
+    assert found[0].time >= found[1].time >= "2024-01-01T00:00:00Z"
+    assert [one.note for one in found] == ["", ""]
+    (folder / commit_path(1)).write_bytes(b"no commit")
+    damaged, whole = table.history()
+    assert (damaged.version, damaged.operation, damaged.files) == (1, "", None)
+    assert "commit 1 cannot be read" in damaged.note
+    assert whole == found[1]
 
 
 def test_an_index_that_cannot_be_used_is_told_once(
