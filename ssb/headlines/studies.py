@@ -66,7 +66,7 @@ def names() -> list[str]:
     """The columns that the 13 queries name, and those to cluster by."""
     words = re.compile(r"\b(?:lo|c|s|p|d)_\w+")
     asked = {word for q in QUERIES for word in words.findall(q.sql(FLAT))}
-    return sorted({*asked, *COLUMNS})
+    return sorted({*asked, *COLUMNS, *CLUSTER_BY})
 
 
 def rows_per_file(dataset: Dataset) -> int:
