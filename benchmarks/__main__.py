@@ -15,7 +15,9 @@ import benchmarks
 from benchmarks import _report
 
 _NO_BASELINE: Final = "no baseline on this machine yet (--save-baseline keeps one)"
-_ALONE: Final = frozenset({"build", "layout", "pareto", "scale", "spark"})
+_ALONE: Final = frozenset(
+    {"build", "layout", "pareto", "row_groups", "scale", "spark", "star_joins"}
+)
 """What ``make bench-layout`` and its like run, as each takes long."""
 
 

@@ -118,7 +118,7 @@ def fact_layouts(
             _as_flat(dataset, clustered), FACT_INDEXES
         ),
         "clustered and indexed by attributes that are looked up": FactLayout(
-            _looked_up(spark, dataset), {**OWN_INDEXES, **wanted}, associated
+            looked_up(spark, dataset), {**OWN_INDEXES, **wanted}, associated
         ),
     }
 
@@ -138,7 +138,7 @@ def _as_flat(dataset: Dataset, clustered: sx.Table) -> Path:
     return path
 
 
-def _looked_up(spark: SparkSession, dataset: Dataset) -> Path:
+def looked_up(spark: SparkSession, dataset: Dataset) -> Path:
     """The fact table, clustered by what the flat one is clustered by."""
     path = dataset.path / "lineorder_associated"
     try:
@@ -266,10 +266,10 @@ def interleaved(
     return plain, pruned
 
 
-def files_read(df: DataFrame) -> dict[str, int]:
+def files_read(df: DataFrame, metric: str = "numFiles") -> dict[str, int]:
     """How many files the scans of a query that ran have read, by folder.
 
-    By the metrics of Spark's own scans.
+    By the metrics of Spark's own scans; ``"filesSize"`` is the bytes of those files.
     """
     found: dict[str, int] = {}
 
@@ -284,7 +284,7 @@ def files_read(df: DataFrame) -> dict[str, int]:
             visit(inner())
         if name == "FileSourceScanExec":
             folder = Path(str(node.relation().location().rootPaths().apply(0))).name
-            n = int(node.metrics().apply("numFiles").value())
+            n = int(node.metrics().apply(metric).value())
             found[folder] = found.get(folder, 0) + n
         for nodes in (node.children(), node.subqueries()):
             for i in range(nodes.size()):

@@ -34,6 +34,10 @@ class Clustering:
         bytes_per_file: the target size of a file instead, in bytes or as ``"512MB"``.
             ``write_table`` measures a sample of the rows, one count more, and clustered
             rows take somewhat less.
+        rows_per_group: the most rows of a row group of a file (128,000).  Readers pass
+            over groups that cannot match, so small ones make look-ups faster, and files
+            larger.  Spark counts them from version 4.1 on; before, and beside the
+            writer's option ``parquet.block.size``, groups are cut by their bytes.
         balance: for ``write_table``: ``"rows"`` (the default), or ``"bytes"`` for
             files of nearly equal sizes before encoding.
 
@@ -46,6 +50,7 @@ class Clustering:
     sort_within: Sequence[str] | None = None
     rows_per_file: int | None = None
     bytes_per_file: int | str | None = None
+    rows_per_group: int | None = None
     balance: str | None = None
 
     def __post_init__(self) -> None:

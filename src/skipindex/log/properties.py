@@ -229,7 +229,7 @@ def _check_runs(value: Any) -> None:
 def _check_layout(value: Any) -> None:
     for name in ("cluster_by", "sort_within", "partition_by"):
         _texts(value.get(name) or [], name)
-    for name in ("rows_per_file", "bytes_per_file"):
+    for name in ("rows_per_file", "bytes_per_file", "rows_per_group"):
         if value.get(name) is not None:
             whole(value[name], 1)
     attributes = value.get("via", {})

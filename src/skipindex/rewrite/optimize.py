@@ -70,6 +70,7 @@ class OptimizeOptions:
     mode: str = "incremental"
     rows_per_file: int | None = None
     bytes_per_file: int | None = None
+    rows_per_group: int | None = None
     cube_size: int = CUBE_SIZE
     ratio: float = RATIO
     budget: int | str | None = None
@@ -298,6 +299,15 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
         raise LayoutError(f"curve={curve!r} would need columns in cluster_by")
     curve = curve or _CURVE
     curve_named(curve)
+    rows_per_group = options.rows_per_group
+    if rows_per_group is None:
+        rows_per_group = layout.get("rows_per_group")
+    if rows_per_group is not None:
+        if rows_per_group < 1:
+            raise LayoutError(
+                f"cannot make row groups of {rows_per_group} rows (at least 1)"
+            )
+        known["rows_per_group"] = rows_per_group
     rows, n_bytes = options.rows_per_file, options.bytes_per_file
     if rows is None and n_bytes is None:
         n_bytes = layout.get("bytes_per_file")

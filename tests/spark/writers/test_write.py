@@ -16,11 +16,15 @@ import skipindex as sx
 from skipindex.api.types import Progress
 from skipindex.errors import LayoutError, TableError
 from skipindex.log import read_snapshot
+from skipindex.spark.writers import row_groups
+from skipindex.spark.writers.row_groups import ROWS_PER_GROUP
 from tests.spark.reading.whole import columns, rows, settings
+from tests.spark.versions import since
 
 pytestmark = pytest.mark.spark
 
 N_ROWS = 400
+COUNTED = since(4, 1, what="row groups of a number of rows")
 ORDERED = {"id", "a", "b", "d", "city", "price", "p"}
 
 
@@ -257,6 +261,63 @@ def test_files_of_a_size_have_about_that(
     assert 2 * len(table) - 2 <= len(sx.append(df, table)) <= 2 * len(table) + 2
 
 
+def groups(table: sx.Table) -> list[list[int]]:
+    """Of each file, the rows of its row groups."""
+    found = [pq.read_metadata(table.state.location.full(path)) for path in table.paths]
+    return [
+        [one.row_group(i).num_rows for i in range(one.num_row_groups)] for one in found
+    ]
+
+
+@COUNTED
+def test_row_groups_have_the_rows_that_are_asked_for(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Also of what is appended and rewritten; the writer's own option counts."""
+    layout = sx.Clustering(by=["id"], rows_per_file=500, rows_per_group=200)
+    table = sx.write_table(spark.range(1000), tmp_path / "t", layout=layout)
+    assert groups(table) == [[200, 200, 100]] * 2
+    table = sx.append(spark.range(1000, 1500), table)
+    assert groups(table) == [[200, 200, 100]] * 3
+    whole = sx.Clustering(rows_per_file=1500)
+    table = table.optimize(spark, layout=whole, mode="full").table
+    assert groups(table) == [[200] * 7 + [100]]
+    copy = table.optimize(spark, into=tmp_path / "copy").table
+    assert groups(copy) == groups(table)
+    table = table.declare_layout(sx.Clustering(rows_per_group=400))
+    half = sx.Clustering(rows_per_file=750)
+    table = table.optimize(spark, mode="full", layout=half).table
+    assert groups(table) == [[400, 350]] * 2
+    options = {"Parquet.Block.Size": "100000000"}
+    table = sx.append(spark.range(1500, 2250), table, options=options)
+    assert groups(table)[-1] == [750]
+    with pytest.raises(LayoutError, match="row groups of 0 rows"):
+        table.optimize(spark, layout=sx.Clustering(rows_per_group=0))
+
+
+@COUNTED
+def test_row_groups_have_some_rows_by_default(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    n_rows = ROWS_PER_GROUP + 1
+    table = sx.write_table(spark.range(n_rows).repartition(1), tmp_path / "t")
+    assert groups(table) == [[ROWS_PER_GROUP, 1]]
+
+
+def test_a_spark_that_counts_no_rows_of_a_group_says_so(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = sx.Clustering(by=["id"], rows_per_group=200)
+    monkeypatch.setattr(row_groups, "_SINCE", (1000, 0))
+    with pytest.raises(LayoutError, match=r"rows_per_group=200 \(accepted: Spark 4.1"):
+        sx.write_table(spark.range(5), tmp_path / "t", layout=layout)
+    table = sx.write_table(spark.range(5), tmp_path / "t", layout=sx.Clustering())
+    with pytest.raises(LayoutError, match=r"rows_per_group=200 \(accepted: Spark 4.1"):
+        table.optimize(spark, layout=layout)
+    table = sx.append(spark.range(5, 9), table.declare_layout(layout))
+    assert sum(map(sum, groups(table))) == 9
+
+
 def test_no_rows_and_few_rows_are_a_file_of_any_size(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -289,6 +350,9 @@ def test_progress_is_told(df: DataFrame, tmp_path: Path) -> None:
         ({"by": ["a"], "curve": "peano"}, "peano"),
         ({"rows_per_file": 0}, "rows_per_file is 0"),
         ({"bytes_per_file": 0}, "bytes_per_file is 0"),
+        pytest.param(
+            {"rows_per_group": 0}, "rows_per_group is 0", marks=COUNTED, id="no group"
+        ),
         ({"bytes_per_file": "large"}, "no size of files: 'large'"),
         ({"rows_per_file": 9, "bytes_per_file": 9}, "not both"),
         ({"by": ["tags"]}, "tags"),

@@ -15,6 +15,7 @@ from skipindex.rewrite.selection.attributes import named, to_json
 from skipindex.rewrite.selection.target import Target
 from skipindex.spark.placement.cluster import apply_clustering, fit_workload
 from skipindex.spark.writers.file_size import rows_in
+from skipindex.spark.writers.row_groups import check_row_groups
 from skipindex.spark.writers.writing import LaidOut, lay_out
 from skipindex.storage.file_system.location import Location
 from skipindex.table.associated import AssociatedColumn
@@ -44,6 +45,7 @@ class LayoutRequest:
     rows_per_file: int
     balance: str
     bytes_per_file: int | None = None
+    rows_per_group: int | None = None
 
     def check(self, df: DataFrame) -> None:
         """Refuse a layout that is impossible, before any row is read."""
@@ -51,7 +53,8 @@ class LayoutRequest:
             raise LayoutError("cluster_by and partition_by are lists of column names")
         if self.curve is not None:
             curve_named(self.curve)
-        for name in ("rows_per_file", "bytes_per_file"):
+        check_row_groups(df.sparkSession, self.rows_per_group)
+        for name in ("rows_per_file", "bytes_per_file", "rows_per_group"):
             size = getattr(self, name)
             if size is not None and size < 1:
                 raise LayoutError(f"{name} is {size} (expected 1 or more)")
@@ -82,6 +85,8 @@ class LayoutRequest:
             "partition_by": list(self.partition_by),
             "sort_within": list(self.sort_within),
         }
+        if self.rows_per_group is not None:
+            layout["rows_per_group"] = self.rows_per_group
         n_rows, rows_per_file = None, self.rows_per_file
         if self.bytes_per_file is None:
             layout["rows_per_file"] = rows_per_file

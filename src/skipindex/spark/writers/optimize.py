@@ -32,6 +32,7 @@ from skipindex.spark.reading.schema import table_schema
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.settings import check_session
 from skipindex.spark.ship import has_driver
+from skipindex.spark.writers.row_groups import check_row_groups
 from skipindex.spark.writers.write import write_table
 from skipindex.spark.writers.writing import (
     LaidOut,
@@ -71,6 +72,7 @@ def optimize(
             "cannot clone (accepted: a classic session)"
         )
     check_session(spark)
+    check_row_groups(spark, asked.rows_per_group)
     opened = open_state(table, fresh=True)
     settings = dict(options or {})
     if into is not None:
@@ -186,6 +188,7 @@ def _copy(
         derived=table.derived,
         sort_within=target.sort_within or None,
         rows_per_file=max(1, rows_per_file),
+        rows_per_group=target.known.get("rows_per_group"),
         indexes=request,
         options=options,
         progress=progress,

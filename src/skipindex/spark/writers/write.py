@@ -53,6 +53,7 @@ def write_table(
     sort_within: Sequence[str] | None = None,
     rows_per_file: int = ROWS_PER_FILE,
     bytes_per_file: int | None = None,
+    rows_per_group: int | None = None,
     balance: str = "rows",
     indexes: Request | None = None,
     overwrite: bool = False,
@@ -78,6 +79,7 @@ def write_table(
         rows_per_file,
         balance,
         bytes_per_file,
+        rows_per_group,
     )
     request.check(df)
     _check_empty(location, overwrite=overwrite, plain=plain)

@@ -16,6 +16,7 @@ from skipindex.rewrite.selection.target import require_known
 from skipindex.spark.columns import column, resolve
 from skipindex.spark.placement.cluster import cluster
 from skipindex.spark.writers.attributes import with_attributes
+from skipindex.spark.writers.row_groups import row_group_options
 from skipindex.storage.file_system.location import Location
 
 _WAIT: Final = 60.0
@@ -64,7 +65,11 @@ class LaidOut:
         self, location: Location, folder: str, options: Mapping[str, str] | None
     ) -> None:
         """Write the files below a folder that no other job knows."""
-        settings = {"maxRecordsPerFile": str(self.limit), **(options or {})}
+        settings = {
+            "maxRecordsPerFile": str(self.limit),
+            **row_group_options(self.rows.sparkSession, self.layout, options or {}),
+            **(options or {}),
+        }
         writer = self.rows.write.mode("error").options(**settings)
         if self.layout.get("partition_by"):
             writer = writer.partitionBy(*self.layout["partition_by"])
