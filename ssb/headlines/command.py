@@ -25,7 +25,7 @@ from ssb.session import scaled_session
 
 LOOKUPS: Final = 28
 """Look-ups that are drawn from the data."""
-WARM_UP_FILES: Final = 10
+WARM_UP_FILES: Final = 4
 WARM_UP_ROUNDS: Final = 8
 
 

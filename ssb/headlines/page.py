@@ -22,6 +22,9 @@ from ssb.workloads.workload import SSB
 BEGIN: Final = "<!-- headlines: written by python -m ssb headlines --page -->"
 END: Final = "<!-- end of headlines -->"
 PAGE: Final = "headlines.md"
+SIZE_OF: Final = {ALONE: "data", SKIPPING: "index"}
+TIME_OF: Final = {ALONE: "write", SKIPPING: "index"}
+"""What the costs of a layout begin with, by side."""
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -184,9 +187,9 @@ def _small_files(measured: Measured) -> Iterator[str]:
             groups = sum(row[f"row groups, {side}"] for row in kept)
             read = sum(row["files" if side == ALONE else "by all"] for row in kept)
             rows.append((
-                layout, side, cost["files"], read, warm["MB read"],
-                groups, _spread(warm), _spread(cold),
-                cost["write s"] if side == ALONE else cost["index s"],
+                layout, side, cost["files"], cost[f"{SIZE_OF[side]} MB"], read,
+                warm["MB read"], groups, _spread(warm), _spread(cold),
+                cost[f"{TIME_OF[side]} s"],
             ))  # fmt: skip
     by = listed_of(f"`{name}`" for name in small_files.BY)
     small = measured.one(small_files.WRITE, layout=small_files.SMALL, query=ALL)
@@ -203,13 +206,13 @@ def _small_files(measured: Measured) -> Iterator[str]:
         "over Q3.1 to Q3.4; row groups are what the footers' minimum and maximum "
         f"leave.  The seconds are medians of {small_files.RUNS} runs of the four "
         "queries, with the least and the most.  Cold is without a byte of the table in "
-        "memory, and with the time to open it; the JVM runs already.  The last "
-        "column has the seconds to write the layout, and to build the indexes."
+        "memory, and with the time to open it; the JVM runs already.  The size, and "
+        "the seconds in the last column, are of the data files and of the indexes."
     )
     yield ""
     yield from table(
-        ("layout", "", "files", "files read", "MB read", "row groups", "warm s",
-         "cold s", "to make s"),
+        ("layout", "", "files", "MB", "files read", "MB read", "row groups", "warm s",
+         "cold s", "to write s"),
         rows,
     )  # fmt: skip
 
