@@ -24,6 +24,7 @@ from ssb.headlines.steps import Context, Found, Meter, Step, forget, run_steps, 
 from ssb.peers.interface import MissingPeerError
 from ssb.queries import QUERIES, Query
 
+ROOT = Path(__file__).parents[2]
 SETTING = {"scale": 0.01, "files": 10}
 STEP = StepRecord(
     step="one/a",
@@ -194,7 +195,7 @@ def test_each_claim_names_steps_that_there_are() -> None:
     for claim in CLAIMS:
         if claim.test:
             path, _, name = claim.test.partition(" -k ")
-            assert f"def test_{name}" in Path(path).read_text()
+            assert f"def test_{name}" in (ROOT / path).read_text()
         else:
             assert chosen(claim.steps)
 
@@ -217,6 +218,15 @@ def test_a_page_keeps_what_is_around_the_marks(tmp_path: Path) -> None:
     for lacking in (text.replace(page.BEGIN, ""), text.replace(page.END, "")):
         with pytest.raises(SsbError, match=r"page.md' lacks a mark: accepted is"):
             page.between(lacking, "new", tmp_path / "page.md")
+
+
+def test_the_page_of_the_docs_has_the_marks_and_begins_with_the_claims() -> None:
+    page = pytest.importorskip("ssb.headlines.page", exc_type=ImportError)
+    docs = ROOT / "docs" / "benchmark.md"
+    before, _, after = page.between(docs.read_text(), "x", docs).partition("\nx\n")
+    assert before.count("\n## ") == 1
+    assert "\n## " in after
+    assert "| claim | theirs | ours | command |" in docs.read_text()
 
 
 def test_steps_beside_other_work_are_told(tmp_path: Path) -> None:
