@@ -17,7 +17,7 @@ from typing import Any, Final
 import click
 
 from skipindex.cli.answer import Answer
-from skipindex.cli.interrupts import at_work, told
+from skipindex.cli.interrupts import at_work, told, was_pressed
 from skipindex.errors import SkipIndexError
 
 _PROG: Final = "skipindex"
@@ -355,6 +355,10 @@ def _run(name: str, **given: Any) -> int:
             answer: Answer = actions.run(name, options)
     except KeyboardInterrupt:  # to which click would add an empty line
         return told()
+    except Exception:
+        if was_pressed():  # as where Spark says that its job was cancelled
+            return told()
+        raise
     text = answer.text
     if options.json:
         text = json.dumps(answer.record, indent=2, default=str)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -17,6 +18,8 @@ CODE: Final = 130
 _TOLD: Final = "skipindex: interrupted\n"
 _UNHEARD_SECONDS: Final = 0.9
 """How long a command may be where no Python runs, as in a request to a store."""
+_MOMENT_SECONDS: Final = 0.02
+"""How long it takes until it is known that Ctrl-C was pressed."""
 _HEARD_SECONDS: Final = 10.0
 """How long it may take back what it has begun."""
 
@@ -24,7 +27,7 @@ _HEARD_SECONDS: Final = 10.0
 class _When(Enum):
     """What Ctrl-C does."""
 
-    BEFORE = "nothing is begun, so the process ends at once"
+    BEFORE = "nothing is written yet, so the process ends at once"
     AT_WORK = "an exception ends what is begun"
     AFTER = "all is done, so nothing"
 
@@ -34,6 +37,9 @@ class _Ears:
 
     when = _When.BEFORE
     is_heard = False
+
+    def __init__(self) -> None:
+        self.pressed = threading.Event()
 
     def hear(self, _signal: int, _frame: FrameType | None) -> None:
         """End what is at work.
@@ -45,6 +51,7 @@ class _Ears:
         if self.when is _When.BEFORE:
             _end()
         if self.when is _When.AT_WORK:
+            logging.disable()  # Py4J would tell where it was
             raise KeyboardInterrupt
 
 
@@ -59,6 +66,30 @@ def at_work() -> Iterator[None]:
         yield
     finally:
         _EARS.when = _When.AFTER
+
+
+@contextmanager
+def while_spark_starts() -> Iterator[None]:
+    """Ctrl-C ends the process at once in here, and afterwards it is ours again."""
+    # An exception in here would leave a JVM that no one has spoken to, and that goes on
+    # for ever.  PySpark's own handler asks the JVM to cancel its jobs, over a
+    # connection that may be in use, and tells at length that it could not.
+    if _EARS.when is not _When.AT_WORK:
+        yield
+        return
+    _EARS.when, before = _When.BEFORE, logging.root.manager.disable
+    logging.disable()
+    try:
+        yield
+    finally:
+        logging.disable(before)
+        signal.signal(signal.SIGINT, _EARS.hear)
+        _EARS.when = _When.AT_WORK
+
+
+def was_pressed() -> bool:
+    """Whether Ctrl-C was, so that an error is what came of it."""
+    return _EARS.pressed.wait(_MOMENT_SECONDS)
 
 
 def told() -> int:
@@ -77,6 +108,7 @@ def heard_soon(*, is_all: bool) -> Iterator[None]:
         yield
         return
     _EARS.when, _EARS.is_heard = _When.BEFORE, False
+    _EARS.pressed.clear()
     before = signal.signal(signal.SIGINT, _EARS.hear)
     hook = sys.unraisablehook
     reader, writer = os.pipe()
@@ -110,10 +142,12 @@ def _watch(reader: int, over: threading.Event) -> None:
     """End the process if it goes on after Ctrl-C."""
     while (data := os.read(reader, 1)) and data[0] != signal.SIGINT:
         pass
-    if not data or over.wait(_UNHEARD_SECONDS):
+    if not data:
         return
-    is_heard = _EARS.is_heard or signal.getsignal(signal.SIGINT) != _EARS.hear
-    if is_heard and over.wait(_HEARD_SECONDS):  # by us, or by PySpark's own handler
+    _EARS.pressed.set()
+    if over.wait(_UNHEARD_SECONDS):
+        return
+    if _EARS.is_heard and over.wait(_HEARD_SECONDS):
         return
     _end()
 

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 from skipindex.api.calls import needs_spark
+from skipindex.cli.interrupts import while_spark_starts
 from skipindex.errors import EngineError, first_line
 
 if TYPE_CHECKING:
@@ -37,11 +38,12 @@ def session(options: SimpleNamespace) -> SparkSession:
     for name, value in options.conf:
         builder = builder.config(name, value)
     try:
-        spark: SparkSession = builder.getOrCreate()
+        with while_spark_starts():
+            spark: SparkSession = builder.getOrCreate()
     except Exception as error:
         raise EngineError(f"no session starts: {first_line(error)}") from error
-    if is_first:
-        spark.sparkContext.setLogLevel("ERROR")
+    if is_first and not options.verbose:
+        spark.sparkContext.setLogLevel("OFF")  # what fails is an exception here
     return spark
 
 
