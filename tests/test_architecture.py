@@ -47,10 +47,10 @@ MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 406,
-    "advice": 2100,
+    "advice": 2102,
     "api": 3184,
     "build": 3124,
-    "cli": 1063,
+    "cli": 1103,
     "expressions": 1886,
     "indexes": 7203,
     "layout": 2527,

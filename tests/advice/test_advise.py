@@ -137,7 +137,7 @@ def test_the_advice_is_six_lines_that_are_true(made: Path, tmp_path: Path) -> No
     assert [query.files_now for query in again.queries] == read
     assert [query.files_then for query in advice.queries] == read
     n = sum(len(column.specs) for column in advice.columns)
-    assert f"with these {n} indexes, for " in text
+    assert f"; with these {n} indexes about " in text
     drawn = str(table.advise())
     assert "questions that were drawn read" in drawn
     one = str(table.advise(queries=QUERIES[:1], max_bytes_ratio=1e-9))

@@ -104,6 +104,8 @@ def _files_now(
     """How many files the first queries of a workload read now, by what is built."""
     found: list[int] = []
     planned = workload[:_PLANNED]
+    if not planned:
+        return found
     tell = part("planning", "queries", len(planned))
     for question in planned:
         plan = plan_files(question.text, table=table, timezone=timezone)

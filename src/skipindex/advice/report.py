@@ -205,7 +205,7 @@ class Advice:
         ratio = self.n_bytes / max(1, self.data_bytes)
         cap = self.max_bytes / max(1, self.data_bytes)
         price = f"for {_size(self.n_bytes)} ({ratio:.1%}, the cap is {cap:.0%})"
-        these = f"{_these(n_indexes)}, {price}"
+        these = _these(n_indexes)
         known = [query for query in self.queries if query.files_now is not None]
         if self.queries:
             n = len(self.queries)
@@ -215,13 +215,13 @@ class Advice:
             each = " on average" if n > 1 else ""
             return (
                 f"{told} {_number(now)} of {self.table_files:,} files{each}; with "
-                f"{these}, about {_number(then)}"
+                f"{these} about {_number(then)}, {price}"
             )
         least, chosen, _ = self.kept
         pairs = max(1, self.n_questions * self.n_files)
         return (
             f"{self.n_questions} questions that were drawn read {least / pairs:.0%} of "
-            f"the files by min/max; with {these}, {chosen / pairs:.0%}"
+            f"the files by min/max; with {these} {chosen / pairs:.0%}, {price}"
         )
 
     def details(self) -> str:
@@ -298,7 +298,7 @@ def _plain(value: ColumnAdvice | Trial) -> dict[str, Any]:
 def _these(n: int) -> str:
     """The number of chosen indexes, in words."""
     if n == 0:
-        return "min/max alone, as no index is worth its bytes"
+        return "min/max alone, as no index is worth its bytes,"
     return "this index" if n == 1 else f"these {n} indexes"
 
 
