@@ -46,7 +46,7 @@ PLANNER = (
 MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 406,
+    "": 423,
     "advice": 2102,
     "api": 3184,
     "build": 3124,

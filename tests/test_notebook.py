@@ -117,6 +117,21 @@ def test_long_lists_are_cut() -> None:
     assert "True" in table((), [(True,)])
 
 
+def test_an_error_shows_the_cell_and_the_message(events: sx.Table) -> None:
+    """As IPython asks for it, with its own frames around that of the cell."""
+    cell = compile("events.plan('aa = 3')", "/tmp/ipykernel_7/1.py", "exec")
+    runner = "def run(cell, events):\n    exec(cell, {'events': events})\n"
+    shell: dict[str, Any] = {}
+    path = "/lib/python3/site-packages/IPython/core/interactiveshell.py"
+    exec(compile(runner, path, "exec"), shell)
+    with pytest.raises(sx.PredicateError) as raised:
+        shell["run"](cell, events)
+    shown = [line for line in raised.value._render_traceback_() if __file__ not in line]
+    assert shown[0] == '  File "/tmp/ipykernel_7/1.py", line 1, in <module>'
+    assert shown[1].startswith("skipindex.errors.PredicateError: no column 'aa' in")
+    assert len(shown) == 2
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
 def test_a_browser_shows_the_same(events: sx.Table, tmp_path: Path) -> None:

@@ -23,9 +23,15 @@ raises nothing under ``CorruptIndexError``: it reads the file.
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Iterable
 from difflib import get_close_matches
-from pathlib import PurePath
+from pathlib import Path, PurePath
+from typing import Final
+
+_SHELL: Final = f"{os.sep}IPython{os.sep}"
+"""A part of the paths of IPython's own modules."""
 
 
 class SkipIndexError(Exception):
@@ -34,6 +40,17 @@ class SkipIndexError(Exception):
     >>> issubclass(sx.TableError, sx.SkipIndexError)
     True
     """
+
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows: the frames of the caller, and the message."""
+        own = str(Path(__file__).parent)
+        frames = [
+            frame
+            for frame in traceback.extract_tb(self.__traceback__)
+            if not (frame.filename.startswith(own) or _SHELL in frame.filename)
+        ]
+        told = traceback.format_exception_only(self)
+        return [line.rstrip() for line in (*traceback.format_list(frames), *told)]
 
 
 class TableError(SkipIndexError, ValueError):
