@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tarfile
+import tomllib
 import zipfile
 from importlib.metadata import version
 from pathlib import Path
@@ -51,6 +52,18 @@ def test_tests_draw_the_same_examples_unless_told_otherwise() -> None:
     assert run(code) == "True False"
     nightly = (ROOT / ".github" / "workflows" / "nightly.yml").read_text()
     assert "HYPOTHESIS_PROFILE: anew" in nightly
+
+
+def test_the_core_needs_no_engine_and_no_command_line() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {re.split(r"[<>=,]", one)[0] for one in project["dependencies"]}
+    assert needed == {
+        *("crc32c", "loky", "numpy", "pyarrow", "pybloom-live", "pyroaring"),
+        *("sqlglot", "xxhash", "zstandard"),
+    }
+    extras = project["optional-dependencies"]
+    assert [one.partition(">")[0] for one in extras["cli"]] == ["click", "rich"]
+    assert "skipindex[cli]" in extras["spark"]
 
 
 @pytest.mark.parametrize("name", ["indexes", "planner"])

@@ -6,7 +6,6 @@ import logging
 import re
 import shlex
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
@@ -18,12 +17,15 @@ from click.shell_completion import get_completion_class
 
 from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.api import Clustering, Plan, Table, build_indexes, open_table, plan_files
+from skipindex.api.calls import runner_of
 from skipindex.api.functions import table_of_catalog
+from skipindex.api.progress import followed
 from skipindex.api.types import BuildReport
 from skipindex.cli.answer import Answer
 from skipindex.cli.sessions import session
 from skipindex.cli.tables import files, size, table
 from skipindex.errors import AdviceError, TableError, UnknownIndexError
+from skipindex.rewrite.verify_table import verify
 from skipindex.spark.driver import extension_settings
 from skipindex.table import Status
 
@@ -241,13 +243,11 @@ def _explain(options: SimpleNamespace) -> Answer:
 
 
 def _verify(options: SimpleNamespace) -> Answer:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what is damaged is in the report
-        opened = _opened(options)
-    report = opened.verify(
-        workers=1 if options.workers is None else options.workers,
-        progress=not options.quiet,
-    )
+    runner = runner_of(None, 1 if options.workers is None else options.workers)
+    # Not ``Table.verify``, which lists the files once more.
+    place = _opened(options).state if options.catalog else options.path
+    with followed(not options.quiet, "checking", "parts") as count:
+        report = verify(place, plain=options.plain, runner=runner, progress=count)
     return Answer(str(report), report.to_dict(), 0 if report.ok else 1)
 
 
