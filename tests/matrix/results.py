@@ -12,16 +12,18 @@ from typing import Final
 NO_RUN: Final = "no run is noted"
 
 _HEAD: Final = """\
-| cell | Python | Spark | passed | failed | skipped | seconds | with |
-|---|---|---|---:|---:|---:|---:|---|"""
+| cell | Python | Spark | passed | failed | skipped | seconds |
+|---|---|---|---:|---:|---:|---:|"""
 
+_OWN: Final = ("python", "pyspark")
+"""Versions that have a column."""
 _NO_COUNTS: Final = "- | - | - | -"
 
 PAGE_BEGINNING: Final = """\
 # What skipindex is tested with
 
 Written by `make test-matrix MATRIX=--write`.  A version that is not in a row that
-passed is not promised.  A row without figures was not run, and its last column says
+passed is not promised.  A row without figures was not run, and the list below says
 why.  Each cell is an environment of its own.  The cells without Spark have no PySpark
 installed and run all quick tests that need no session.  Those with Spark run all quick
 tests that need one.
@@ -104,8 +106,8 @@ def load(cells: Iterable[str], folder: Path) -> list[Outcome]:
 
 
 def table(outcomes: Sequence[Outcome]) -> str:
-    """A table in Markdown, a cell a row."""
-    return "\n".join([_HEAD, *map(_row, outcomes)])
+    """A table in Markdown, a cell a row, and below it what each cell ran with."""
+    return "\n".join([_HEAD, *map(_row, outcomes), "", *map(_words, outcomes)])
 
 
 def page(outcomes: Sequence[Outcome], former: str = "") -> str:
@@ -117,19 +119,27 @@ def page(outcomes: Sequence[Outcome], former: str = "") -> str:
             and its figures stay where this machine cannot run the cell.
     """
     rows = {line.split()[1]: line for line in former.splitlines() if line[:2] == "| "}
-    lines = []
+    words = {
+        line.split("**")[1]: line for line in former.splitlines() if "- **" in line
+    }
+    lines, below = [], []
     for one in outcomes:
-        row = rows.get(one.cell, _row(one))
+        row, told = rows.get(one.cell, _row(one)), words.get(one.cell, _words(one))
         stays = one.problem == NO_RUN or (one.is_lacking and _NO_COUNTS not in row)
         lines.append(row if stays else _row(one))
-    return "\n".join([PAGE_BEGINNING, _HEAD, *lines, ""])
+        below.append(told if stays else _words(one))
+    return "\n".join([PAGE_BEGINNING, _HEAD, *lines, "", *below, ""])
 
 
 def _row(outcome: Outcome) -> str:
-    rest = dict(outcome.versions)
-    own = [rest.pop(name, "-") for name in ("python", "pyspark")]
+    own = [outcome.versions.get(name, "-") for name in _OWN]
     counts = [outcome.passed, outcome.failed, outcome.skipped, round(outcome.seconds)]
     shown = [_NO_COUNTS] if outcome.problem else list(map(str, counts))
-    others = ", ".join(f"{name} {version}" for name, version in rest.items())
-    words = [outcome.cell, *own, *shown, outcome.summary if outcome.problem else others]
-    return f"| {' | '.join(words)} |"
+    return f"| {' | '.join([outcome.cell, *own, *shown])} |"
+
+
+def _words(outcome: Outcome) -> str:
+    """What a cell ran with, or why it did not."""
+    others = (f"{n} {v}" for n, v in outcome.versions.items() if n not in _OWN)
+    said = outcome.summary if outcome.problem else ", ".join(others)
+    return f"- **{outcome.cell}**: {said}"
