@@ -49,7 +49,7 @@ BUDGETS = {
     "": 423,
     "advice": 2102,
     "api": 3184,
-    "build": 3124,
+    "build": 3127,
     "cli": 1103,
     "expressions": 1886,
     "indexes": 7203,

@@ -6,6 +6,7 @@ import errno
 import multiprocessing
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -604,6 +605,15 @@ def test_one_process_builds_where_no_other_can_be_started(
     assert f"no workers can be started: {type(error).__name__}: " in caplog.text
     for process in started:
         process.join()
+
+
+def test_one_process_builds_where_there_is_no_place_for_a_journal(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/nowhere")
+    found = LocalRunner(2).run([Named(), Named()], None)
+    assert found == [str(os.getpid()).encode()] * 2
+    assert "no workers can be started: FileNotFoundError: " in caplog.text
 
 
 def test_one_process_builds_where_workers_end_at_once(

@@ -39,6 +39,17 @@ class Journal:
         self.n_done = 0
         self._at = 0
 
+    @classmethod
+    def new(cls) -> Journal:
+        """An empty one, in the folder for temporary files."""
+        descriptor, path = tempfile.mkstemp(prefix="skipindex-")
+        os.close(descriptor)
+        return cls(path)
+
+    def delete(self) -> None:
+        """Delete the file."""
+        Path(self.path).unlink(missing_ok=True)
+
     def look(self) -> None:
         """Count what is done, and pass on what is written, since the last look."""
         tell = listener()
@@ -52,17 +63,6 @@ class Journal:
                 self.n_done += 1
             elif tell is not None:
                 tell(line.decode())
-
-
-@contextmanager
-def new_journal() -> Iterator[Journal]:
-    """A journal, whose file is gone afterwards."""
-    descriptor, path = tempfile.mkstemp(prefix="skipindex-")
-    os.close(descriptor)
-    try:
-        yield Journal(path)
-    finally:
-        Path(path).unlink(missing_ok=True)
 
 
 class _Worker:

@@ -14,7 +14,6 @@ from skipindex.build.journal import (
     Journal,
     at_work,
     begin_worker,
-    new_journal,
     stop_worker,
     without_interrupts,
 )
@@ -116,9 +115,9 @@ class LocalRunner:
         report = _Report(sum(task.n_units for task in tasks), progress)
         n_processes = min(self.workers, len(tasks))
         if n_processes > 1:
-            with new_journal() as journal, _pool(n_processes, journal) as pool:
-                if pool is not None:
-                    return _run_all(pool, tasks, report, journal)
+            with _pool(n_processes) as started:
+                if started is not None:
+                    return _run_all(*started, tasks, report)
         with telling(done=report.one_more):
             return [task.run() for task in tasks]
 
@@ -144,15 +143,17 @@ class _Report:
 
 
 @contextmanager
-def _pool(n_processes: int, journal: Journal) -> Iterator[Executor | None]:
-    """A pool of processes, of which one has answered; None if there are none."""
+def _pool(n_processes: int) -> Iterator[tuple[Executor, Journal] | None]:
+    """Processes, of which one has answered, with a journal; None if there are none."""
     from loky import ProcessPoolExecutor  # noqa: PLC0415 (plans are made without it)
 
     # Loky's workers, unlike those of multiprocessing, neither fork a process
     # that has threads nor need an ``if __name__ == "__main__"``.
     pool: Any = None
+    journal: Journal | None = None
     try:
         try:
+            journal = Journal.new()
             with without_interrupts():
                 pool = ProcessPoolExecutor(
                     n_processes, initializer=begin_worker, initargs=(journal.path,)
@@ -170,14 +171,16 @@ def _pool(n_processes: int, journal: Journal) -> Iterator[Executor | None]:
                     process.terminate()
             yield None
             return
-        yield pool
+        yield pool, journal
         pool.shutdown()
     except BaseException:
         if pool is not None:
             _stop(pool)
         raise
     finally:
-        journal.look()
+        if journal is not None:
+            journal.look()
+            journal.delete()
 
 
 def _stop(pool: Any) -> None:
@@ -191,7 +194,7 @@ def _stop(pool: Any) -> None:
 
 
 def _run_all(
-    pool: Executor, tasks: Sequence[Task], report: _Report, journal: Journal
+    pool: Executor, journal: Journal, tasks: Sequence[Task], report: _Report
 ) -> list[bytes]:
     from loky.process_executor import BrokenProcessPool  # noqa: PLC0415 (as above)
 
