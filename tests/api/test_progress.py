@@ -33,7 +33,7 @@ def parts(values: list[Progress]) -> dict[tuple[str, str], list[int]]:
     return found
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_each_call_counts_from_nothing_to_all(folder: Path, workers: int) -> None:
     values: list[Progress] = []
     sx.build_indexes(folder, queries=["s = 'x'"], progress=values.append)

@@ -108,7 +108,7 @@ def written(folder: Path, n_files: int) -> Callable[[], bool]:
     return lambda: len(list((folder / "_skipindex" / "packs").glob("*"))) >= n_files
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_ctrl_c_while_indexes_are_written(
     many: Path, tmp_path: Path, workers: int
 ) -> None:
@@ -191,7 +191,7 @@ class Pressed:
             raise KeyboardInterrupt
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("n_files", [60, 0, N_FILES])
 def test_an_interrupt_in_python_leaves_nothing(
