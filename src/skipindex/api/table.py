@@ -488,6 +488,9 @@ class Table:
     ) -> Table:
         """Forget indexes, in one commit; the table without them.
 
+        Readers of older commits may still use their bytes, which ``vacuum`` frees once
+        the retention is over, and ``vacuum(purge=True)`` at once.
+
         Args:
             columns: only the indexes of these columns.
             kinds: only the indexes of these kinds; ``"minmax"`` is the statistics.
