@@ -46,7 +46,7 @@ PLANNER = (
 MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 423,
+    "": 425,
     "advice": 2102,
     "api": 3187,
     "build": 3127,
@@ -55,11 +55,11 @@ BUDGETS = {
     "indexes": 7203,
     "layout": 2527,
     "log": 3039,
-    "planner": 14571,
+    "planner": 14569,
     "rewrite": 3613,
     "spark": 6337,
     "storage": 4872,
-    "table": 4294,
+    "table": 4293,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

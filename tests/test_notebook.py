@@ -100,6 +100,16 @@ def test_a_plan_has_a_full_box_for_each_file_that_is_read(events: sx.Table) -> N
     assert full == plan.paths
 
 
+def test_a_plan_of_some_rows_shows_the_files_that_it_reads(events: sx.Table) -> None:
+    plan = events.plan("a >= 0", limit=3)
+    assert 0 < len(plan.paths) < 40
+    html = plan._repr_html_()
+    drawing = html[html.index("<svg") : html.index("</svg>")]
+    assert drawing.count('fill-opacity="1"') == len(plan.paths)
+    assert f"{len(plan.paths)} of 40 files for" in html
+    assert f"files to read ({len(plan.paths)})" in html
+
+
 def test_very_many_files_share_boxes() -> None:
     drawn = boxes([i % 100 == 0 for i in range(12_345)], "many")
     opacity = [float(one) for one in re.findall(r'opacity="([0-9.]+)"', drawn.svg)]

@@ -40,14 +40,16 @@ def record(text: str, values: Mapping[str, Any]) -> str:
     plain: list[Sequence[Any]] = []
     folds = []
     for name, value in values.items():
-        if isinstance(value, Mapping):
-            value = [f"{key}: {one}" for key, one in value.items()]  # noqa: PLW2901
-        if isinstance(value, list | tuple):
-            plain.append((name, len(value)))
-            if value:
-                folds.append(fold(f"{name} ({len(value):,})", listed(map(str, value))))
-        else:
+        if not isinstance(value, Mapping | list | tuple):
             plain.append((name, "" if value is None else value))
+            continue
+        plain.append((name, len(value)))
+        if isinstance(value, Mapping):
+            texts = [f"{key}: {one}" for key, one in value.items()]
+        else:
+            texts = list(map(str, value))
+        if texts:
+            folds.append(fold(f"{name} ({len(texts):,})", listed(texts)))
     return block(paragraph(head), table((), plain, right=(1,)), *folds)
 
 

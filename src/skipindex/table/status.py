@@ -105,8 +105,7 @@ class Status:
         rows: list[tuple[object, ...]] = [
             (column.name, kind, n, column.index_bytes[kind] / 1e6)
             for column in self.columns
-            for kind, n in (column.indexes or {"": 0}).items()
-            if kind
+            for kind, n in column.indexes.items()
         ]
         rows += [
             (one.name, "min/max" if one.statistics else one.why, one.statistics, "")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from skipindex.notebook import bar, block, boxes, fold, lines, paragraph, table
 from skipindex.planner.bound_predicate import shorten
 from skipindex.planner.reports.explain import Explainable, explain
@@ -14,10 +12,9 @@ _MOST_FILES = 20
 
 def plan_html(plan: Explainable) -> str:
     """The plan as HTML; ``explain`` is folded in it."""
-    state, found = plan.table, plan.evaluation
-    total, n_files = int(state.sizes.sum()), len(state)
-    is_read = found.possible
-    n_read, n_bytes = int(is_read.sum()), int(state.sizes[is_read].sum())
+    state, tasks = plan.table, plan.tasks
+    total, n_files, n_read = int(state.sizes.sum()), len(state), len(tasks)
+    n_bytes = sum(task.size for task in tasks)
     low, high = plan.count_bounds
     rows = f"{low:,} to {'unknown' if high is None else f'{high:,}'}"
     funnel = [("all", n_files, bar(1.0, f"{n_files} files"), total / 1e6, "")]
@@ -28,13 +25,14 @@ def plan_html(plan: Explainable) -> str:
         drawn = bar(share, f"{stage.n_files} of {n_files} files")
         ms = f"{stage.seconds * 1e3:.1f}"
         funnel.append((stage.name, stage.n_files, drawn, stage.n_bytes / 1e6, ms))
-    files = np.flatnonzero(is_read)[:_MOST_FILES].tolist()
     listed: list[tuple[str, object]] = [
-        (state.paths[i], int(state.sizes[i]) / 1e6) for i in files
+        (task.path, task.size / 1e6) for task in tasks[:_MOST_FILES]
     ]
-    if n_read > len(files):
-        listed.append((f"and {n_read - len(files):,} more", ""))
-    drawn = boxes(is_read.tolist(), f"{n_read} of {n_files} files are read")
+    if n_read > _MOST_FILES:
+        listed.append((f"and {n_read - _MOST_FILES:,} more", ""))
+    read = set(plan.paths)
+    is_read = [path in read for path in state.paths]
+    drawn = boxes(is_read, f"{n_read} of {n_files} files are read")
     size = f"{n_bytes / 1e6:,.1f} of {total / 1e6:,.1f} MB"
     return block(
         paragraph(f"{n_read:,} of {n_files:,} files for: {shorten(plan.where)}"),
