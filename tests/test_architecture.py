@@ -49,7 +49,7 @@ BUDGETS = {
     "": 425,
     "advice": 2102,
     "api": 3187,
-    "build": 3127,
+    "build": 3102,
     "cli": 1103,
     "expressions": 1886,
     "indexes": 7203,

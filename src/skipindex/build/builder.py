@@ -117,63 +117,38 @@ def build(
         UnsupportedTypeError: a column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
     """
-    with undone_if_interrupted(table.location, table.snapshot):
-        return _build(
-            table,
-            indexes,
-            runner=runner,
-            progress=progress,
-            properties=properties,
-            repair=repair,
-            dropped=dropped,
-            associated=associated,
-            memory=memory,
-        )
-
-
-def _build(
-    table: TableState,
-    indexes: Request,
-    *,
-    runner: Runner,
-    progress: Progress | None,
-    properties: TableProperties,
-    repair: bool | None,
-    dropped: Collection[SpecKey],
-    associated: Sequence[Association],
-    memory: int | None,
-) -> BuildReport[TableState]:
     began = time.perf_counter()
     known = table.snapshot
     recorded = with_associated(known.properties | properties, associated)
     table = table.with_associations(associations_of(recorded.associated))
     requests = [*column_requests(table, indexes), *requests_of(table, associated)]
     repairs = to_repair(table, repair)
-    fresh, asked = _indexed(table, requests, repairs, runner, progress, memory)
-    unchanged = len(table) - len(asked) - len(table.listing.unnamed)
-    left = repairs.left(table)
-    shrunk: set[str] = set()
+    with undone_if_interrupted(table.location, known):
+        fresh, asked = _indexed(table, requests, repairs, runner, progress, memory)
+        unchanged = len(table) - len(asked) - len(table.listing.unnamed)
+        left = repairs.left(table)
+        shrunk: set[str] = set()
 
-    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-        known = without_vanished(base.manifest, table.location)
-        if left:
-            known = without_packs(known, lambda identity: left.get(identity, ()))
-        known = known.without_blobs(set(dropped)).without_lone_maps(FILE_MAP)
-        recorded = with_associated(base.properties | properties, associated)
-        known = without_names(known, dead_names(known, recorded, table))
-        shrunk.clear()
-        shrunk.update(_shrunk(base.manifest, known))
-        return known.merge(fresh), recorded
+        def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+            known = without_vanished(base.manifest, table.location)
+            if left:
+                known = without_packs(known, lambda identity: left.get(identity, ()))
+            known = known.without_blobs(set(dropped)).without_lone_maps(FILE_MAP)
+            recorded = with_associated(base.properties | properties, associated)
+            known = without_names(known, dead_names(known, recorded, table))
+            shrunk.clear()
+            shrunk.update(_shrunk(base.manifest, known))
+            return known.merge(fresh), recorded
 
-    if (
-        len(fresh)
-        or left
-        or recorded != known.properties
-        or dead_names(known.manifest, recorded, table)
-        or _has_dead(known.manifest, table, dropped)
-    ):
-        commit(table.location, change, operation="build", known=known)
-        table = table.refresh()
+        if (
+            len(fresh)
+            or left
+            or recorded != known.properties
+            or dead_names(known.manifest, recorded, table)
+            or _has_dead(known.manifest, table, dropped)
+        ):
+            commit(table.location, change, operation="build", known=known)
+            table = table.refresh()
     table, unmerged = _merged(table, shrunk)
     notes: dict[str, list[str]] = {}
     rows = fresh.files.select(["path", "note", "n_rows"]).to_pylist()
