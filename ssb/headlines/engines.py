@@ -104,6 +104,24 @@ class Files:
             note="the files and their indexes" if plans else "the files",
         )
 
+    def both(
+        self, name: str, version: str, ask: Callable[[Sequence[str], Query], Answer]
+    ) -> list[Engine]:
+        """An engine that is given files: over all of them, and over those of plans."""
+        every = self.all
+
+        def over_all(query: Query) -> Answer:
+            return ask(every, query)
+
+        def over_plan(query: Query) -> Answer:
+            return ask(self.planned(query), query)
+
+        planned = f"{name} on the plan's files"
+        return [
+            self.engine(name, version, over_all, plans=False),
+            self.engine(planned, version, over_plan, plans=True),
+        ]
+
 
 def with_spark(files: Files) -> list[Engine]:
     """Spark over the files, without and with skipping."""
@@ -134,16 +152,7 @@ def with_duckdb(files: Files) -> list[Engine]:
         found: Answer = connection.execute(query.sql(FLAT)).fetchall()
         return found
 
-    version, everything = version_of("duckdb"), files.all
-    return [
-        files.engine("DuckDB", version, lambda q: asked(everything, q), plans=False),
-        files.engine(
-            "DuckDB on the plan's files",
-            version,
-            lambda q: asked(files.planned(q), q),
-            plans=True,
-        ),
-    ]
+    return files.both("DuckDB", version_of("duckdb"), asked)
 
 
 def with_polars(files: Files) -> list[Engine]:
@@ -155,16 +164,7 @@ def with_polars(files: Files) -> list[Engine]:
         found: Answer = context.execute(wide_sums(query.sql(FLAT))).collect().rows()
         return found
 
-    version, everything = version_of("polars"), files.all
-    return [
-        files.engine("Polars", version, lambda q: asked(everything, q), plans=False),
-        files.engine(
-            "Polars on the plan's files",
-            version,
-            lambda q: asked(files.planned(q), q),
-            plans=True,
-        ),
-    ]
+    return files.both("Polars", version_of("polars"), asked)
 
 
 def wide_sums(text: str) -> str:
