@@ -16,6 +16,7 @@ PAGE ?=
 JOBS ?= 2
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
 BENCH ?=
+JAVA_FILES := $(wildcard src/skipindex/spark/java/*.java src/skipindex/spark/java/*/*.java)
 # Options of the compiler of Java, such as JAVA="--jars /opt/spark/jars".
 JAVA ?=
 # Set by `release`: no family of Spark may be missing.
@@ -133,6 +134,7 @@ mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (l
 lint: $(STAMP)  ## check style and format
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
+	$(BIN)/clang-format --dry-run -Werror $(JAVA_FILES)
 
 types: $(STAMP)  ## check types
 	$(BIN)/mypy
@@ -143,6 +145,7 @@ java: $(STAMP)  ## check the Java sources with javac, for each PySpark that is h
 format: $(STAMP)  ## format, and mend what can be mended
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
+	$(BIN)/clang-format -i $(JAVA_FILES)
 
 docs: $(STAMP)  ## build the documentation into build/site, with all links checked
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"

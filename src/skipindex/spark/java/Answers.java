@@ -107,16 +107,11 @@ class Answers extends Change {
 
   /** What a query is told first about all that Spark lists; null if there is no answer. */
   private static Listing.Covered ask(
-      SkippingFileIndex index,
-      Seq<PartitionDirectory> all,
-      Seq<Expression> conjuncts,
+      SkippingFileIndex index, Seq<PartitionDirectory> all, Seq<Expression> conjuncts,
       ObjectNode json) {
     if (all.isEmpty()) return null;
-    String name =
-        "answer "
-            + index.query.listing(index.scanned.base)
-            + "\n"
-            + index.scanned.question(Json.array(), json, ExpressionJson.json(conjuncts));
+    String name = "answer " + index.query.listing(index.scanned.base) + "\n"
+        + index.scanned.question(Json.array(), json, ExpressionJson.json(conjuncts));
     Object known = index.query.get(name);
     if (known == null) {
       index.query.put(name, "none"); // whatever happens now
@@ -258,29 +253,27 @@ class Answers extends Change {
         parts.add(group);
       }
       for (int i = 0; i < functions.size(); i++) {
-        Alias part =
-            new Alias(
-                (Expression) functions.get(i),
-                NAME,
-                NamedExpression$.MODULE$.newExprId(),
-                Scala.<String>none(),
-                Option.<Metadata>empty(),
-                Scala.<String>none());
+        Alias part = new Alias(
+            (Expression) functions.get(i),
+            NAME,
+            NamedExpression$.MODULE$.newExprId(),
+            Scala.<String>none(),
+            Option.<Metadata>empty(),
+            Scala.<String>none());
         made.add(part);
         parts.add(part.toAttribute());
       }
       List<Attribute> output = new ArrayList<>();
       for (Attribute one : parts) {
         output.add(
-            isWhole
-                ? one
-                : new AttributeReference(
-                    one.name(),
-                    one.dataType(),
-                    one.nullable(),
-                    Metadata$.MODULE$.empty(),
-                    NamedExpression$.MODULE$.newExprId(),
-                    Scala.<String>none()));
+            isWhole ? one
+                    : new AttributeReference(
+                          one.name(),
+                          one.dataType(),
+                          one.nullable(),
+                          Metadata$.MODULE$.empty(),
+                          NamedExpression$.MODULE$.newExprId(),
+                          Scala.<String>none()));
       }
       LogicalPlan input = local(output, rows(covered.text(), output));
       if (!isWhole) {
@@ -333,24 +326,17 @@ class Answers extends Change {
       if (function instanceof Min) return new Min(part).toAggregateExpression();
       if (function instanceof Max) return new Max(part).toAggregateExpression();
       // No row at all is a count of 0, and not NULL.
-      return new Coalesce(
-          Scala.<Expression>seq(
-              new Sum(part).toAggregateExpression(), new Literal(0L, function.dataType())));
+      return new Coalesce(Scala.<Expression>seq(
+          new Sum(part).toAggregateExpression(), new Literal(0L, function.dataType())));
     }
   }
 
   /** Whether the text of a value says all of it. */
   private static boolean isExact(DataType type) {
-    return type instanceof LongType
-        || type instanceof IntegerType
-        || type instanceof ShortType
-        || type instanceof ByteType
-        || type instanceof BooleanType
-        || type instanceof DateType
-        || type instanceof TimestampType
-        || type instanceof TimestampNTZType
-        || type instanceof DecimalType
-        || type.catalogString().equals("string");
+    return type instanceof LongType || type instanceof IntegerType || type instanceof ShortType
+        || type instanceof ByteType || type instanceof BooleanType || type instanceof DateType
+        || type instanceof TimestampType || type instanceof TimestampNTZType
+        || type instanceof DecimalType || type.catalogString().equals("string");
   }
 
   /** The rows of a text: a line for each, with tabs between values. */

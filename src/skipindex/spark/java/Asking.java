@@ -26,25 +26,19 @@ class Asking {
   /** Three tables that hang do not close the gate of their store. */
   static final int MAX_OF_STORE = 32;
 
-  private static final ThreadFactory FACTORY =
-      new ThreadFactory() {
-        @Override
-        public Thread newThread(Runnable work) {
-          Thread thread = new Thread(work, "skipindex");
-          thread.setDaemon(true);
-          return thread;
-        }
-      };
+  private static final ThreadFactory FACTORY = new ThreadFactory() {
+    @Override
+    public Thread newThread(Runnable work) {
+      Thread thread = new Thread(work, "skipindex");
+      thread.setDaemon(true);
+      return thread;
+    }
+  };
 
   /** Threads do not end: Py4J has a socket for each, also when it has ended. */
-  private static final ExecutorService CALLING =
-      new ThreadPoolExecutor(
-          0,
-          Integer.MAX_VALUE,
-          Long.MAX_VALUE,
-          TimeUnit.NANOSECONDS,
-          new SynchronousQueue<Runnable>(),
-          FACTORY);
+  private static final ExecutorService CALLING = new ThreadPoolExecutor(
+      0, Integer.MAX_VALUE, Long.MAX_VALUE, TimeUnit.NANOSECONDS, new SynchronousQueue<Runnable>(),
+      FACTORY);
 
   private static final ExecutorService TELLING = Executors.newFixedThreadPool(1, FACTORY);
 
@@ -75,22 +69,16 @@ class Asking {
       if (permits.tryAcquire(0L, TimeUnit.NANOSECONDS)) return; // after those that wait
       if (query == null || query.seconds <= inVain) {
         throw new Busy(
-            "the planner is busy with other questions about "
-                + of
-                + ", and a query waited for it in vain");
+            "the planner is busy with other questions about " + of
+            + ", and a query waited for it in vain");
       }
       long nanos = query.left();
       if (permits.tryAcquire(Math.max(nanos, 0L), TimeUnit.NANOSECONDS)) return;
       // A query that had little time left says nothing of others.
       if (nanos * 2.0 >= query.seconds * 1e9) inVain = Math.max(inVain, query.seconds);
       throw new Busy(
-          "the planner was busy with other questions about "
-              + of
-              + " for all that was left of "
-              + query.seconds
-              + " s ("
-              + Query.TIME_LIMIT
-              + ")");
+          "the planner was busy with other questions about " + of + " for all that was left of "
+          + query.seconds + " s (" + Query.TIME_LIMIT + ")");
     }
 
     void leave() {
@@ -116,14 +104,12 @@ class Asking {
     private volatile long start;
 
     Call(final Function<String, Object> function, final Text text, Gate table, Gate store) {
-      this.result =
-          new FutureTask<>(
-              new Callable<Object>() {
-                @Override
-                public Object call() {
-                  return Pieces.call(function, text.now());
-                }
-              });
+      this.result = new FutureTask<>(new Callable<Object>() {
+        @Override
+        public Object call() {
+          return Pieces.call(function, text.now());
+        }
+      });
       this.table = table;
       this.store = store;
     }
@@ -216,26 +202,24 @@ class Asking {
 
   /** Tells Python something; no query waits for it. */
   static void tell(final Function<String, Object> function, final String argument) {
-    TELLING.submit(
-        new Callable<Object>() {
-          @Override
-          public Object call() {
-            return Pieces.call(function, argument);
-          }
-        });
+    TELLING.submit(new Callable<Object>() {
+      @Override
+      public Object call() {
+        return Pieces.call(function, argument);
+      }
+    });
   }
 
   /** Waits until Python is told of all that happened before; not for long. */
   static void finishTelling() {
     try {
       TELLING
-          .submit(
-              new Callable<Object>() {
-                @Override
-                public Object call() {
-                  return null;
-                }
-              })
+          .submit(new Callable<Object>() {
+            @Override
+            public Object call() {
+              return null;
+            }
+          })
           .get(1L, TimeUnit.SECONDS);
     } catch (Exception late) {
       // Python is told of it later.

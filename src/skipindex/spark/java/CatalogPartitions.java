@@ -29,10 +29,7 @@ public class CatalogPartitions extends Wrapping {
   final List<Expression> added = new ArrayList<>();
 
   CatalogPartitions(
-      FileIndex base,
-      TableIdentifier table,
-      SessionState session,
-      Set<String> names,
+      FileIndex base, TableIdentifier table, SessionState session, Set<String> names,
       Expression filter) {
     super(base);
     this.table = table;
@@ -45,14 +42,15 @@ public class CatalogPartitions extends Wrapping {
   /** The folders of all partitions that the catalog has now. */
   static Set<String> names(TableIdentifier table, SessionState session) {
     Set<String> found = new HashSet<>();
-    scala.collection.Seq<String> all =
-        session.catalog().listPartitionNames(table, Option.<Map<String, String>>empty());
+    scala.collection.Seq<String> all = session.catalog().listPartitionNames(
+        table, Option.<Map<String, String>>empty());
     for (String one : Scala.each(all)) found.add(one);
     return found;
   }
 
   static boolean isAmong(Expression one, List<? extends Expression> these) {
-    for (Expression other : these) if (one.semanticEquals(other)) return true;
+    for (Expression other : these)
+      if (one.semanticEquals(other)) return true;
     return false;
   }
 

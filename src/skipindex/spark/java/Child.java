@@ -32,18 +32,14 @@ final class Child {
 
   Child(String... command) throws IOException {
     waiting.put(HELLO, hello);
-    process =
-        new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    process = new ProcessBuilder(command).redirectError(ProcessBuilder.Redirect.INHERIT).start();
     questions = new DataOutputStream(process.getOutputStream());
-    Thread reader =
-        new Thread(
-            new Runnable() {
-              @Override
-              public void run() {
-                read(new DataInputStream(process.getInputStream()));
-              }
-            },
-            "skipindex-answers");
+    Thread reader = new Thread(new Runnable() {
+      @Override
+      public void run() {
+        read(new DataInputStream(process.getInputStream()));
+      }
+    }, "skipindex-answers");
     reader.setDaemon(true);
     reader.start();
   }
@@ -65,13 +61,12 @@ final class Child {
   /** One of its functions of a text. */
   @SuppressWarnings({"rawtypes", "unchecked"}) // a function of any object is one of a text
   Function<String, Object> function(final int number) {
-    return (Function)
-        new Function<Object, Object>() { // Janino makes no bridge from another one
-          @Override
-          public Object apply(Object text) {
-            return ask(number, (String) text);
-          }
-        };
+    return (Function) new Function<Object, Object>() { // Janino makes no bridge from another one
+      @Override
+      public Object apply(Object text) {
+        return ask(number, (String) text);
+      }
+    };
   }
 
   private byte[] ask(int function, String text) {

@@ -36,9 +36,12 @@ class Dimension {
     List<Expression> conjuncts = new ArrayList<>();
     LogicalPlan node = side;
     while (!(node instanceof LogicalRelation)) {
-      if (node instanceof Filter) SkipRule.split(((Filter) node).condition(), conjuncts);
-      else if (node instanceof Project) key = sourceOf(key, (Project) node);
-      else if (!(node instanceof SubqueryAlias)) return null;
+      if (node instanceof Filter)
+        SkipRule.split(((Filter) node).condition(), conjuncts);
+      else if (node instanceof Project)
+        key = sourceOf(key, (Project) node);
+      else if (!(node instanceof SubqueryAlias))
+        return null;
       if (key == null) return null;
       node = (LogicalPlan) node.children().apply(0);
     }
@@ -91,8 +94,8 @@ class Dimension {
     ArrayNode paths = found.putArray("paths");
     ArrayNode sizes = found.putArray("sizes");
     ArrayNode times = found.putArray("millis");
-    scala.collection.Seq<PartitionDirectory> all =
-        location.listFiles(Scala.<Expression>none(), Scala.<Expression>none());
+    scala.collection.Seq<PartitionDirectory> all = location.listFiles(
+        Scala.<Expression>none(), Scala.<Expression>none());
     for (PartitionDirectory directory : Scala.each(all)) {
       for (FileStatusWithMetadata each : Scala.each(directory.files())) {
         FileStatus file = each.fileStatus();

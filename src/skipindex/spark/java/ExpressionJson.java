@@ -305,9 +305,8 @@ public final class ExpressionJson {
       out.writeNull();
     } else if (value instanceof Boolean) {
       out.writeBoolean((Boolean) value);
-    } else if (value instanceof Byte
-        || value instanceof Short
-        || value instanceof Integer
+    } else if (
+        value instanceof Byte || value instanceof Short || value instanceof Integer
         || value instanceof Long) {
       out.writeNumber(((Number) value).longValue());
     } else if (value instanceof Float) { // the double of the same value

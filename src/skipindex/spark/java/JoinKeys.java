@@ -41,13 +41,8 @@ class JoinKeys {
    * mayRun: whether the other side may run for its keys.
    */
   static JoinKeys of(
-      SkippingFileIndex index,
-      String column,
-      Attribute key,
-      List<Attribute> keys,
-      LogicalPlan side,
-      boolean mayRun,
-      SessionState session) {
+      SkippingFileIndex index, String column, Attribute key, List<Attribute> keys, LogicalPlan side,
+      boolean mayRun, SessionState session) {
     PlannerCalls planner = index.scanned.planner;
     Query query = index.query;
     // What a side is costs a listing, so it is written only where it can be of use.
@@ -107,10 +102,8 @@ class JoinKeys {
   public boolean equals(Object other) {
     if (!(other instanceof JoinKeys)) return false;
     JoinKeys keys = (JoinKeys) other;
-    return column.equals(keys.column)
-        && position == keys.position
-        && Objects.equals(dimension, keys.dimension)
-        && Objects.equals(listed, keys.listed);
+    return column.equals(keys.column) && position == keys.position
+        && Objects.equals(dimension, keys.dimension) && Objects.equals(listed, keys.listed);
   }
 
   @Override

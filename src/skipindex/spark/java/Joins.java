@@ -68,9 +68,8 @@ class Joins {
   static LogicalPlan withKeys(
       LogicalPlan plan, SessionState session, Set<FileIndex> shared, Set<FileIndex> unsure) {
     boolean isOff = KeyList.isPlanning() || !PlannerCalls.isSet(ENABLED);
-    return isOff
-        ? plan
-        : new Joins(session, shared, unsure).withKeys(plan, new ArrayList<Needed>());
+    return isOff ? plan
+                 : new Joins(session, shared, unsure).withKeys(plan, new ArrayList<Needed>());
   }
 
   /** needed: what each row that counts has to have. */
@@ -99,9 +98,9 @@ class Joins {
     } else {
       // In these every row stands for itself, so that rows may go before them, unless
       // a function counts the rows, as monotonically_increasing_id does.
-      boolean isByRow =
-          (node instanceof Project || node instanceof Filter || node instanceof SubqueryAlias)
-              && node.deterministic();
+      boolean isByRow = (node instanceof Project || node instanceof Filter
+                         || node instanceof SubqueryAlias)
+          && node.deterministic();
       for (LogicalPlan one : Scala.each(node.children())) {
         List<Needed> below = isByRow ? needed : new ArrayList<Needed>();
         children.add(withKeys(one, below));
@@ -166,8 +165,7 @@ class Joins {
 
   /** A column, also one that is widened from an integer to a larger one. */
   private static Attribute attribute(Expression expression) {
-    if (expression instanceof Cast
-        && isInteger(((Cast) expression).child().dataType())
+    if (expression instanceof Cast && isInteger(((Cast) expression).child().dataType())
         && expression.dataType() instanceof LongType) {
       return attribute(((Cast) expression).child());
     }
@@ -175,9 +173,7 @@ class Joins {
   }
 
   private static boolean isInteger(DataType type) {
-    return type instanceof LongType
-        || type instanceof IntegerType
-        || type instanceof ShortType
+    return type instanceof LongType || type instanceof IntegerType || type instanceof ShortType
         || type instanceof ByteType;
   }
 
@@ -195,25 +191,22 @@ class Joins {
       }
     }
     if (node instanceof LocalRelation) return true;
-    for (LogicalPlan one : Scala.each(node.children())) if (isFiltered(one)) return true;
+    for (LogicalPlan one : Scala.each(node.children()))
+      if (isFiltered(one)) return true;
     return false;
   }
 
   /** Whether the plan has the same rows each time that it runs over the same files. */
   private static boolean isRepeatable(LogicalPlan node) {
-    boolean isKnown =
-        node instanceof Project
-            || node instanceof Filter
-            || node instanceof SubqueryAlias
-            || node instanceof Join
-            || node instanceof LocalRelation
-            || isGrouping(node)
-            || isOfFiles(node);
+    boolean isKnown = node instanceof Project || node instanceof Filter
+        || node instanceof SubqueryAlias || node instanceof Join || node instanceof LocalRelation
+        || isGrouping(node) || isOfFiles(node);
     if (!isKnown || !node.deterministic()) return false;
     for (Expression one : Scala.each(node.expressions())) {
       if (SubqueryExpression.hasSubquery(one)) return false;
     }
-    for (LogicalPlan one : Scala.each(node.children())) if (!isRepeatable(one)) return false;
+    for (LogicalPlan one : Scala.each(node.children()))
+      if (!isRepeatable(one)) return false;
     return true;
   }
 
@@ -243,9 +236,8 @@ class Joins {
       String column = nameIn(scan, one.column);
       if (column == null || isUnsure(one.side)) continue;
       try {
-        JoinKeys found =
-            JoinKeys.of(
-                index, column, one.key, one.keys, one.side, isSmall(one.side, index), session);
+        JoinKeys found = JoinKeys.of(
+            index, column, one.key, one.keys, one.side, isSmall(one.side, index), session);
         if (found != null && !keys.contains(found)) keys.add(found);
       } catch (Throwable problem) {
         index.scanned.planner.report(problem);
@@ -257,15 +249,15 @@ class Joins {
   private boolean isUnsure(LogicalPlan node) {
     if (unsure.isEmpty()) return false;
     if (isOfFiles(node)) return unsure.contains(SkipRule.baseOf((LogicalRelation) node));
-    for (LogicalPlan one : Scala.each(node.children())) if (isUnsure(one)) return true;
+    for (LogicalPlan one : Scala.each(node.children()))
+      if (isUnsure(one)) return true;
     return false;
   }
 
   /** Whether a side is worth running for its keys, and reads less than the scan. */
   private static boolean isSmall(LogicalPlan side, SkippingFileIndex index) {
     scala.math.BigInt bytes = side.stats().sizeInBytes();
-    return bytes.isValidLong()
-        && bytes.toLong() <= MAX_BYTES
+    return bytes.isValidLong() && bytes.toLong() <= MAX_BYTES
         && bytes.toLong() <= index.sizeInBytes() / MIN_RATIO
         && bytesOfFiles(side) < index.sizeInBytes();
   }

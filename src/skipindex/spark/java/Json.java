@@ -12,8 +12,8 @@ import java.io.Writer;
 
 /** JSON for the planner, in ASCII alone, so that it may be cut anywhere. */
 final class Json {
-  private static final ObjectMapper MAPPER =
-      new ObjectMapper(new JsonFactoryBuilder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build());
+  private static final ObjectMapper MAPPER = new ObjectMapper(
+      new JsonFactoryBuilder().enable(JsonWriteFeature.ESCAPE_NON_ASCII).build());
 
   private Json() {}
 

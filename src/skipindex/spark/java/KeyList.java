@@ -44,8 +44,8 @@ class KeyList {
   static final int MAX_KEYS = 200000;
 
   /** What Spark says of jobs that were stopped from without, since 4.0 and before. */
-  private static final Pattern CANCELLED =
-      Pattern.compile("\\[SPARK_JOB_CANCELLED\\]|^Job \\d+ cancelled");
+  private static final Pattern CANCELLED = Pattern.compile(
+      "\\[SPARK_JOB_CANCELLED\\]|^Job \\d+ cancelled");
 
   private static final int MAX_CAUSES = 20;
   private static final AtomicLong TAGS = new AtomicLong();
@@ -53,16 +53,14 @@ class KeyList {
   /** Whether this thread plans a side for its keys. */
   private static final ThreadLocal<Boolean> PLANS_KEYS = new ThreadLocal<>();
 
-  private static final ExecutorService THREADS =
-      Executors.newCachedThreadPool(
-          new ThreadFactory() {
-            @Override
-            public Thread newThread(Runnable work) {
-              Thread thread = new Thread(work, "skipindex-keys");
-              thread.setDaemon(true);
-              return thread;
-            }
-          });
+  private static final ExecutorService THREADS = Executors.newCachedThreadPool(new ThreadFactory() {
+    @Override
+    public Thread newThread(Runnable work) {
+      Thread thread = new Thread(work, "skipindex-keys");
+      thread.setDaemon(true);
+      return thread;
+    }
+  });
 
   private final DataType[] types;
   private final LogicalPlan keys;
@@ -130,22 +128,19 @@ class KeyList {
     Literal most = new Literal(Integer.valueOf(MAX_KEYS + 1), IntegerType$.MODULE$);
     LogicalPlan some = new LocalLimit(most, keys);
     // It tells its session and its tracker, and is not executed: see planned().
-    final QueryExecution execution =
-        session.executePlan(some, CommandExecutionMode$.MODULE$.SKIP());
+    final QueryExecution execution = session.executePlan(
+        some, CommandExecutionMode$.MODULE$.SKIP());
     context = execution.sparkSession().sparkContext();
-    lists =
-        SQLExecution$.MODULE$.withThreadLocalCaptured(
-            execution.sparkSession(),
-            THREADS,
-            new AbstractFunction0<ArrayNode[]>() {
-              @Override
-              public ArrayNode[] apply() {
-                context.addJobTag(tag);
-                SparkPlan planned = planned(execution);
-                if (isStopped || shuffles(planned)) return null;
-                return lists(planned.executeCollect());
-              }
-            });
+    lists = SQLExecution$.MODULE$.withThreadLocalCaptured(
+        execution.sparkSession(), THREADS, new AbstractFunction0<ArrayNode[]>() {
+          @Override
+          public ArrayNode[] apply() {
+            context.addJobTag(tag);
+            SparkPlan planned = planned(execution);
+            if (isStopped || shuffles(planned)) return null;
+            return lists(planned.executeCollect());
+          }
+        });
     return lists;
   }
 
@@ -162,7 +157,8 @@ class KeyList {
       Throwable one = problem;
       for (int i = 0; one != null && i < MAX_CAUSES; i++) {
         if (one instanceof SparkException
-            && CANCELLED.matcher(String.valueOf(one.getMessage())).find()) return one;
+            && CANCELLED.matcher(String.valueOf(one.getMessage())).find())
+          return one;
         one = one.getCause();
       }
       return null;
@@ -171,7 +167,8 @@ class KeyList {
 
   private static boolean shuffles(SparkPlan node) {
     if (node instanceof ShuffleExchangeLike) return true;
-    for (SparkPlan one : Scala.each(node.children())) if (shuffles(one)) return true;
+    for (SparkPlan one : Scala.each(node.children()))
+      if (shuffles(one)) return true;
     return false;
   }
 
@@ -185,9 +182,8 @@ class KeyList {
   private SparkPlan planned(QueryExecution execution) {
     PLANS_KEYS.set(Boolean.TRUE);
     try {
-      LogicalPlan plan =
-          (LogicalPlan)
-              session.optimizer().executeAndTrack(execution.logical(), execution.tracker());
+      LogicalPlan plan = (LogicalPlan) session.optimizer().executeAndTrack(
+          execution.logical(), execution.tracker());
       QueryExecution$ spark = QueryExecution$.MODULE$;
       return spark.prepareForExecution(
           spark.preparations(execution.sparkSession(), scala.Option.empty(), false),
@@ -245,7 +241,8 @@ class KeyList {
         // Bytes that are no UTF-8 have no text of their own.
         if (!UTF8String.fromString(string).equals(value)) return null;
         if (seen.add(string)) list.add(string);
-      } else if (seen.add(value)) list.add(((Number) value).longValue());
+      } else if (seen.add(value))
+        list.add(((Number) value).longValue());
     }
     return list;
   }
@@ -254,8 +251,7 @@ class KeyList {
   public boolean equals(Object other) {
     if (!(other instanceof KeyList)) return false;
     KeyList keys = (KeyList) other;
-    return query.isSame(keys.query)
-        && listings.equals(keys.listings)
+    return query.isSame(keys.query) && listings.equals(keys.listings)
         && canonical.equals(keys.canonical);
   }
 

@@ -120,7 +120,8 @@ public class Listing {
       }
       rest.listed += n;
       rest.read += files.size();
-      if (files.size() == n) directories.add(directory);
+      if (files.size() == n)
+        directories.add(directory);
       else if (!files.isEmpty()) {
         directories.add(new PartitionDirectory(directory.values(), Scala.listed(files)));
       }

@@ -33,12 +33,8 @@ import scala.collection.immutable.Seq;
 class Partitions {
   /** The condition for a scan, by the folders of its partitions; null if all are needed. */
   static Expression condition(
-      LogicalRelation scan,
-      Scanned scanned,
-      Seq<Expression> conjuncts,
-      Set<String> names,
-      Query query)
-      throws java.io.IOException {
+      LogicalRelation scan, Scanned scanned, Seq<Expression> conjuncts, Set<String> names,
+      Query query) throws java.io.IOException {
     List<Attribute> columns = columns(scan, scanned);
     List<Expression> ofFiles = ofFiles(conjuncts, columns);
     if (ofFiles.isEmpty()) return null;
@@ -109,13 +105,14 @@ class Partitions {
     List<Expression> listed = new ArrayList<>();
     boolean hasNull = false;
     for (JsonNode value : values) {
-      if (value.isNull()) hasNull = true;
-      else listed.add(literal(value, column));
+      if (value.isNull())
+        hasNull = true;
+      else
+        listed.add(literal(value, column));
     }
-    Expression among =
-        listed.size() == 1
-            ? (Expression) new EqualTo(column, (Expression) listed.get(0))
-            : new In(column, Scala.listed(listed));
+    Expression among = listed.size() == 1
+        ? (Expression) new EqualTo(column, (Expression) listed.get(0))
+        : new In(column, Scala.listed(listed));
     if (!hasNull) return among;
     return listed.isEmpty() ? new IsNull(column) : new Or(new IsNull(column), among);
   }

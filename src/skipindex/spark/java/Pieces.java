@@ -24,7 +24,7 @@ public class Pieces {
    */
   static Object call(Function<String, Object> function, String text) {
     long name = TEXTS.incrementAndGet();
-    for (int before = 0; ; before++) {
+    for (int before = 0;; before++) {
       int start = before * LENGTH;
       int end = Math.min(start + LENGTH, text.length());
       boolean isLast = end == text.length();

@@ -36,20 +36,15 @@ public class PlannedRelation {
    * isCaseSensitive: whether capitals tell columns apart.
    */
   public HadoopFsRelation of(
-      SparkSession session,
-      String root,
-      byte[] names,
-      byte[] marks,
-      String schema,
-      boolean isTree,
-      boolean isCaseSensitive)
-      throws java.io.IOException {
+      SparkSession session, String root, byte[] names, byte[] marks, String schema, boolean isTree,
+      boolean isCaseSensitive) throws java.io.IOException {
     Path folder = new Path(root);
     folder =
         folder.getFileSystem(session.sparkContext().hadoopConfiguration()).makeQualified(folder);
     StructType whole = (StructType) DataType.fromJson(schema);
-    scala.collection.immutable.Map<String, String> options =
-        isTree ? Scala.map("recursiveFileLookup", "true") : Scala.<String, String>map();
+    scala.collection.immutable.Map<String, String> options = isTree
+        ? Scala.map("recursiveFileLookup", "true")
+        : Scala.<String, String>map();
     Files files = new Files(folder, names, marks);
     Index index = new Index(session, folder, options, whole, files);
     List<StructField> data = new ArrayList<>(Arrays.asList(whole.fields()));
@@ -58,8 +53,8 @@ public class PlannedRelation {
     for (int i = 0; i < found.length; i++) {
       for (int j = 0; j < data.size(); j++) {
         String name = ((StructField) data.get(j)).name();
-        boolean isSame =
-            isCaseSensitive ? name.equals(found[i].name()) : name.equalsIgnoreCase(found[i].name());
+        boolean isSame = isCaseSensitive ? name.equals(found[i].name())
+                                         : name.equalsIgnoreCase(found[i].name());
         if (!isSame) continue;
         partitions.add(data.remove(j));
         break;
@@ -100,8 +95,8 @@ public class PlannedRelation {
         while (names[end] != 0) end++;
         String name = new String(names, start, end - start, StandardCharsets.UTF_8);
         Path path = new Path(uri.getScheme(), uri.getAuthority(), below + name);
-        listed[i] =
-            new FileStatus(numbers.get(2 * i), false, 1, BLOCK, numbers.get(2 * i + 1), path);
+        listed[i] = new FileStatus(
+            numbers.get(2 * i), false, 1, BLOCK, numbers.get(2 * i + 1), path);
         start = end + 1;
       }
     }
@@ -120,11 +115,8 @@ public class PlannedRelation {
     }
 
     boolean isSame(Files other) {
-      return listed != null
-          && other.listed != null
-          && root.equals(other.root)
-          && Arrays.equals(names, other.names)
-          && Arrays.equals(marks, other.marks);
+      return listed != null && other.listed != null && root.equals(other.root)
+          && Arrays.equals(names, other.names) && Arrays.equals(marks, other.marks);
     }
   }
 
@@ -132,11 +124,8 @@ public class PlannedRelation {
     private final Files files;
 
     Index(
-        SparkSession session,
-        Path root,
-        scala.collection.immutable.Map<String, String> options,
-        StructType schema,
-        Files files) {
+        SparkSession session, Path root, scala.collection.immutable.Map<String, String> options,
+        StructType schema, Files files) {
       super(
           session,
           roots(root),

@@ -61,11 +61,8 @@ public class PlannerCalls {
    * settings: names of the settings that each question tells the planner, by lines.
    */
   PlannerCalls(
-      Function<String, Object> plan,
-      Function<String, Object> files,
-      Function<String, Object> usesOf,
-      Function<String, Object> told,
-      String indexFolder,
+      Function<String, Object> plan, Function<String, Object> files,
+      Function<String, Object> usesOf, Function<String, Object> told, String indexFolder,
       String settings) {
     this.plan = plan;
     this.files = files;
@@ -156,10 +153,7 @@ public class PlannerCalls {
       throw noAnswer(
           root,
           number,
-          "the query has no time left for a plan ("
-              + Query.TIME_LIMIT
-              + " is "
-              + query.seconds
+          "the query has no time left for a plan (" + Query.TIME_LIMIT + " is " + query.seconds
               + " s)");
     }
     Asking.Call call;
@@ -203,11 +197,8 @@ public class PlannerCalls {
       throw noAnswer(
           root,
           0L,
-          "the keys of a join took more than half of what was left of "
-              + query.seconds
-              + " s ("
-              + Query.TIME_LIMIT
-              + "), so they do not count");
+          "the keys of a join took more than half of what was left of " + query.seconds + " s ("
+              + Query.TIME_LIMIT + "), so they do not count");
     }
   }
 
@@ -330,13 +321,12 @@ public class PlannerCalls {
 
   /** Tells what a scan reads, by its very file index; no query waits for it. */
   void tell(long number, SkippingFileIndex scan, Listing.Rest rest) {
-    tell(
-        Json.object()
-            .put("number", number)
-            .put("scan", System.identityHashCode(scan))
-            .put("listed", rest.listed)
-            .put("read", rest.read)
-            .put("unknown", rest.unknown));
+    tell(Json.object()
+             .put("number", number)
+             .put("scan", System.identityHashCode(scan))
+             .put("listed", rest.listed)
+             .put("read", rest.read)
+             .put("unknown", rest.unknown));
   }
 
   void report(Throwable problem) {

@@ -24,8 +24,8 @@ import scala.collection.Iterator;
 class Query {
   static final String TIME_LIMIT = "skipindex.timeLimit";
   private static final double DEFAULT_SECONDS = 10.0;
-  private static final Map<QueryPlanningTracker, Query> OF =
-      Collections.synchronizedMap(new WeakHashMap<QueryPlanningTracker, Query>());
+  private static final Map<QueryPlanningTracker, Query> OF = Collections.synchronizedMap(
+      new WeakHashMap<QueryPlanningTracker, Query>());
 
   /** Seconds that the query waits at most, over all questions and keys. */
   final double seconds;
@@ -114,10 +114,8 @@ class Query {
     while (left.hasNext() && right.hasNext()) {
       FileStatus file = (FileStatus) left.next();
       FileStatus same = (FileStatus) right.next();
-      boolean isSame =
-          file.getPath().equals(same.getPath())
-              && file.getLen() == same.getLen()
-              && file.getModificationTime() == same.getModificationTime();
+      boolean isSame = file.getPath().equals(same.getPath()) && file.getLen() == same.getLen()
+          && file.getModificationTime() == same.getModificationTime();
       if (!isSame) return false;
     }
     return !left.hasNext() && !right.hasNext();

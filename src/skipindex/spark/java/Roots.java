@@ -30,8 +30,8 @@ class Roots {
   private final Map<Path, long[]> remembered = Collections.synchronizedMap(new Remembered());
 
   /** By the paths of a file index, for as long as there is one, their tops. */
-  private final Map<Object, Map<Path, Path>> topsOf =
-      Collections.synchronizedMap(new WeakHashMap<Object, Map<Path, Path>>());
+  private final Map<Object, Map<Path, Path>> topsOf = Collections.synchronizedMap(
+      new WeakHashMap<Object, Map<Path, Path>>());
 
   /** How often a store was asked. */
   volatile int lookups;
@@ -103,7 +103,8 @@ class Roots {
   }
 
   private static boolean isAnyIn(scala.collection.Seq<Path> paths, Path folder) {
-    for (Path one : Scala.each(paths)) if (isIn(one, folder)) return true;
+    for (Path one : Scala.each(paths))
+      if (isIn(one, folder)) return true;
     return false;
   }
 

@@ -41,10 +41,7 @@ class Scanned {
   private volatile ObjectNode schemas;
 
   Scanned(
-      HadoopFsRelation relation,
-      PlannerCalls planner,
-      Path root,
-      boolean isCatalogTable,
+      HadoopFsRelation relation, PlannerCalls planner, Path root, boolean isCatalogTable,
       ObjectNode declared) {
     this.base = relation.location();
     this.planner = planner;
@@ -94,8 +91,10 @@ class Scanned {
     boolean ofFiles = false;
     String[] names = base.partitionSchema().fieldNames();
     for (Attribute column : Scala.each(conjunct.references())) {
-      if (Arrays.asList(names).contains(column.name())) ofFolders = true;
-      else ofFiles = true;
+      if (Arrays.asList(names).contains(column.name()))
+        ofFolders = true;
+      else
+        ofFiles = true;
     }
     return ofFolders && ofFiles;
   }
@@ -150,10 +149,9 @@ class Scanned {
       named++;
       if (parts.length < 2) return false;
       String text = ExternalCatalogUtils.unescapePathName(parts[1]);
-      boolean isSame =
-          value instanceof UTF8String
-              ? value.toString().equals(text)
-              : value instanceof Number && value.toString().equals(plain(text));
+      boolean isSame = value instanceof UTF8String
+          ? value.toString().equals(text)
+          : value instanceof Number && value.toString().equals(plain(text));
       if (!isSame) return false;
     }
     return named == 1;

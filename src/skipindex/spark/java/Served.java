@@ -46,8 +46,10 @@ final class Served extends Sessions {
     long rest = restSeconds * 1_000_000_000L << Math.min(failures, MOST_DOUBLINGS);
     if (child == null && System.nanoTime() - begun > rest) start();
     if (child == null) return null;
-    if (!isKnown) meet();
-    else if (!child.isAlive()) give("the planner has ended");
+    if (!isKnown)
+      meet();
+    else if (!child.isAlive())
+      give("the planner has ended");
     return super.planner();
   }
 

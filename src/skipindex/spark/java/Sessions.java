@@ -24,21 +24,17 @@ import scala.runtime.AbstractFunction1;
  * a server makes one for each connection.
  */
 public class Sessions extends AbstractFunction1<Object, Object> {
-  private final Set<SparkSessionExtensions> known =
-      Collections.newSetFromMap(new WeakHashMap<SparkSessionExtensions, Boolean>());
+  private final Set<SparkSessionExtensions> known = Collections.newSetFromMap(
+      new WeakHashMap<SparkSessionExtensions, Boolean>());
   private final Nothing nothing = new Nothing();
   private final Statements statements = new Statements();
   private volatile PlannerCalls planner;
 
   /** Prune from now on; the arguments are those of PlannerCalls, and that of Statements. */
   public PlannerCalls connect(
-      Function<String, Object> plan,
-      Function<String, Object> files,
-      Function<String, Object> usesOf,
-      Function<String, Object> told,
-      Function<Object, Object> statement,
-      String indexFolder,
-      String settings) {
+      Function<String, Object> plan, Function<String, Object> files,
+      Function<String, Object> usesOf, Function<String, Object> told,
+      Function<Object, Object> statement, String indexFolder, String settings) {
     statements.connect(statement);
     planner = new PlannerCalls(plan, files, usesOf, told, indexFolder, settings);
     return planner;
@@ -89,10 +85,12 @@ public class Sessions extends AbstractFunction1<Object, Object> {
       boolean isChanged = false;
       for (Rule<LogicalPlan> rule : Scala.each(methods.extraOptimizations())) {
         boolean isOurs = rule instanceof SkipRule;
-        boolean isRight =
-            isOurs && !isThere && ((SkipRule) rule).isOf(planner, Compat.state(session));
-        if (isOurs && !isRight) isChanged = true;
-        else rules.add(rule);
+        boolean isRight = isOurs && !isThere
+            && ((SkipRule) rule).isOf(planner, Compat.state(session));
+        if (isOurs && !isRight)
+          isChanged = true;
+        else
+          rules.add(rule);
         if (isRight) isThere = true;
       }
       if (!isThere) rules.add(new SkipRule(planner, Compat.state(session)));

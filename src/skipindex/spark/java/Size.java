@@ -40,8 +40,8 @@ class Size {
   }
 
   private static Size asked(Scanned scanned, Seq<Expression> condition, String asked, Query query) {
-    Seq<PartitionDirectory> all =
-        Scala.kept(scanned.base.listFiles(Scala.<Expression>none(), condition));
+    Seq<PartitionDirectory> all = Scala.kept(
+        scanned.base.listFiles(Scala.<Expression>none(), condition));
     Listing.Answer found = scanned.planner.ask("estimate", asked, query, scanned.root).answer;
     long whole = scanned.base.sizeInBytes();
     if (found == null) return new Size(whole, null);

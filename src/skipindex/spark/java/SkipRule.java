@@ -67,9 +67,8 @@ public class SkipRule extends PlanRule {
       if (!(node instanceof LogicalRelation)) return null;
       LogicalRelation scan = (LogicalRelation) node;
       SkippingFileIndex former = indexOf(scan);
-      return former == null
-          ? null
-          : withIndex(scan, former.renewed(former.scanned.planner, former.query));
+      return former == null ? null
+                            : withIndex(scan, former.renewed(former.scanned.planner, former.query));
     }
   }
 
@@ -111,7 +110,8 @@ public class SkipRule extends PlanRule {
       if (Joins.isOfFiles(node)) {
         FileIndex base = baseOf((LogicalRelation) node);
         FileIndex equal = (FileIndex) bases.get(base);
-        if (equal == null) bases.put(base, base);
+        if (equal == null)
+          bases.put(base, base);
         else if (equal != base && query.listing(equal) != query.listing(base)) {
           unsure.add(base);
         }
@@ -197,18 +197,13 @@ public class SkipRule extends PlanRule {
     private CatalogPartitions cut(LogicalRelation scan, List<Expression> conjuncts) {
       try {
         FileIndex base = locationOf(scan);
-        boolean canCut =
-            canSkip(scan)
-                && isOfCatalog(base)
-                && placeOf(scan) != null
-                && !(base instanceof CatalogPartitions)
-                && !Declared.by(scan).isEmpty();
+        boolean canCut = canSkip(scan) && isOfCatalog(base) && placeOf(scan) != null
+            && !(base instanceof CatalogPartitions) && !Declared.by(scan).isEmpty();
         if (!canCut) return null;
         TableIdentifier table = ((CatalogTable) scan.catalogTable().get()).identifier();
         Set<String> names = CatalogPartitions.names(table, session);
-        Expression filter =
-            Partitions.condition(
-                scan, scanned(scan, placeOf(scan)), normalized(conjuncts, scan), names, query);
+        Expression filter = Partitions.condition(
+            scan, scanned(scan, placeOf(scan)), normalized(conjuncts, scan), names, query);
         if (filter == null) return null;
         CatalogPartitions cut = new CatalogPartitions(base, table, session, names, filter);
         for (int i = 0; i < conjuncts.size(); i++) {
@@ -244,8 +239,8 @@ public class SkipRule extends PlanRule {
       Configuration conf = relation.sparkSession().sparkContext().hadoopConfiguration();
       // Without an index, nothing more is known than which partitions are needed.
       boolean isDeclared = !isOfCatalog(relation.location()) && !Declared.by(scan).isEmpty();
-      Path root =
-          planner.roots.of(relation.location().rootPaths(), placeOf(scan), isDeclared, conf);
+      Path root = planner.roots.of(
+          relation.location().rootPaths(), placeOf(scan), isDeclared, conf);
       return root == null ? null : SkippingFileIndex.of(scanned(scan, root), query);
     }
 
@@ -328,20 +323,23 @@ public class SkipRule extends PlanRule {
     if (subquery.getClass().getSimpleName().equals("DynamicPruningSubquery")) return true;
     LogicalPlan plan = (LogicalPlan) subquery.plan();
     if (!(plan instanceof Aggregate)) return false;
-    for (Expression one : Scala.each(plan.expressions())) if (hasBloomFilter(one)) return true;
+    for (Expression one : Scala.each(plan.expressions()))
+      if (hasBloomFilter(one)) return true;
     return false;
   }
 
   private static boolean hasBloomFilter(Expression expression) {
     if (expression.getClass().getSimpleName().equals("BloomFilterAggregate")) return true;
-    for (Expression one : Scala.each(expression.children())) if (hasBloomFilter(one)) return true;
+    for (Expression one : Scala.each(expression.children()))
+      if (hasBloomFilter(one)) return true;
     return false;
   }
 
   /** Only a join asks how large a scan is. */
   static boolean hasJoin(LogicalPlan plan) {
     if (plan instanceof Join) return true;
-    for (LogicalPlan one : Scala.each(plan.children())) if (hasJoin(one)) return true;
+    for (LogicalPlan one : Scala.each(plan.children()))
+      if (hasJoin(one)) return true;
     return false;
   }
 
@@ -354,7 +352,8 @@ public class SkipRule extends PlanRule {
       if (one instanceof And) {
         pending.add(((And) one).right());
         pending.add(((And) one).left());
-      } else if (one.deterministic()) conjuncts.add(one);
+      } else if (one.deterministic())
+        conjuncts.add(one);
     }
   }
 
@@ -410,15 +409,14 @@ public class SkipRule extends PlanRule {
   /** The scan of the same relation by another file index. */
   static LogicalRelation withIndex(LogicalRelation scan, FileIndex index) {
     HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
-    HadoopFsRelation skipping =
-        new HadoopFsRelation(
-            index,
-            relation.partitionSchema(),
-            relation.dataSchema(),
-            relation.bucketSpec(),
-            relation.fileFormat(),
-            relation.options(),
-            relation.sparkSession());
+    HadoopFsRelation skipping = new HadoopFsRelation(
+        index,
+        relation.partitionSchema(),
+        relation.dataSchema(),
+        relation.bucketSpec(),
+        relation.fileFormat(),
+        relation.options(),
+        relation.sparkSession());
     return Compat.withRelation(scan, skipping);
   }
 }

@@ -44,13 +44,8 @@ public class SkippingFileIndex extends Wrapping {
   private final Listing.Covered covered;
 
   private SkippingFileIndex(
-      Scanned scanned,
-      Query query,
-      Seq<Expression> condition,
-      Size size,
-      List<JoinKeys> keys,
-      TopRows first,
-      Listing.Covered covered) {
+      Scanned scanned, Query query, Seq<Expression> condition, Size size, List<JoinKeys> keys,
+      TopRows first, Listing.Covered covered) {
     super(scanned.base);
     this.scanned = scanned;
     this.query = query;
@@ -85,12 +80,8 @@ public class SkippingFileIndex extends Wrapping {
   }
 
   SkippingFileIndex withCondition(Seq<Expression> condition, boolean withSize) {
-    boolean isSized =
-        withSize
-            && !condition.isEmpty()
-            && covered == null
-            && !scanned.isOfCatalog()
-            && PlannerCalls.isSet(Size.ENABLED);
+    boolean isSized = withSize && !condition.isEmpty() && covered == null && !scanned.isOfCatalog()
+        && PlannerCalls.isSet(Size.ENABLED);
     Size size = isSized ? Size.of(scanned, condition, query) : null;
     return new SkippingFileIndex(scanned, query, condition, size, keys, first, covered);
   }
@@ -109,8 +100,7 @@ public class SkippingFileIndex extends Wrapping {
 
   /** Whether the other has the same condition too, beside what decides how Spark reads. */
   boolean isSame(SkippingFileIndex other) {
-    return equals(other)
-        && condition.equals(other.condition)
+    return equals(other) && condition.equals(other.condition)
         && sizeInBytes() == other.sizeInBytes();
   }
 
@@ -121,9 +111,7 @@ public class SkippingFileIndex extends Wrapping {
 
   /** Whether results over some files may be put into the plan. */
   boolean canBeAnswered() {
-    return covered == null
-        && keys.isEmpty()
-        && !scanned.isOfCatalog()
+    return covered == null && keys.isEmpty() && !scanned.isOfCatalog()
         && !scanned.isDeclaredByCatalog();
   }
 
@@ -134,12 +122,8 @@ public class SkippingFileIndex extends Wrapping {
       return covered.rest(all, scanned).directories; // with those without a match
     boolean asksAll = first == null || hasKeys();
     // A condition on folders leaves out nothing more, but the planner tells of the scan.
-    boolean asksNothing =
-        asksAll
-            && partitionFilters.isEmpty()
-            && dataFilters.isEmpty()
-            && mixed.isEmpty()
-            && !hasKeys();
+    boolean asksNothing = asksAll && partitionFilters.isEmpty() && dataFilters.isEmpty()
+        && mixed.isEmpty() && !hasKeys();
     if (asksNothing || all.isEmpty()) return all;
     PlannerCalls planner = scanned.planner;
     try {
@@ -153,11 +137,8 @@ public class SkippingFileIndex extends Wrapping {
     }
     // Spark may have chosen to broadcast what remained when the query was optimized. Without
     // the rule, the scan may be a part of another plan now, under other conditions.
-    boolean isKnown =
-        size != null
-            && size.answer != null
-            && planner.isOn
-            && hasCondition(asked(partitionFilters, dataFilters));
+    boolean isKnown = size != null && size.answer != null && planner.isOn
+        && hasCondition(asked(partitionFilters, dataFilters));
     return isKnown ? size.answer.rest(all, scanned).directories : all;
   }
 
@@ -191,9 +172,8 @@ public class SkippingFileIndex extends Wrapping {
     boolean isAhead = ahead != null && ahead.rulesOutNothing(scanned.planner, query, scanned.root);
     return left(
         all,
-        isAhead
-            ? new PlannerCalls.Numbered(ahead.number, null)
-            : scanned.planner.ask("read", asked, query, scanned.root));
+        isAhead ? new PlannerCalls.Numbered(ahead.number, null)
+                : scanned.planner.ask("read", asked, query, scanned.root));
   }
 
   private Seq<PartitionDirectory> firstRows(Seq<PartitionDirectory> all) {
@@ -253,12 +233,9 @@ public class SkippingFileIndex extends Wrapping {
     if (this == other) return true;
     if (!(other instanceof SkippingFileIndex)) return false;
     SkippingFileIndex index = (SkippingFileIndex) other;
-    return query.isSame(index.query)
-        && scanned.base.equals(index.scanned.base)
-        && scanned.planner == index.scanned.planner
-        && mixedJson.equals(index.mixedJson)
-        && keys.equals(index.keys)
-        && covered == index.covered
+    return query.isSame(index.query) && scanned.base.equals(index.scanned.base)
+        && scanned.planner == index.scanned.planner && mixedJson.equals(index.mixedJson)
+        && keys.equals(index.keys) && covered == index.covered
         && Objects.equals(first, index.first);
   }
 

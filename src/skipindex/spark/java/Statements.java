@@ -30,12 +30,11 @@ import scala.runtime.AbstractFunction2;
  */
 public class Statements extends AbstractFunction2<Object, Object, Object> {
   /** How a statement begins, after comments. */
-  private static final Pattern BEGIN =
-      Pattern.compile(
-          "(?:OPTIMIZE|VACUUM|EXPLAIN\\s+SKIPPING|DESC(?:RIBE)?\\s+SKIPPING"
-              + "|(?:CREATE|DROP)\\s+INDEX(?:ES)?\\s+ON|(?:SHOW|REFRESH)\\s+INDEX(?:ES)?"
-              + "|ALTER\\s+TABLE(?=.*\\bDISTRIBUTED\\s+BY\\b))\\b",
-          Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+  private static final Pattern BEGIN = Pattern.compile(
+      "(?:OPTIMIZE|VACUUM|EXPLAIN\\s+SKIPPING|DESC(?:RIBE)?\\s+SKIPPING"
+          + "|(?:CREATE|DROP)\\s+INDEX(?:ES)?\\s+ON|(?:SHOW|REFRESH)\\s+INDEX(?:ES)?"
+          + "|ALTER\\s+TABLE(?=.*\\bDISTRIBUTED\\s+BY\\b))\\b",
+      Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
   /** Spark's class of errors of a text that it cannot read. */
   private static final String SYNTAX = "PARSE_SYNTAX_ERROR";
   private volatile Function<Object, Object> python;
@@ -66,11 +65,10 @@ public class Statements extends AbstractFunction2<Object, Object, Object> {
   }
 
   private ParserInterface inFrontOf(ParserInterface below, Object session) {
-    return (ParserInterface)
-        Proxy.newProxyInstance(
-            ParserInterface.class.getClassLoader(),
-            new Class<?>[] {ParserInterface.class},
-            new Parser(below, session));
+    return (ParserInterface) Proxy.newProxyInstance(
+        ParserInterface.class.getClassLoader(),
+        new Class<?>[] {ParserInterface.class},
+        new Parser(below, session));
   }
 
   private static boolean isOurs(Object parser) {
@@ -82,10 +80,14 @@ public class Statements extends AbstractFunction2<Object, Object, Object> {
   static boolean isStatement(String text) {
     int begin = 0;
     while (begin < text.length()) {
-      if (Character.isWhitespace(text.charAt(begin))) begin++;
-      else if (text.startsWith("--", begin)) begin = after(text, "\n", begin);
-      else if (text.startsWith("/*", begin)) begin = after(text, "*/", begin);
-      else break;
+      if (Character.isWhitespace(text.charAt(begin)))
+        begin++;
+      else if (text.startsWith("--", begin))
+        begin = after(text, "\n", begin);
+      else if (text.startsWith("/*", begin))
+        begin = after(text, "*/", begin);
+      else
+        break;
     }
     return BEGIN.matcher(text).region(begin, text.length()).lookingAt();
   }
@@ -108,10 +110,8 @@ public class Statements extends AbstractFunction2<Object, Object, Object> {
     @Override
     public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
       Function<Object, Object> current = python;
-      boolean isStatement =
-          current != null
-              && method.getName().startsWith("parsePlan")
-              && isStatement((String) arguments[0]);
+      boolean isStatement = current != null && method.getName().startsWith("parsePlan")
+          && isStatement((String) arguments[0]);
       if (!isStatement) return given(method, arguments);
       String text = (String) arguments[0];
       JsonNode answer = Statement.ask(current, "read", session, text);
@@ -144,9 +144,8 @@ public class Statements extends AbstractFunction2<Object, Object, Object> {
 
   /** What is wrong with the text of a statement, as Spark says it. */
   private static Exception syntaxError(JsonNode answer, String text) throws Exception {
-    Object words =
-        Scala.map("error", answer.get("near").textValue())
-            .$plus(new Tuple2<String, String>("hint", answer.get("hint").textValue()));
+    Object words = Scala.map("error", answer.get("near").textValue())
+                       .$plus(new Tuple2<String, String>("hint", answer.get("hint").textValue()));
     Constructor<?> made = Origin.class.getConstructors()[0];
     Object[] parts = new Object[made.getParameterTypes().length];
     Arrays.fill(parts, Option.empty());

@@ -50,12 +50,8 @@ class TopRows {
   private final SortOrder order;
 
   private TopRows(
-      SkippingFileIndex index,
-      Seq<Expression> conjuncts,
-      Project constants,
-      long n,
-      Attribute column,
-      SortOrder order) {
+      SkippingFileIndex index, Seq<Expression> conjuncts, Project constants, long n,
+      Attribute column, SortOrder order) {
     this.index = index;
     this.conjuncts = conjuncts;
     this.constants = constants;
@@ -116,7 +112,8 @@ class TopRows {
       if (!sort.global() || n >= sorted) return null;
       order = (SortOrder) sort.order().apply(0);
       node = sort.child();
-    } else if (constants == null) return null;
+    } else if (constants == null)
+      return null;
     Expression key = order == null ? null : order.child();
     for (; node instanceof Project; node = ((Project) node).child()) {
       if (key != null) key = source(key, (Project) node);
@@ -197,8 +194,7 @@ class TopRows {
     if (order == null) {
       first.putNull("order");
     } else {
-      first
-          .putObject("order")
+      first.putObject("order")
           .put("column", ExpressionJson.json(Scala.<Expression>seq(column)))
           .put("direction", order.direction().sql())
           .put("nulls", order.nullOrdering().sql());
