@@ -68,8 +68,8 @@ headlines: $(STAMP)  ## measure the articles' results, other engines beside (SCA
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[benchmark]"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[headlines]" || \
 		echo "some engines cannot be installed: their rows will say so" >&2
-	@$(WITH_JAVA) $(BIN)/python -m ssb headlines $(BENCHMARK_OF) --files $(FILES) \
-		--out $(HEADLINES_OUT) $(if $(PAGE),--page $(PAGE))
+	@$(WITH_JAVA) $(BIN)/python -m ssb headlines $(BENCHMARK_OF) --out $(HEADLINES_OUT) \
+		$(if $(filter file,$(origin FILES)),,--files $(FILES)) $(if $(PAGE),--page $(PAGE))
 
 bench: $(STAMP)  ## measure sizes and speeds against limits and the saved baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)

@@ -225,10 +225,10 @@ class Records:
             setting: everything that the figures depend on, as plain values.
         """
         self._path = folder / RECORDS
-        self._setting = dict(setting)
+        self.setting = dict(setting)
         self._found: dict[str, Record] = {}
         for line in self._lines():
-            record = _parsed(line, self._setting)
+            record = _parsed(line, self.setting)
             if record is not None:
                 self._found[key_of(record)] = record
 
@@ -247,7 +247,7 @@ class Records:
     def add(self, record: Record) -> None:
         """Remember a finished step, on disk too."""
         self._found[key_of(record)] = record
-        line = {"setting": self._setting, "record": _NAMES[type(record)]}
+        line = {"setting": self.setting, "record": _NAMES[type(record)]}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({**line, **asdict(record)})
         with self._path.open("a", encoding="utf-8") as file:

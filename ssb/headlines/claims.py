@@ -18,6 +18,7 @@ from ssb.grid.records import (
 from ssb.headlines import skipped, small_files, studies, warehouse
 from ssb.headlines.skipped import ADDED, ORACLE
 from ssb.headlines.small_files import ALL, ALONE, ASKED, SKIPPING, SMALL
+from ssb.headlines.steps import Effort, effort_of
 from ssb.report.results import geometric_mean
 from ssb.workloads.workload import SSB
 
@@ -38,6 +39,11 @@ class Measured:
     """
 
     records: Records
+
+    @property
+    def effort(self) -> Effort:
+        """How often the run measured."""
+        return effort_of(self.records.setting["scale"])
 
     def rows(self, study: str, **keys: object) -> Rows:
         """The rows of the steps whose names begin so, with these values.

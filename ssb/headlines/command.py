@@ -18,7 +18,7 @@ from ssb.grid.command import java_version
 from ssb.grid.records import Records
 from ssb.grid.setting import Setting, write_run
 from ssb.headlines import skipped, small_files, studies, warehouse
-from ssb.headlines.steps import Context, Step, run_steps
+from ssb.headlines.steps import FULL, SHORT, Context, Step, effort_of, run_steps
 from ssb.progress import progress_lines
 from ssb.queries import QUERIES
 from ssb.session import scaled_session
@@ -39,8 +39,9 @@ def add_headlines(commands: argparse._SubParsersAction[Any]) -> None:
     add("--scale", type=float, default=1.0, help="scale factor (default: %(default)s)")
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the data")
     add(
-        "--files", type=int, default=100, metavar="N",
-        help="files of the data and of most layouts (default: %(default)s)",
+        "--files", type=int, metavar="N",
+        help=f"files of the data and of most layouts (default: {FULL.files}, and "
+        f"{SHORT.files} below scale 1)",
     )  # fmt: skip
     add("--memory", metavar="M", help="heap of Spark (default: by the scale)")
     add(
@@ -109,7 +110,11 @@ def run_command(parsed: argparse.Namespace) -> int:
     log = progress_lines()
     spark = scaled_session("ssb headlines", scale=parsed.scale, memory=parsed.memory)
     dataset = find_or_generate(
-        parsed.out, scale=parsed.scale, files=parsed.files, spark=spark, log=log
+        parsed.out,
+        scale=parsed.scale,
+        files=parsed.files or effort_of(parsed.scale).files,
+        spark=spark,
+        log=log,
     )
     results = dataset.path / "headlines"
     setting = Setting.of(dataset, lookups=LOOKUPS, seed=1)

@@ -204,7 +204,7 @@ def _small_files(measured: Measured) -> Iterator[str]:
         f"`optimize` writes the others of it: joined alone, along curves by {by}, and "
         "for a workload of the four queries.  Files, bytes and row groups are sums "
         "over Q3.1 to Q3.4; row groups are what the footers' minimum and maximum "
-        f"leave.  The seconds are medians of {small_files.RUNS} runs of the four "
+        f"leave.  The seconds are medians of {measured.effort.small} runs of the four "
         "queries, with the least and the most.  Cold is without a byte of the table in "
         "memory, and with the time to open it; the JVM runs already.  The size, and "
         "the seconds in the last column, are of the data files and of the indexes."
@@ -308,9 +308,9 @@ def _warehouse(measured: Measured) -> Iterator[str]:
         ))  # fmt: skip
     yield (
         "The 13 queries, one after the other, each engine in turn: sums of the "
-        f"medians of {warehouse.WARM} warm and {warehouse.COLD} cold runs.  Plans are "
-        "made anew for each query, and their time counts.  A sum with a star lacks "
-        "queries that the engine failed."
+        f"medians of {measured.effort.warm} warm and {measured.effort.cold} cold "
+        "runs.  Plans are made anew for each query, and their time counts.  A sum with "
+        "a star lacks queries that the engine failed."
     )
     yield ""
     yield from table(
@@ -368,7 +368,8 @@ def _studies(measured: Measured) -> Iterator[str]:
 
     yield (
         "The columns that the 13 queries name, along a Z-order curve.  Files are sums "
-        f"over the 13 queries; seconds are medians of {studies.ROUNDS} runs of them."
+        f"over the 13 queries; seconds are medians of {measured.effort.study} runs of "
+        "them."
     )
     yield ""
     yield from lines(
@@ -383,10 +384,10 @@ def _studies(measured: Measured) -> Iterator[str]:
     yield from lines(studies.BY_SIZE, "MB, scaled", measured.values(studies.BY_SIZE))
     yield ""
     yield (
-        f"Half of the rows are written, and the others appended in {studies.RUNS} "
-        "parts, with an incremental `optimize` after each.  Bytes are those that the "
-        "runs rewrote, as times the data at the end: the mean of a run, the most of "
-        "a run, and all."
+        "Half of the rows are written, and the others appended in "
+        f"{measured.effort.appends} parts, with an incremental `optimize` after each.  "
+        "Bytes are those that the runs rewrote, as times the data at the end: the mean "
+        "of a run, the most of a run, and all."
     )
     yield ""
     rows: list[Sequence[Cell]] = []

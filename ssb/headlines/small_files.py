@@ -39,7 +39,6 @@ WRITE: Final = f"{STUDY} write"
 FILES: Final = 10_000
 LEAST_ROWS: Final = 600
 """Rows of a small file, where the table has too few for so many files."""
-RUNS: Final = 5
 ASKED: Final = tuple(query for query in QUERIES if query.name.startswith("Q3."))
 BY: Final = ("c_region", "s_region", "c_city", "s_city")
 """Columns of Q3.x: nations follow the cities, and nearly all years are asked for."""
@@ -182,7 +181,7 @@ def row_groups(table: sx.Table) -> Mapping[str, tuple[int, int]]:
 def _warm(context: Context, layout: str) -> Found:
     path, *_ = _ready(context, layout)
     context.spark.read.parquet(str(path)).createOrReplaceTempView(FLAT)
-    timed = time_queries(context.spark, path, _TEXTS, rounds=RUNS)
+    timed = time_queries(context.spark, path, _TEXTS, rounds=context.effort.small)
     return Found(rows_of(layout, "warm", timed))
 
 
@@ -215,7 +214,7 @@ def _cold(context: Context, layout: str) -> Found:
         for side in (ALONE, SKIPPING)
     }
     try:
-        for _ in range(RUNS):
+        for _ in range(context.effort.small):
             for side, times in found.items():
                 sx.disable(spark)
                 DEFAULT_SESSION.clear()

@@ -26,6 +26,37 @@ Rows = list[Row]
 
 
 @dataclass(frozen=True, slots=True)
+class Effort:
+    """How often a run measures, and into how much it cuts the rows.
+
+    Args:
+        files: of most layouts.
+        small: runs of each query over small files and what becomes of them.
+        warm: runs of each query in each engine.
+        cold: runs of them before.
+        study: runs of each query for each value of a parameter.
+        appends: to a table that is optimized incrementally.
+    """
+
+    files: int
+    small: int
+    warm: int
+    cold: int
+    study: int
+    appends: int
+
+
+FULL: Final = Effort(files=100, small=5, warm=5, cold=3, study=3, appends=30)
+SHORT: Final = Effort(files=40, small=3, warm=3, cold=2, study=2, appends=15)
+"""Below scale 1: to see that all works, in minutes."""
+
+
+def effort_of(scale: float) -> Effort:
+    """How much is measured of data of that scale."""
+    return FULL if scale >= 1 else SHORT
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
     """What all steps of a run share.
 
@@ -42,6 +73,11 @@ class Context:
     records: Records
     work: Path
     log: Log
+
+    @property
+    def effort(self) -> Effort:
+        """How often it measures."""
+        return effort_of(self.dataset.scale)
 
     @property
     def rows_per_file(self) -> int:

@@ -28,7 +28,7 @@ from ssb.grid.cells import FLAT
 from ssb.grid.layouts import STATISTICS_ALONE, flat_rows
 from ssb.grid.studies import COLUMNS
 from ssb.grid.timing import time_queries
-from ssb.headlines.steps import Context, Found, Row, Step
+from ssb.headlines.steps import Context, Found, Row, Step, effort_of
 from ssb.layouts import CLUSTER_BY
 from ssb.queries import QUERIES
 from ssb.run import matches_per_file
@@ -37,17 +37,12 @@ BY_COLUMNS: Final = "clustering columns"
 BY_SIZE: Final = "size of files"
 BY_CUBE: Final = "size of cubes"
 CURVE: Final = "zorder"
-ROUNDS: Final = 3
-FILES: Final = (40, 100)
-"""Of the studies of columns and cubes, below scale 1 and from there on."""
 SIZES: Final = (32, 64, 128, 256, 512, 1024)
 """Megabytes of a file in the articles."""
 ROWS_OF_LARGEST: Final = 120_000
 """Stand for a file of the largest of ``SIZES``, and fewer rows for a smaller one."""
 CUBES: Final = (0.05, 0.2, 2.0)
 """Sizes of a cube, as parts of the data; the last is never full."""
-RUNS: Final = 30
-"""Incremental runs, each after an append of a sixtieth of the data to its half."""
 ORDER: Final = "lo_orderkey"
 """Ascends as rows are generated."""
 
@@ -71,7 +66,7 @@ def names() -> list[str]:
 
 def rows_per_file(dataset: Dataset) -> int:
     """The rows of a file of the studies of columns and cubes."""
-    return -(-dataset.n_rows // FILES[dataset.scale >= 1])
+    return -(-dataset.n_rows // effort_of(dataset.scale).files)
 
 
 def _columns(context: Context, n: int) -> Found:
@@ -119,7 +114,7 @@ def _asked(context: Context, path: Path) -> Row:
     truth = matches_per_file(context.spark, table, QUERIES)
     context.spark.read.parquet(str(path)).createOrReplaceTempView(FLAT)
     texts = [(query.name, query.sql(FLAT)) for query in QUERIES]
-    timed = time_queries(context.spark, path, texts, rounds=ROUNDS)
+    timed = time_queries(context.spark, path, texts, rounds=context.effort.study)
     plain = [sum(run) for run in zip(*(t.plain for t in timed), strict=True)]
     pruned = [sum(run) for run in zip(*(t.pruned for t in timed), strict=True)]
     return {
@@ -171,7 +166,8 @@ def _cube(context: Context, share: float) -> Found:
 def _parts(context: Context) -> list[DataFrame]:
     """Half of the rows in the order of generation, and the others in equal parts."""
     keys = ds.dataset(str(context.dataset.flat)).to_table(columns=[ORDER])[ORDER]
-    shares = [0.0, *(0.5 + 0.5 * i / RUNS for i in range(RUNS + 1))]
+    n = context.effort.appends
+    shares = [0.0, *(0.5 + 0.5 * i / n for i in range(n + 1))]
     ends = pc.quantile(keys, q=shares, interpolation="lower").to_pylist()
     rows = flat_rows(context.spark, context.dataset)
     return [

@@ -11,7 +11,7 @@ from typing import Any, Final
 import skipindex as sx
 from ssb.grid.layouts import grid_layouts
 from ssb.headlines.engines import MAKERS, Answer, Engine, Files
-from ssb.headlines.steps import Context, Found, Row, Rows, Step, spread
+from ssb.headlines.steps import Context, Effort, Found, Row, Rows, Step, spread
 from ssb.layouts import INDEXES
 from ssb.peers.interface import MissingPeerError
 from ssb.queries import QUERIES, Query
@@ -20,9 +20,6 @@ from ssb.star_form.run import SWITCH
 STUDY: Final = "beside a warehouse"
 LAYOUT: Final = "hilbert"
 LOAD: Final = "load"
-WARM: Final = 5
-COLD: Final = 3
-"""Runs of each query."""
 
 
 def steps() -> list[Step]:
@@ -48,7 +45,7 @@ def _run(context: Context) -> Found:
     }
     sx.enable(context.spark)
     try:
-        found = compared(MAKERS, files, QUERIES, context.log)
+        found = compared(MAKERS, files, QUERIES, context.effort, context.log)
     finally:
         context.spark.conf.unset(SWITCH)
         sx.disable(context.spark)
@@ -60,6 +57,7 @@ def compared(
     makers: Mapping[str, Callable[[Any], Sequence[Engine]]],
     files: Any,
     queries: Sequence[Query],
+    effort: Effort,
     log: Callable[[str], None],
 ) -> Found:
     """Ask each engine all queries, cold and warm, in turn query by query.
@@ -71,6 +69,7 @@ def compared(
         makers: by the name of an engine, what makes its ways to ask.
         files: that the makers take.
         queries: to ask.
+        effort: how often.
         log: told about every query.
     """
     engines: list[Engine] = []
@@ -97,18 +96,18 @@ def compared(
     os.sync()
     for number, query in enumerate(queries, 1):
         log(f"  {number} of {len(queries)}: {query.name}")
-        rows += _asked(engines, query)
+        rows += _asked(engines, query, effort)
     return Found(rows)
 
 
-def _asked(engines: Sequence[Engine], query: Query) -> Rows:
+def _asked(engines: Sequence[Engine], query: Query, effort: Effort) -> Rows:
     """The rows of a query: the runs of an engine are cold first, and then warm."""
     rows: Rows = []
     expected: list[str] | None = None
     for engine in engines:
         times: dict[str, list[float]] = {"cold": [], "warm": []}
         try:
-            for state in ["cold"] * COLD + ["warm"] * WARM:
+            for state in ["cold"] * effort.cold + ["warm"] * effort.warm:
                 if state == "cold":
                     engine.forget()
                 began = time.perf_counter()

@@ -16,11 +16,21 @@ from ssb.data.generate import Dataset
 from ssb.grid.records import Records, StepRecord, step_key
 from ssb.grid.setting import Setting, write_run
 from ssb.grid.studies import COLUMNS
-from ssb.headlines import skipped, small_files, studies, warehouse
+from ssb.headlines import skipped, small_files, steps, studies, warehouse
 from ssb.headlines.claims import CLAIMS, Measured
 from ssb.headlines.command import all_steps, chosen
 from ssb.headlines.engines import Engine, wide_sums
-from ssb.headlines.steps import Context, Found, Meter, Step, forget, run_steps, spread
+from ssb.headlines.steps import (
+    SHORT,
+    Context,
+    Effort,
+    Found,
+    Meter,
+    Step,
+    forget,
+    run_steps,
+    spread,
+)
 from ssb.peers.interface import MissingPeerError
 from ssb.queries import QUERIES, Query
 
@@ -69,14 +79,14 @@ def test_a_step_is_run_once_and_what_it_wrote_goes_after_the_last(
     def clean(_: Context) -> None:
         done.append("clean")
 
-    steps = [step("one/a"), step("one/b")]
-    run_steps(context(tmp_path, told.append), steps, chosen=steps[:1])
+    made = [step("one/a"), step("one/b")]
+    run_steps(context(tmp_path, told.append), made, chosen=made[:1])
     assert done == ["one/a"]
     again = context(tmp_path, told.append)
-    run_steps(again, steps, warm_up=lambda: done.append("warm"))
+    run_steps(again, made, warm_up=lambda: done.append("warm"))
     assert done == ["one/a", "warm", "one/b", "clean"]
     assert again.rows("one/b") == ({"value": 3},)
-    run_steps(context(tmp_path), steps, warm_up=lambda: done.append("warm"))
+    run_steps(context(tmp_path), made, warm_up=lambda: done.append("warm"))
     assert len(done) == 4
     assert told == ["1 of 1: one/a", "1 of 1: one/b"]
 
@@ -159,7 +169,7 @@ def test_engines_are_asked_in_turn_and_losses_are_rows() -> None:
             engine("d", [], log),
         ],
     }
-    rows = warehouse.compared(makers, None, QUERIES[:2], lambda _: None).rows
+    rows = warehouse.compared(makers, None, QUERIES[:2], SHORT, lambda _: None).rows
     loads = [row for row in rows if row["query"] == "load"]
     assert [row["engine"] for row in loads] == ["a", "second", "b", "c", "d"]
     assert loads[0]["MB"] == 2.0
@@ -169,7 +179,7 @@ def test_engines_are_asked_in_turn_and_losses_are_rows() -> None:
     assert same == {"a": 1, "b": 1, "c": 0, "d": None}
     assert [r["note"] for r in of_first if "note" in r] == ["failed: first line"]
     assert {row.get("state") for row in of_first[:2]} == {"cold", "warm"}
-    runs = warehouse.COLD + warehouse.WARM
+    runs = SHORT.cold + SHORT.warm
     assert log.count("a Q1.1") == log.count("c Q1.2") == runs
     assert log[:2] == ["forget", "a Q1.1"]
     assert log.index("b Q1.1") < log.index("a Q1.2")
@@ -290,20 +300,14 @@ def test_a_table_of_markdown_sets_numbers_to_the_right() -> None:
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few values of everything, and each once."""
     patched: dict[Any, dict[str, Any]] = {
-        small_files: {"RUNS": 1, "LEAST_ROWS": 3_000},
-        warehouse: {"COLD": 1, "WARM": 1, "QUERIES": QUERIES[:3]},
+        small_files: {"LEAST_ROWS": 3_000},
+        warehouse: {"QUERIES": QUERIES[:3]},
         skipped: {
             "LAYOUTS": ("linear", "zorder", "hilbert"),
             "SETS": ("minmax", "bloom", "bitmap", "full"),
         },
-        studies: {
-            "COLUMNS": COLUMNS[:2],
-            "SIZES": (1024,),
-            "CUBES": (0.5,),
-            "RUNS": 2,
-            "ROUNDS": 1,
-            "FILES": (5, 5),
-        },
+        studies: {"COLUMNS": COLUMNS[:2], "SIZES": (1024,), "CUBES": (0.5,)},
+        steps: {"SHORT": Effort(files=5, small=1, warm=1, cold=1, study=1, appends=2)},
     }
     for module, values in patched.items():
         for name, value in values.items():
@@ -321,13 +325,13 @@ def test_a_whole_run_fills_every_row(
     write_run(tmp_path, setting, "17")
     records = Records(tmp_path, dataclasses.asdict(setting))
     run = Context(spark, ssb_dataset, records, tmp_path / "work", lambda _: None)
-    steps = [
+    every = [
         *small_files.steps(),
         *warehouse.steps(),
         *skipped.steps(7),
         *studies.steps(),
     ]
-    run_steps(run, steps)
+    run_steps(run, every)
     assert not list((tmp_path / "work").iterdir())
     measured = Measured(records)
     assert all(row["same"] for row in measured.rows(small_files.STUDY, state="warm"))
