@@ -112,14 +112,10 @@ def _ready(context: Context, layout: str) -> tuple[Path, float, float]:
     else:
         small, *_ = _ready(context, SMALL)
         clustering = replace(LAYOUTS[layout], rows_per_file=context.rows_per_file)
-        rows = context.spark.read.parquet(str(small))
         began = time.perf_counter()
-        if isinstance(clustering.by, sx.Workload):  # which optimize does not take
-            sx.write_table(rows, path, layout=clustering, indexes=STATISTICS_ALONE)
-        else:
-            sx.open_table(small).optimize(
-                context.spark, layout=clustering, indexes=STATISTICS_ALONE, into=path
-            )
+        sx.open_table(small).optimize(
+            context.spark, layout=clustering, indexes=STATISTICS_ALONE, into=path
+        )
     written = time.perf_counter() - began
     built = sx.build_indexes(path, NEEDED, spark=context.spark)
     (path / _DONE).touch()

@@ -725,7 +725,14 @@ class Table:
         'zorder'
         """
         state = self.state.refresh()
-        asked = OptimizeOptions(**_given(layout, "declare_layout"))
+        given = _given(layout, "declare_layout")
+        if isinstance(given.get("cluster_by"), Workload):
+            raise LayoutError(
+                "declare_layout reads no rows, so it takes no Workload to cluster by "
+                "(accepted: a list of columns, or None for the layout that the table "
+                "has; optimize takes a Workload)"
+            )
+        asked = OptimizeOptions(**given)
         declared = layout_to_declare(state, asked)
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
@@ -761,7 +768,9 @@ class Table:
 
         Args:
             spark: a classic session.
-            layout: what to change of the table's own layout, as a ``Clustering``.
+            layout: what to change of the table's own layout, as a ``Clustering``; or
+                the ``Workload`` that the rows are to be clustered for, which chooses
+                columns and curve on a sample of them, and is recorded.
             predicate: the partitions to rewrite, as a condition that compares
                 partition columns with literals.
             mode: ``"incremental"`` clusters what is new, together with what lies
@@ -808,6 +817,9 @@ class Table:
             from skipindex.spark.writers.optimize import optimize  # noqa: PLC0415
         check_session(spark)
         check_indexes(indexes)
+        given = _given(layout, "optimize")
+        by = given.get("cluster_by")
+        workload = given.pop("cluster_by") if isinstance(by, Workload) else None
         asked = OptimizeOptions(
             where=predicate,
             mode=mode,
@@ -816,11 +828,17 @@ class Table:
             budget=budget,
             indexes=indexes,
             in_place=in_place,
-            **_given(layout, "optimize"),
+            **given,
         )
         with followed(progress, unit="tasks") as count:
             report = optimize(
-                spark, self.state, asked, into=into, options=options, progress=count
+                spark,
+                self.state,
+                asked,
+                workload=workload,
+                into=into,
+                options=options,
+                progress=count,
             )
         return optimized(report)
 
@@ -867,10 +885,9 @@ class Table:
 def _given(layout: Clustering | Workload | None, call: str) -> dict[str, Any]:
     """What a layout says, of a table whose rows are there."""
     given = Clustering.of(layout).given()
-    if "balance" in given or isinstance(given.get("cluster_by"), Workload):
+    if "balance" in given:
         raise LayoutError(
-            f"{call} takes no balance, and no Workload to cluster by (accepted: a "
-            "list of columns, or None for the layout that the table has)"
+            f"{call} takes no balance (accepted: one size of files, in rows or bytes)"
         )
     return given
 

@@ -60,9 +60,17 @@ _CHOSEN: Final = (
 """What a layout has besides, if it was chosen for a workload."""
 
 
+_SIZES: Final = ("rows_per_file", "bytes_per_file", "rows_per_group")
+"""What a layout has besides, whatever its rows are clustered by."""
+
+
 @dataclass(frozen=True, slots=True)
 class OptimizeOptions:
-    """What a caller of ``Table.optimize`` asks for; None is "as the table has it"."""
+    """What a caller of ``Table.optimize`` asks for; None is "as the table has it".
+
+    ``chosen`` is what the rows suggest for a workload, as a table records it; it stands
+    for ``cluster_by`` and ``curve``.
+    """
 
     cluster_by: Sequence[str | AssociatedColumn] | None = None
     curve: str | None = None
@@ -77,6 +85,7 @@ class OptimizeOptions:
     sort_within: Sequence[str] | None = None
     indexes: Request | None = None
     in_place: bool = False
+    chosen: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,6 +287,9 @@ def require_own(table: TableState, *, in_place: bool) -> None:
 def target_of(table: TableState, options: OptimizeOptions, request: Request) -> Target:
     """How the files are to be: as asked, else as the table was laid out."""
     layout = table.snapshot.properties.layout or {}
+    if options.chosen is not None:
+        sizes = {name: layout[name] for name in _SIZES if name in layout}
+        layout = {**sizes, **options.chosen}
     curve, order = options.curve, options.sort_within
     known: dict[str, Any] = {}
     names: Sequence[str]

@@ -81,6 +81,59 @@ def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
         assert table.plan(query).read(spark).count() == n
 
 
+@pytest.mark.parametrize(
+    ("parts", "is_copy"),
+    [
+        ([], False),
+        (["region"], True),
+        pytest.param(["region"], False, marks=pytest.mark.slow),
+    ],
+)
+def test_optimize_lays_a_table_of_others_out_for_a_workload(
+    spark: SparkSession, tmp_path: Path, parts: list[str], is_copy: bool
+) -> None:
+    df = facts(spark)
+    path = tmp_path / "t"
+    df.write.partitionBy(*parts).parquet(str(path))
+    request = sx.Clustering(by=sx.Workload(QUERIES), rows_per_file=150)
+    report = sx.open_table(path).optimize(
+        spark,
+        layout=request,
+        in_place=not is_copy,
+        into=tmp_path / "copy" if is_copy else None,
+    )
+    table = report.table
+    layout = table.state.snapshot.properties.to_json()["layout"]
+    assert layout["workload"]["queries"] == QUERIES
+    assert layout["rows_per_file"] == 150
+    assert report.reads_before is not None
+    assert report.reads_after is not None
+    assert report.reads_after < 0.5 * report.files_out
+    found = table.plan("TRUE").read(spark).select(*df.columns)
+    assert rows(found) == rows(df)
+    for query, n in zip(QUERIES, counts(df, QUERIES), strict=True):
+        assert table.plan(query).read(spark).count() == n
+    assert table.optimize(spark).files_in == 0
+
+
+def test_a_workload_chooses_its_curve_and_reads_rows(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    spark.range(10).write.parquet(str(tmp_path / "t"))
+    table, asked = sx.open_table(tmp_path / "t"), sx.Workload(["id < 3"])
+    with pytest.raises(LayoutError, match="a workload chooses its curve"):
+        table.optimize(
+            spark, layout=sx.Clustering(by=asked, curve="zorder"), in_place=True
+        )
+    with pytest.raises(TableError, match="was not written by skipindex"):
+        table.optimize(spark, layout=asked)
+    with pytest.raises(LayoutError, match="declare_layout reads no rows"):
+        table.declare_layout(sx.Clustering(by=asked))
+    where = sx.Clustering(by=asked)
+    with pytest.raises(LayoutError, match="without where"):
+        table.optimize(spark, layout=where, predicate="TRUE", into=tmp_path / "copy")
+
+
 @pytest.mark.slow
 def test_appended_rows_are_laid_out_for_the_workload(
     spark: SparkSession, tmp_path: Path

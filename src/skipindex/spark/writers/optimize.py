@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from typing import Final
 
@@ -20,13 +20,19 @@ from skipindex.rewrite.optimize import (
     OptimizeOptions,
     OptimizeReport,
     optimize_files,
+    require_own,
     target_of,
 )
 from skipindex.rewrite.selection.attributes import from_json
-from skipindex.rewrite.selection.eligible_files import check_rewritable, eligible_files
+from skipindex.rewrite.selection.eligible_files import (
+    check_rewritable,
+    choose,
+    eligible_files,
+)
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.reads import Reads
 from skipindex.rewrite.selection.target import EligibleFile, Target
+from skipindex.spark.placement.cluster import fit_workload
 from skipindex.spark.reading.frames import read_files
 from skipindex.spark.reading.schema import table_schema
 from skipindex.spark.runner import SparkRunner
@@ -61,6 +67,7 @@ def optimize(
     table: TableState | str | os.PathLike[str],
     asked: OptimizeOptions,
     *,
+    workload: Workload | None = None,
     into: str | os.PathLike[str] | None = None,
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
@@ -76,7 +83,11 @@ def optimize(
     opened = open_state(table, fresh=True)
     settings = dict(options or {})
     if into is not None:
+        _check_copy(asked)
+        asked = _with_choice(spark, opened, workload, asked)
         return _copy(spark, opened, asked, into, settings, progress)
+    require_own(opened, in_place=asked.in_place)
+    asked = _with_choice(spark, opened, workload, asked)
     return optimize_files(
         opened,
         asked,
@@ -85,6 +96,34 @@ def optimize(
         timezone=spark.conf.get("spark.sql.session.timeZone"),
         progress=progress,
     )
+
+
+def _with_choice(
+    spark: SparkSession,
+    table: TableState,
+    workload: Workload | None,
+    asked: OptimizeOptions,
+) -> OptimizeOptions:
+    """What is asked, with the layout that the chosen rows suggest for a workload."""
+    if workload is None:
+        return asked
+    if asked.curve is not None:
+        raise LayoutError(
+            f"a workload chooses its curve (accepted: no curve={asked.curve!r}, or "
+            "columns to cluster by)"
+        )
+    own, zone = _strict(spark), spark.conf.get("spark.sql.session.timeZone")
+    files = eligible_files(table, choose(table, asked.where, timezone=zone))
+    sizes = target_of(table, replace(asked, cluster_by=()), {})
+    df = read_files(own, table, [file.path for file in files], table_schema(own, table))
+    choice = fit_workload(
+        df,
+        workload,
+        n_files=sizes.n_files(files),
+        n_rows=sum(file.n_rows for file in files),
+        partition_by=[column.name for column in table.partitions],
+    )
+    return replace(asked, chosen=choice.to_json() | {"workload": workload.to_json()})
 
 
 def _strict(spark: SparkSession) -> SparkSession:
@@ -153,6 +192,14 @@ class _RowWriter:
         return read_files(self.spark, self.table, paths, self._schema)
 
 
+def _check_copy(asked: OptimizeOptions) -> None:
+    if asked.where is not None or asked.in_place or asked.budget is not None:
+        raise LayoutError(
+            "into= writes a copy of the whole table (accepted without where, in_place "
+            "and budget)"
+        )
+
+
 def _copy(
     spark: SparkSession,
     table: TableState,
@@ -162,11 +209,6 @@ def _copy(
     progress: Progress | None,
 ) -> OptimizeReport[TableState]:
     """Write the whole table anew, somewhere else."""
-    if asked.where is not None or asked.in_place or asked.budget is not None:
-        raise LayoutError(
-            "into= writes a copy of the whole table (accepted without where, in_place "
-            "and budget)"
-        )
     request = wanted_of(table) if asked.indexes is None else asked.indexes
     target = target_of(table, asked, request)
     files = eligible_files(table, range(len(table)))
