@@ -25,6 +25,7 @@ from typing import Any
 
 from skipindex.expressions import (
     And,
+    ColumnComparison,
     Comparison,
     Constant,
     In,
@@ -86,6 +87,9 @@ def evaluate(
             case In(column, values, negated):
                 member = _membership(_value(row, column), values, zone)
                 return _negation(member) if negated else member
+            case ColumnComparison(left, operator, right):
+                sides = _value(row, left), _value(row, right)
+                return _comparison(sides[0], operator, sides[1], zone)
             case IsNull(column, negated):
                 return (_value(row, column) is None) != negated
             case Like(column, pattern, escape, negated):

@@ -31,6 +31,7 @@ from hypothesis.strategies import SearchStrategy
 from skipindex.expressions import (
     And,
     Column,
+    ColumnComparison,
     Comparison,
     Constant,
     In,
@@ -291,6 +292,7 @@ def atoms(
     table: Mapping[str, ColumnData],
     *,
     unsupported: Sequence[str] = (),
+    two_columns: bool = False,
 ) -> Predicate:
     """One leaf of a tree, most often over one column of ``table``.
 
@@ -298,6 +300,7 @@ def atoms(
         draw: given by hypothesis.
         table: the columns.
         unsupported: texts of conditions that only the caller can judge.
+        two_columns: whether columns of one type are compared, too.
     """
     name = draw(st.sampled_from(sorted(table)))
     column, reference = table[name], Reference((name,))
@@ -314,6 +317,10 @@ def atoms(
             return draw(_likes(reference, column))
         case "constant":
             return Constant(draw(_TRUTHS))
+        case "two columns" if two_columns:
+            alike = [one for one in table if table[one].dtype == column.dtype]
+            other = Reference((draw(st.sampled_from(sorted(alike))),))
+            return ColumnComparison(reference, draw(_OPERATORS), other)
         case "unsupported" if unsupported:
             return Unsupported(draw(st.sampled_from(unsupported)), "opaque")
         case _:
@@ -327,6 +334,7 @@ def predicates(
     *,
     max_leaves: int = 8,
     unsupported: Sequence[str] = (),
+    two_columns: bool = False,
 ) -> Predicate:
     """A tree over the columns of ``table``: leaves, NOT, AND and OR.
 
@@ -335,8 +343,9 @@ def predicates(
         table: the columns, whose values the literals stay close to.
         max_leaves: leaves at most.
         unsupported: texts of conditions that only the caller can judge.
+        two_columns: as for ``atoms``.
     """
-    leaf = atoms(table, unsupported=unsupported)
+    leaf = atoms(table, unsupported=unsupported, two_columns=two_columns)
 
     def node(n_leaves: int) -> Predicate:
         if n_leaves == 1:
@@ -364,7 +373,7 @@ _LITERALS: Final = st.sampled_from(
 _ATOMS: Final = st.sampled_from(
     [
         *("comparison", "comparison", "comparison", "in", "between", "null", "like"),
-        *("like", "constant", "unsupported", "unsupported"),
+        *("like", "constant", "unsupported", "unsupported", "two columns"),
     ]
 )
 

@@ -117,7 +117,12 @@ def test_bitmaps_can_prove_that_every_row_matches(tmp_path: Path) -> None:
 def test_skipped_files_carry_their_proof(folder: Path) -> None:
     table = build(folder, {"a": "bitmap", "b": "bitmap"})
     plan = table.plan("a >= 10 AND a = b")
-    assert [s.path for s in plan.skipped] == ["0.parquet"]
+    two = "a = b: minmax: a values in {}, no NULL; b values in 0 .. 6, no NULL"
+    assert {s.path: s.reason for s in plan.skipped} == {
+        "0.parquet": "a >= 10: minmax: values in 0 .. 9, no NULL",
+        "1.parquet": two.format("10 .. 19"),
+        "2.parquet": two.format("20 .. 29"),
+    }
     plan = table.plan("a IN (15, 25) AND b = 6")
     proofs = {s.path: (s.stage, s.reason) for s in plan.skipped}
     assert proofs == {

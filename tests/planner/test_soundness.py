@@ -129,7 +129,7 @@ def plan_of(
 def check_any_kinds(data: st.DataObject) -> None:
     """Any combination of kinds, exact or not, on some of the columns or none."""
     columns = data.draw(tables())
-    tree = data.draw(predicates(columns, unsupported=OPAQUE))
+    tree = data.draw(predicates(columns, unsupported=OPAQUE, two_columns=True))
     indexes = {
         name: data.draw(
             st.lists(
@@ -198,7 +198,7 @@ def test_exact_kinds_answer_exactly_in_many_tables(
 
 def check_statistics_alone(data: st.DataObject) -> None:
     columns = data.draw(tables())
-    tree = data.draw(predicates(columns, unsupported=OPAQUE))
+    tree = data.draw(predicates(columns, unsupported=OPAQUE, two_columns=True))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_files(folder, to_arrow(columns), [10, 20])

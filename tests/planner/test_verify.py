@@ -39,7 +39,7 @@ def test_a_true_plan_has_no_violation(folder: Path) -> None:
 
 def check_true_plan(data: st.DataObject) -> None:
     columns = data.draw(tables(min_rows=1))
-    tree = data.draw(predicates(columns, unsupported=["opaque()"]))
+    tree = data.draw(predicates(columns, unsupported=["opaque()"], two_columns=True))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         whole = to_arrow(columns)

@@ -34,6 +34,11 @@ class Column:
         self.reference = reference
 
     def _compare(self, operator: Operator, value: object) -> ex.Predicate:
+        if isinstance(value, Column):
+            sides = self.reference, value.reference
+            match sides:
+                case ex.Reference() as left, ex.Reference() as right:
+                    return ex.ColumnComparison(left, operator, right)
         return ex.Comparison(self.reference, operator, literal_of(value))
 
     def __eq__(self, value: object) -> ex.Predicate:  # type: ignore[override]

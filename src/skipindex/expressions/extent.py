@@ -75,6 +75,8 @@ def _children(node: _Node) -> Iterator[_Node]:
             yield term
         case ex.Like(column=term):
             yield term
+        case ex.ColumnComparison(left, _, right):
+            yield from (left, right)
         case ex.Call(_, arguments):
             yield from filter(_is_term, arguments)
         case ex.Case(branches, otherwise):

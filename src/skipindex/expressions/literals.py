@@ -41,7 +41,7 @@ def literal_of(value: object) -> Literal:
             return item
     raise PredicateError(
         f"no literal: {kind_of(value)} (accepted: bool, int, float, Decimal, str, "
-        "bytes, date, datetime, None; two columns are compared in SQL text)"
+        "bytes, date, datetime, None)"
     )
 
 

@@ -122,6 +122,15 @@ class Comparison(_Logic):
 
 
 @dataclass(frozen=True, slots=True)
+class ColumnComparison(_Logic):
+    """``left operator right``, of two columns."""
+
+    left: Reference
+    operator: Operator
+    right: Reference
+
+
+@dataclass(frozen=True, slots=True)
 class In(_Logic):
     """``column [NOT] IN (values)``; a NULL among the values counts as SQL says."""
 
@@ -176,7 +185,9 @@ class Unsupported(_Logic):
     reason: str
 
 
-Leaf: TypeAlias = Comparison | In | IsNull | Like | Constant | Unsupported
+Leaf: TypeAlias = (
+    Comparison | ColumnComparison | In | IsNull | Like | Constant | Unsupported
+)
 """A condition without AND, OR and NOT."""
 
 Predicate: TypeAlias = And | Or | Not | Leaf
@@ -215,6 +226,8 @@ def push_not(tree: Predicate, *, negate: bool = False) -> Predicate:
             return IsNull(column, negated=True)
         case Comparison(column, operator, value):
             return Comparison(column, NEGATED[operator], value)
+        case ColumnComparison(_, operator, _):
+            return replace(tree, operator=NEGATED[operator])
         case In() | IsNull() | Like():
             return replace(tree, negated=not tree.negated)
         case Constant(value):
@@ -264,6 +277,8 @@ def _leaf_sql(leaf: Leaf) -> str:
     match leaf:
         case Comparison(column, operator, value):
             return f"{column} {operator.value} {literal_sql(value)}"
+        case ColumnComparison(left, operator, right):
+            return f"{left} {operator.value} {right}"
         case In(_, (), negated):
             return literal_sql(negated)
         case In(column, IntegerSet() as keys, negated):
@@ -296,10 +311,8 @@ def _not(negated: bool) -> str:  # noqa: FBT001 (a word or nothing)
 
 
 def _node(value: object) -> Predicate:
-    if isinstance(
-        value, And | Or | Not | Comparison | In | IsNull | Like | Constant | Unsupported
-    ):
-        return value
+    if isinstance(value, _Logic):
+        return value  # type: ignore[return-value]  # all of them are listed
     # A ``Column`` is a builder, not a predicate.
     builds = isinstance(getattr(value, "reference", None), Reference | Call | Case)
     hint = ' (a boolean column is col("x") == True)' if builds else ""

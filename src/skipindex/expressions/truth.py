@@ -42,6 +42,9 @@ def _true(node: ex.Predicate) -> ex.Predicate:
             return ex.Constant(value is True)
         case ex.Unsupported(text, reason):
             return ex.Unsupported(f"({text}) IS TRUE", reason)
+        case ex.ColumnComparison(left, operator, right) if operator not in ex.NULL_SAFE:
+            sides = [ex.IsNull(side, negated=True) for side in (left, right)]
+            return ex.conjunction([node, *sides])
         case ex.Comparison(_, operator, None) if operator not in ex.NULL_SAFE:
             return ex.Constant(value=False)
         case ex.In(_, values, negated) if None in values:
@@ -68,6 +71,8 @@ def _subject(node: ex.Predicate) -> ex.Comparison | ex.In | ex.Like | None:
             raise NotJudgedError("a number beyond bigint")
         case ex.Comparison() | ex.In() | ex.Like():
             return node
+        case ex.ColumnComparison():
+            return None
         case ex.Not() | ex.And() | ex.Or() | ex.Constant() | ex.Unsupported():
             raise AssertionError("push_not leaves leaves")
 

@@ -163,6 +163,7 @@ class MatchingRows:
             found.tree,
             found.leaves,
             found.reader,
+            compared=found.compared,
             locations={
                 name: self._locations(column) for name, column in columns.items()
             },

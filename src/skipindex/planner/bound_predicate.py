@@ -6,14 +6,16 @@ an atom may be TRUE never means fewer for the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
+from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar, assert_never
 
 from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds, SetLike
+from skipindex.expressions.operators import Operator
 
 S = TypeVar("S", bound=SetLike)
 T = TypeVar("T")
@@ -121,6 +123,21 @@ class Unknown:
     in_arrow: BoundPredicate | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class ComparedColumns(Unknown):
+    """``left operator right`` of two columns, which min/max alone can tell.
+
+    Args:
+        left: the column on the left.
+        operator: of SQL.
+        right: the column on the right; its values have the order of those on the left.
+    """
+
+    left: str = ""
+    operator: Operator = Operator.EQ
+    right: str = ""
+
+
 BoundPredicate: TypeAlias = AllOf | AnyOf | Leaf | Computed | TruthValue | Unknown
 
 
@@ -164,13 +181,17 @@ def evaluate(
     nothing: S,
     everything: S,
     is_empty: Callable[[S], bool],
+    compared: Mapping[ComparedColumns, Bounds[S]] = MappingProxyType({}),
 ) -> Bounds[S]:
     """The bounds of ``tree`` over a universe, from those of its leaves.
+
+    ``compared`` has the bounds of comparisons of columns, where they are known.
 
     An AND stops as soon as nothing can be TRUE any more, and the rest of its parts
     is not asked.
     """
     never, always = Bounds(nothing, nothing), Bounds(everything, everything)
+    unsure = Bounds(nothing, everything)
 
     def all_of(parts: Iterator[Bounds[S]]) -> Bounds[S]:
         found = next(parts)
@@ -187,7 +208,7 @@ def evaluate(
         all_of=all_of,
         any_of=lambda parts: reduce(or_, parts),
         constant=lambda value: always if value else never,
-        unknown=lambda _: Bounds(nothing, everything),
+        unknown=lambda node: compared.get(node, unsure),  # type: ignore[call-overload]
     )
 
 

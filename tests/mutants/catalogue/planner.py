@@ -19,6 +19,7 @@ _SIMPLIFY: Final = ("tests/planner/test_simplify.py",)
 _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")
 
 _SQL: Final = ("tests/planner/sql/test_parser.py",)
+_COMPARED: Final = ("tests/planner/stages/test_compared_columns.py",)
 
 PLANNER: Final = (
     Mutant(
@@ -44,6 +45,38 @@ PLANNER: Final = (
         "False",
         "what stands between two members of a list is left out",
         _SQL,
+    ),
+    Mutant(
+        "columns-that-meet",
+        "planner.stages.compared_columns.compared",
+        "operator is Operator.LE",
+        "False",
+        "a file whose least value on the left is the greatest on the right has a row",
+        _COMPARED,
+    ),
+    Mutant(
+        "columns-with-null",
+        "planner.stages.compared_columns.compared",
+        "every & known & ~left.can_null & ~right.can_null",
+        "every & known",
+        "a row with NULL on one side is counted",
+        _COMPARED,
+    ),
+    Mutant(
+        "columns-of-other-types",
+        "planner.binding.binder.Binder._compared",
+        "nanoseconds or left.domain.tag != right.domain.tag",
+        "nanoseconds",
+        "values of types that Spark casts are compared as they are stored",
+        _COMPARED,
+    ),
+    Mutant(
+        "columns-mirrored",
+        "planner.stages.compared_columns.compared",
+        "compared(right, mirrored, left)",
+        "compared(left, mirrored, right)",
+        "a > b is judged as a < b",
+        _COMPARED,
     ),
     Mutant(
         "row-of-texts",

@@ -37,7 +37,9 @@ def test_law_1_with_random_tables_and_conditions(
     spark: SparkSession, tmp_path: Path, data: st.DataObject
 ) -> None:
     drawn = data.draw(tables(max_columns=5, min_rows=12, max_rows=24))
-    trees = [data.draw(predicates(drawn, max_leaves=4)) for _ in range(25)]
+    trees = [
+        data.draw(predicates(drawn, max_leaves=4, two_columns=True)) for _ in range(25)
+    ]
     folder = tmp_path / str(len(list(tmp_path.iterdir())))
     table, n = to_arrow(drawn), len(next(iter(drawn.values())).values)
     edges = [0, n // 3, 2 * n // 3, n]

@@ -230,7 +230,9 @@ def test_drawn_trees_mean_what_they_mean_to_spark(
     session: SparkSession, data: st.DataObject
 ) -> None:
     table = data.draw(tables(min_rows=1, max_rows=12))
-    trees = data.draw(st.lists(predicates(table), min_size=40, max_size=40))
+    trees = data.draw(
+        st.lists(predicates(table, two_columns=True), min_size=40, max_size=40)
+    )
     session.conf.set("spark.sql.ansi.enabled", "true")
     frame = frame_of(session, to_arrow(table))
     said = _truths(frame, map(to_sql, trees))

@@ -14,7 +14,11 @@ from skipindex import expressions as ex
 from skipindex.errors import PredicateError
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN
-from skipindex.expressions.not_judged import SESSION_VALUES, NotJudgedError
+from skipindex.expressions.not_judged import (
+    SESSION_VALUES,
+    TWO_COLUMNS,
+    NotJudgedError,
+)
 from skipindex.planner.binding.budget import STEPS_PER_NODE, budget
 from skipindex.planner.binding.comparison import ColumnBinding
 from skipindex.planner.binding.compiler import Compiler
@@ -30,6 +34,7 @@ from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,
+    ComparedColumns,
     TruthValue,
     Unknown,
     unknowns,
@@ -82,6 +87,8 @@ class Binder:
                 return Unknown(text, reason)
             case ex.Comparison() | ex.In() | ex.IsNull() | ex.Like():
                 return self._atom(node)
+            case ex.ColumnComparison():
+                return self._compared(node)
             case ex.Not():
                 raise AssertionError("push_not has removed every NOT")
             case _:
@@ -97,6 +104,21 @@ class Binder:
             return Unknown(ex.to_sql(node), str(refused))
         except UNSURE:
             return Unknown(ex.to_sql(node), "only Spark can tell the value")
+
+    def _compared(self, node: ex.ColumnComparison) -> BoundPredicate:
+        """Two columns whose values are ordered alike, whatever they are compared to."""
+        text = ex.to_sql(node)
+        found = [self._column(side) for side in (node.left, node.right)]
+        for column, problem in found:
+            if column is None or column.domain is None:
+                return Unknown(text, problem)
+        left, right = (self._bound_column(side) for side in (node.left, node.right))
+        nanoseconds = left.domain.nanoseconds or right.domain.nanoseconds
+        if nanoseconds or left.domain.tag != right.domain.tag:
+            return Unknown(text, TWO_COLUMNS)  # Spark casts, or readers differ
+        return ComparedColumns(
+            text, TWO_COLUMNS, left=left.name, operator=node.operator, right=right.name
+        )
 
     def _asked(
         self, node: ex.Comparison | ex.In | ex.IsNull | ex.Like

@@ -12,8 +12,10 @@ from skipindex.expressions.atoms import OneOf
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.bound_predicate import (
+    ComparedColumns,
     Computed,
     Leaf,
+    Unknown,
     fold,
     leaves,
     shorten,
@@ -23,6 +25,7 @@ from skipindex.planner.stages.computed import bound_of
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import LIMIT
 from skipindex.planner.stages.records import DERIVED, ROWS, VALUES, LeafRecord
+from skipindex.table import ColumnInfo
 
 _STATISTICS: Final = frozenset({"minmax", "partition"})
 _OTHERS: Final = "other kinds"
@@ -62,7 +65,7 @@ class Evidence:
 
 
 _NEVER: Final = Evidence("", (), "the condition is never true")
-_Refuted: TypeAlias = tuple[Leaf | Computed | None, ...]
+_Refuted: TypeAlias = tuple[Leaf | Computed | ComparedColumns | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +140,11 @@ def _refutation(found: Evaluation, file: int) -> tuple[Evidence, ...]:
     def of_leaf(leaf: Leaf | Computed) -> _Refuted:
         return () if found.leaves[leaf].bounds.upper[file] else (leaf,)
 
+    def of_unknown(node: Unknown) -> _Refuted:
+        if not isinstance(node, ComparedColumns):
+            return ()
+        return () if found.compared[node].upper[file] else (node,)
+
     def of_every(parts: Iterator[_Refuted]) -> _Refuted:
         every = list(parts)
         return tuple(dict.fromkeys(chain(*every))) if all(every) else ()
@@ -147,17 +155,21 @@ def _refutation(found: Evaluation, file: int) -> tuple[Evidence, ...]:
         all_of=lambda parts: next(filter(None, parts), ()),
         any_of=of_every,
         constant=lambda value: () if value else (None,),
-        unknown=lambda _: (),
+        unknown=of_unknown,
     )
     return tuple(_NEVER if one is None else _of(found, one, file) for one in refuted)
 
 
-def _of(found: Evaluation, leaf: Leaf | Computed, file: int) -> Evidence:
+def _of(
+    found: Evaluation, leaf: Leaf | Computed | ComparedColumns, file: int
+) -> Evidence:
+    if isinstance(leaf, ComparedColumns):
+        return _of_two(found, leaf, file)
     record = found.leaves[leaf]
     for kind, removed in record.removed_by.items():
         if removed[file]:
             if kind in _STATISTICS:
-                return _by_statistics(found, leaf.text, record, file, kind)
+                return _by_statistics(found, leaf.text, record.column, file, kind)
             if kind == DERIVED:
                 words = "what the partition columns were made of rules it out"
                 return Evidence(leaf.text, (kind,), words)
@@ -174,10 +186,22 @@ def _values(leaf: Leaf | Computed, record: LeafRecord) -> dict[str, Any]:
     return {"absent": [domain.show(value) for value in leaf.atom.values]}
 
 
+def _of_two(found: Evaluation, node: ComparedColumns, file: int) -> Evidence:
+    """What is known of both columns."""
+    kind = "minmax"
+    sides = {
+        name: _by_statistics(found, "", found.table.stored(name), file, kind)
+        for name in (node.left, node.right)
+    }
+    words = [f"{name} {of.words.split(': ', 1)[1]}" for name, of in sides.items()]
+    facts = {name: of.facts for name, of in sides.items()}
+    return Evidence(node.text, (kind,), f"{kind}: {'; '.join(words)}", facts)
+
+
 def _by_statistics(
-    found: Evaluation, text: str, record: LeafRecord, file: int, kind: str
+    found: Evaluation, text: str, column: ColumnInfo, file: int, kind: str
 ) -> Evidence:
-    stats, domain = found.table.stats(record.column), record.column.domain
+    stats, domain = found.table.stats(column), column.domain
     assert domain is not None
     facts: dict[str, Any] = {"null": bool(stats.can_null[file])}
     if not stats.bounded[file]:
@@ -195,7 +219,8 @@ class ConditionReport:
 
     Args:
         text: the condition as the user wrote it.
-        column: the column that it asks about; empty if no index can judge it.
+        column: the column that it asks about, or both with a comma; empty if no index
+            can judge it.
         removed: how many files each kind ruled out by this condition alone.
         unused: kinds that ruled out none, and why; ``"other kinds"`` are those that
             the column lacks, where it has none but the statistics.
@@ -228,7 +253,12 @@ def conditions(
         removed = {kind: n_files for kind, n_files in counts.items() if n_files}
         unused = _unused(found, record, removed, notes, kinds)
         listed.append(ConditionReport(leaf.text, record.column.name, removed, unused))
-    opaque = dict.fromkeys(unknowns(found.tree))
+    for node, bounds in found.compared.items():
+        columns, n_removed = f"{node.left}, {node.right}", int((~bounds.upper).sum())
+        by_kind = {"minmax": n_removed} if n_removed else {}
+        unused = {} if n_removed else {"minmax": "ruled out no file"}
+        listed.append(ConditionReport(node.text, columns, by_kind, unused))
+    opaque = [u for u in dict.fromkeys(unknowns(found.tree)) if u not in found.compared]
     listed += [ConditionReport(u.text, "", {}, {}, u.reason) for u in opaque]
     return listed
 

@@ -22,9 +22,17 @@ import pyarrow.parquet as pq
 from skipindex.errors import PlanError, UnsupportedTypeError, first_line
 from skipindex.expressions import atoms
 from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.operators import NULL_SAFE, Operator
 from skipindex.expressions.patterns import select
 from skipindex.notebook import InNotebook
-from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, evaluate
+from skipindex.planner.bound_predicate import (
+    BoundPredicate,
+    ComparedColumns,
+    Computed,
+    Leaf,
+    evaluate,
+    unknowns,
+)
 from skipindex.planner.engine import engine_of
 from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.table import (
@@ -40,6 +48,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CHANGED: Final = "changed since the plan was made"
+_COMPARE: Final = {
+    Operator.EQ: pc.equal,
+    Operator.NE: pc.not_equal,
+    Operator.LT: pc.less,
+    Operator.LE: pc.less_equal,
+    Operator.GT: pc.greater,
+    Operator.GE: pc.greater_equal,
+}
 
 
 class Verifiable(Protocol):
@@ -182,21 +198,28 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
         n_rows = int(file.metadata.num_rows)
         read: dict[str, pa.Array] = {}
 
-        def answer(leaf: Leaf | Computed) -> Bounds[np.ndarray]:
-            name = leaf.column
+        def values(name: str) -> pa.Array:
             if name not in read:
-                column = table.stored(name)
-                read[name] = _values(plan, i, file, column, n_rows)
-            if isinstance(leaf, Computed):
-                return _tested(leaf, read[name])
-            return _holds(leaf.atom, read[name])
+                read[name] = _values(plan, i, file, table.stored(name), n_rows)
+            return read[name]
 
+        def answer(leaf: Leaf | Computed) -> Bounds[np.ndarray]:
+            if isinstance(leaf, Computed):
+                return _tested(leaf, values(leaf.column))
+            return _holds(leaf.atom, values(leaf.column))
+
+        compared = {
+            node: _compared(values(node.left), node.operator, values(node.right))
+            for node in unknowns(tree)
+            if isinstance(node, ComparedColumns)
+        }
         found = evaluate(
             tree,
             answer,
             nothing=np.zeros(n_rows, bool),
             everything=np.ones(n_rows, bool),
             is_empty=lambda mask: not mask.any(),
+            compared=compared,
         )
     return int(found.lower.sum()), int(found.upper.sum())
 
@@ -255,6 +278,20 @@ def _tested(leaf: Computed, values: pa.Array) -> Bounds[np.ndarray]:
     certain = np.array([one is True for one in found])
     possible = np.array([one is not False for one in found])
     return Bounds(certain[codes], possible[codes])
+
+
+def _compared(
+    left: pa.Array, operator: Operator, right: pa.Array
+) -> Bounds[np.ndarray]:
+    """The rows for which the values of two columns compare so."""
+    if operator in NULL_SAFE:
+        found = _mask(pc.equal(left, right)) | _mask(
+            pc.and_(left.is_null(), right.is_null())
+        )
+        mask = found if operator is Operator.NULL_SAFE_EQ else ~found
+    else:
+        mask = _mask(_COMPARE[operator](left, right))
+    return Bounds(mask, mask)
 
 
 def _is_one_of(values: pa.Array, wanted: Sequence[Any]) -> pa.Array:

@@ -16,6 +16,7 @@ from skipindex.expressions import (
     NULL_SAFE,
     Call,
     Case,
+    ColumnComparison,
     Comparison,
     Constant,
     IsNull,
@@ -88,6 +89,8 @@ def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
             return Comparison(left, operator, value)
         case LiteralOperand(value), Reference() | Call() | Case():
             return Comparison(right, MIRRORED.get(operator, operator), value)
+        case Reference(), Reference():
+            return ColumnComparison(left, operator, right)
         case _:
             raise NotJudgedError(TWO_COLUMNS)
 

@@ -2,13 +2,13 @@
 
     >>> from skipindex.planner.sql.parser import parse
     >>> print(parse("5 < a AND upper(b) = 'X' AND c = d OR c IN (1, 2L)"))
-    a > 5 AND upper(b) = 'X' AND (c = d) OR c IN (1, 2)
+    a > 5 AND upper(b) = 'X' AND c = d OR c IN (1, 2)
 
-AND, OR, NOT and the conditions that an index can judge, a column or a function of
-columns against a literal, are read by Spark's own grammar (``SqlBaseParser.g4``): a
-rewrite on the way could skip a file.  What is made of literals alone is folded.
-Everything else stays as written, one ``Unsupported`` for one condition, once sqlglot
-has found it well-formed.
+AND, OR, NOT and the conditions that an index can judge, a column against another one or
+a function of columns against a literal, are read by Spark's own grammar
+(``SqlBaseParser.g4``): a rewrite on the way could skip a file.  What is made of
+literals alone is folded.  Everything else stays as written, one ``Unsupported`` for one
+condition, once sqlglot has found it well-formed.
 
 The settings of the session are taken to be Spark's defaults: backslash escapes in
 strings, double quotes around strings, ``1e2`` a double.  A string with a doubled

@@ -18,11 +18,13 @@ from skipindex.expressions.arrays import Mask
 from skipindex.expressions.bounds import Bounds
 from skipindex.planner.bound_predicate import (
     BoundPredicate,
+    ComparedColumns,
     Computed,
     Leaf,
     evaluate,
     leaves,
     text_of,
+    unknowns,
 )
 from skipindex.planner.stages.computed import Purse
 from skipindex.planner.stages.cost import purse_seconds, reading_seconds
@@ -64,6 +66,7 @@ class Evaluation:
     Attributes:
         reader: where indexes came from, and why some were not used.
         leaves: what is known of each leaf.
+        compared: what is known of each comparison of two columns.
         possible: the files that may hold a matching row.
         certain: the files whose every row matches.
         rows: what bitmaps say of files, by their number.
@@ -99,6 +102,11 @@ class Evaluation:
                 np.zeros(n, bool),
             )
             for leaf in checked(leaves(tree))
+        }
+        self.compared: dict[ComparedColumns, Bounds[Mask]] = {
+            node: unknown
+            for node in unknowns(tree)
+            if isinstance(node, ComparedColumns)
         }
         self.possible, self.certain = self.every_file, self.no_file
         self.is_open = n > 0
@@ -142,6 +150,7 @@ class Evaluation:
             nothing=self.no_file,
             everything=self.every_file,
             is_empty=lambda mask: not mask.any(),
+            compared=self.compared,
         )
         upper = found.upper if without_rows is None else found.upper & ~without_rows
         # The first answers are taken as they are: a new mask costs a page fault for

@@ -26,6 +26,7 @@ from skipindex.indexes.encoding.column import MAX_ROWS
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import UNUSABLE
 from skipindex.planner.bound_predicate import Computed, Leaf, fold, leaves
+from skipindex.planner.stages.compared_columns import compared
 from skipindex.planner.stages.computed import probe_index, probe_stats
 from skipindex.planner.stages.cost import (
     hardly_empty,
@@ -96,6 +97,12 @@ class Statistics:
                 stats = found.table.stats(record.column)
                 bounds = probe_stats(stats, leaf, found.purse)
                 found.refine(leaf, bounds, "minmax")
+        for node in checked(list(found.compared)):
+            left, right = (
+                found.table.stats(found.table.stored(name))
+                for name in (node.left, node.right)
+            )
+            found.compared[node] = compared(left, node.operator, right)
         found.narrow(found.table.without_rows)
 
 
@@ -296,6 +303,7 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
         ),
         found.leaves,
         found.reader,
+        compared=found.compared,
         locations=located,
         n_rows=found.table.n_rows,
         purse=found.purse,

@@ -15,13 +15,16 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.interface import UNUSABLE
 from skipindex.planner.bound_predicate import (
     AllOf,
     BoundPredicate,
+    ComparedColumns,
     Computed,
     Leaf,
+    Unknown,
     fold,
     leaves,
 )
@@ -59,6 +62,7 @@ class RowEvaluator:
         tree: any bound tree; the first child of an AND is asked first.
         known: what is known of its leaves.
         reader: opens their indexes.
+        compared: what is known of comparisons of two columns.
         locations: by column name and file, where the indexes are.
         n_rows: the row count of every file.
         purse: what tests of values are paid from; None is any price.
@@ -71,6 +75,7 @@ class RowEvaluator:
         known: Mapping[Leaf | Computed, LeafRecord],
         reader: IndexReader,
         *,
+        compared: Mapping[ComparedColumns, Bounds[Mask]],
         locations: Mapping[str, Mapping[int, Sequence[IndexLocation]]],
         n_rows: np.ndarray,
         purse: Purse | None = None,
@@ -81,6 +86,7 @@ class RowEvaluator:
         repeated = Counter(leaves(tree))
         self._repeated = {leaf for leaf, n in repeated.items() if n > 1}
         self._known = known
+        self._compared = compared
         self._reader = reader
         self._locations = locations
         self._n_rows = n_rows.data  # plain integers, looked up one at a time
@@ -121,7 +127,7 @@ class RowEvaluator:
             all_of=self._all_of,
             any_of=self._any_of,
             constant=lambda value: self._everything if value else _no_row,
-            unknown=lambda _: self._any_row,
+            unknown=self._unknown,
         )
 
     def _all(self, file: int, within: AbstractBitMap | None) -> AbstractBitMap:
@@ -133,6 +139,19 @@ class RowEvaluator:
 
     def _any_row(self, file: int, within: AbstractBitMap | None) -> Rows:
         return _NONE[0], self._all(file, within)
+
+    def _unknown(self, node: Unknown) -> RowProbe:
+        if not isinstance(node, ComparedColumns):
+            return self._any_row
+        bounds = self._compared[node]
+
+        def ask(file: int, within: AbstractBitMap | None) -> Rows:
+            if not bounds.upper[file]:
+                return _NONE
+            every = bool(bounds.lower[file])
+            return (self._everything if every else self._any_row)(file, within)
+
+        return ask
 
     def _all_of(self, parts: Iterator[RowProbe]) -> RowProbe:
         probes = list(parts)
