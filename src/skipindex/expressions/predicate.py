@@ -123,11 +123,11 @@ class Comparison(_Logic):
 
 @dataclass(frozen=True, slots=True)
 class ColumnComparison(_Logic):
-    """``left operator right``, of two columns."""
+    """``left operator right``, of two columns, or of casts of them."""
 
-    left: Reference
+    left: Term
     operator: Operator
-    right: Reference
+    right: Term
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,6 +108,7 @@ def table(tmp_path: Path) -> sx.Table:
             "s": ["k", "l", None],
             "t": [f"{i}", None, f"{i}z"],
             "d": [1.5, 2.5, 3.5],
+            "f": pa.array([i, i, i], pa.float32()),
         }
         for i in range(5)
     ]
@@ -129,6 +130,10 @@ def table(tmp_path: Path) -> sx.Table:
         ("a BETWEEN b AND 100", "234"),
         ("s < t", ""),
         ("s > t", "01234"),
+        ("CAST(b AS BIGINT) < a", "34"),  # as Spark casts, and no value changes
+        ("CAST(f AS DOUBLE) > d", "234"),
+        ("f > d", "234"),
+        ("CAST(a AS INT) > b", "01234"),  # which may overflow
         ("a > d", "01234"),  # of other types: Spark casts
         ("a + 1 > b", "01234"),
     ],

@@ -63,6 +63,7 @@ QUERIES = {
     "SELECT * FROM t WHERE id = 77": 1,
     "SELECT count(*) FROM t WHERE id BETWEEN 30 AND 50": 2,
     "SELECT * FROM t WHERE name = 'n123'": 1,
+    "SELECT * FROM t WHERE id < rest": 1,
     "SELECT * FROM t WHERE id IN (1, 199) AND name LIKE 'n1%'": 2,
     "SELECT * FROM (SELECT id + 1 AS next, id FROM t) WHERE id < 5": 1,
     "WITH c AS (SELECT * FROM t WHERE id < 25) SELECT max(rest) FROM c": 2,

@@ -27,6 +27,7 @@ from skipindex.planner.binding.folders import (
     folder_columns,
     over_columns,
 )
+from skipindex.planner.binding.inversion import BoundCall
 from skipindex.planner.binding.nanoseconds import NanosecondBinding, either_reading
 from skipindex.planner.binding.terms import BoundColumn, BoundTerm, preimage_of
 from skipindex.planner.bound_predicate import (
@@ -108,11 +109,16 @@ class Binder:
     def _compared(self, node: ex.ColumnComparison) -> BoundPredicate:
         """Two columns whose values are ordered alike, whatever they are compared to."""
         text = ex.to_sql(node)
-        found = [self._column(side) for side in (node.left, node.right)]
-        for column, problem in found:
-            if column is None or column.domain is None:
-                return Unknown(text, problem)
-        left, right = (self._bound_column(side) for side in (node.left, node.right))
+        sides: list[BoundColumn] = []
+        for term in (node.left, node.right):
+            readings, problem = self._readings(term)
+            columns = [_column_of(reading) for reading in readings]
+            match columns:
+                case [BoundColumn() as column]:
+                    sides.append(column)
+                case _:
+                    return Unknown(text, problem or TWO_COLUMNS)
+        left, right = sides
         nanoseconds = left.domain.nanoseconds or right.domain.nanoseconds
         if nanoseconds or left.domain.tag != right.domain.tag:
             return Unknown(text, TWO_COLUMNS)  # Spark casts, or readers differ
@@ -243,6 +249,18 @@ class Binder:
                 return None, "what is inside lists and maps has no index"
             column = column.field(part)
         return column, column.reason
+
+
+def _column_of(term: BoundTerm) -> BoundColumn | None:
+    """The column whose values a term has, cast to a wider type at most."""
+    match term:
+        case BoundColumn():
+            return term
+        case BoundCall() if term.function.is_identity and isinstance(
+            term.varying, BoundColumn
+        ):
+            return term.varying
+    return None
 
 
 def _hidden(reference: ex.Reference) -> str:

@@ -121,7 +121,7 @@ def _to_integer(source: Domain, bits: int) -> Function | None:
 def _to_double(source: Domain) -> Function | None:
     match source.name:
         case "float":
-            return Function(DOUBLE, lambda value: value, 1)
+            return Function(DOUBLE, lambda value: value, 1, is_identity=True)
         case "int":
             return Function(DOUBLE, float, 1)
         case "decimal":

@@ -89,7 +89,10 @@ def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
             return Comparison(left, operator, value)
         case LiteralOperand(value), Reference() | Call() | Case():
             return Comparison(right, MIRRORED.get(operator, operator), value)
-        case Reference(), Reference():
+        case (
+            Reference() | Call("cast", (Reference(), _)),
+            Reference() | Call("cast", (Reference(), _)),
+        ):
             return ColumnComparison(left, operator, right)
         case _:
             raise NotJudgedError(TWO_COLUMNS)
