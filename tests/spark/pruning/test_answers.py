@@ -127,7 +127,7 @@ LEFT = (
 """Queries that are left to Spark."""
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", LEFT)
 def test_other_aggregates_are_left_to_spark(
     answering: SparkSession, folder: Path, text: str
@@ -258,6 +258,7 @@ def test_files_that_spark_does_not_list_do_not_count(
     assert twice.count() == expected
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["ignoreCorruptFiles", "ignoreMissingFiles"])
 def test_settings_under_which_files_may_be_left_out(
     answering: SparkSession, folder: Path, name: str
@@ -307,6 +308,7 @@ def test_scans_that_are_alike_are_told_apart(
     with_and_without(answering, lambda: answering.sql(joined))
 
 
+@pytest.mark.slow
 def test_caches_views_and_catalog_tables(answering: SparkSession, folder: Path) -> None:
     cached = answering.sql("SELECT name, count(*) AS n FROM t GROUP BY name").cache()
     assert sorted(map(tuple, cached.collect())) == [(f"n{i}", 25) for i in range(4)]
@@ -324,6 +326,7 @@ def test_caches_views_and_catalog_tables(answering: SparkSession, folder: Path) 
         answering.sql("DROP TABLE counted")
 
 
+@pytest.mark.slow
 def test_partitions_of_a_catalog_are_left_to_it(
     answering: SparkSession, tmp_path: Path
 ) -> None:

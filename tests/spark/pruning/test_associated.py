@@ -129,7 +129,7 @@ JOINS = {
 """Queries, and at most how many files of the orders they read."""
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", JOINS)
 def test_conditions_of_dimensions_are_judged_by_the_facts_indexes(
     star: SparkSession, text: str
@@ -161,6 +161,7 @@ def test_keys_are_used_beside_what_is_not_judged(
     assert "customer IN (10 keys)" in condition
 
 
+@pytest.mark.slow
 def test_a_dimension_that_is_too_large_for_its_keys_is_judged(
     pruned: SparkSession, tmp_path: Path
 ) -> None:
@@ -243,14 +244,9 @@ def swapped_in_place(folder: Path) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + 5_000_000))
 
 
-QUICK = [another_file, swapped_in_place]
-SLOW = [everyone_in_city_3, renamed_file]
-
-
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "change",
-    [*QUICK, *(pytest.param(one, marks=pytest.mark.slow) for one in SLOW)],
+    "change", [another_file, swapped_in_place, everyone_in_city_3, renamed_file]
 )
 def test_a_dimension_that_changed_is_not_judged(
     pruned: SparkSession, tmp_path: Path, change: Callable[[Path], None]
@@ -339,6 +335,7 @@ def test_another_type_of_the_facts_key(pruned: SparkSession, folder: Path) -> No
     assert some == N_FILES
 
 
+@pytest.mark.slow
 def test_a_column_of_the_fact_has_its_own_name(
     pruned: SparkSession, tmp_path: Path
 ) -> None:

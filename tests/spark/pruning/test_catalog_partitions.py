@@ -82,7 +82,7 @@ N = len(DAYS) + 1
 """The last is that of NULL, which no condition on times leaves out."""
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("condition", "n_files"),
     [
@@ -129,6 +129,7 @@ def test_folders_that_are_not_needed_are_not_listed(
     assert f"{N} of {N} partitions" in told[-1]
 
 
+@pytest.mark.few(1)
 def test_subqueries_joins_and_views(session: SparkSession, events: str) -> None:
     session.sql(
         "CREATE OR REPLACE TEMP VIEW late AS SELECT * FROM events "
@@ -185,7 +186,7 @@ FUNCTIONS = {
 """By type of a partition column, what it is made of, and a condition on that."""
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", FUNCTIONS)
 def test_spark_finds_the_partitions_of_drawn_conditions(
     session: SparkSession, tmp_path: Path, kind: str

@@ -111,6 +111,10 @@ def test_the_process_needs_no_pyspark() -> None:
 def test_classes_of_other_sources_are_not_its_own() -> None:
     assert is_own_jar(OLD)
     assert not is_own_jar(NEW)
+
+
+@pytest.mark.slow
+def test_the_process_ends_where_the_classes_are_of_other_sources() -> None:
     command = [sys.executable, "-m", "skipindex.spark.pruning.child", NEW]
     done = subprocess.run(command, input=b"", capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (1, b"")

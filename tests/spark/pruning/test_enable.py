@@ -79,7 +79,7 @@ QUERIES = {
 """Queries, and at most how many files their scans read."""
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(5)
 @pytest.mark.parametrize("text", QUERIES)
 def test_a_text_has_the_same_rows_from_fewer_files(
     pruned: SparkSession, folder: str, text: str
@@ -439,7 +439,7 @@ def test_an_answer_is_about_the_files_of_its_own_listing(
 ) -> None:
     """Between plans files come and go, so that positions mean other files."""
     df = pruned.read.parquet(folder)
-    for file in range(N_FILES):
+    for file in range(0, N_FILES, 4):
         os.rename(f"{folder}/part-{file}.parquet", f"{folder}/x{9 - file}.parquet")  # noqa: PTH104
         sx.build_indexes(folder, {"id": "minmax"})
         assert pruned.read.parquet(folder).where(f"id = {file * ROWS}").count() == 1

@@ -80,7 +80,7 @@ def n_days(since: str) -> int:
     return sum(f"{day}" >= since for day in days())
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("condition", "n_files"),
     [
@@ -110,7 +110,7 @@ def test_unchanged_texts_read_fewer_folders(
     assert n_files == N_DAYS or len(whole) <= 2 * n_files
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "condition",
     [
@@ -130,6 +130,7 @@ def test_what_folders_cannot_tell_reads_all(
     assert files_read(pruned.sql(text)) == N_DAYS
 
 
+@pytest.mark.few(1)
 def test_a_text_column_may_be_what_folders_are_made_of(
     pruned: SparkSession, table: Path, tmp_path: Path
 ) -> None:
@@ -168,7 +169,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
     )
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
     ("condition", "n_files"),

@@ -112,7 +112,7 @@ JOINS = {
 """Queries, and at most how many files of the orders they read."""
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", JOINS)
 def test_a_join_reads_the_files_with_wanted_keys(star: SparkSession, text: str) -> None:
     _, some, everything = with_and_without(star, lambda: star.sql(text), "/orders")
@@ -128,6 +128,7 @@ SIDES = {
 """What has keys, and how many files of the orders are read for them."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("side", "n_files"), SIDES.items())
 def test_a_side_runs_in_one_job_or_not_at_all(
     star: SparkSession, side: str, n_files: int

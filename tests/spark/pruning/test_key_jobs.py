@@ -67,6 +67,7 @@ OPTIMIZED = "name IS NOT NULL AND name = 'd' AND k IS NOT NULL"
 """The condition of the side when Spark has optimized the join."""
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("columns", [["k"], ["k", "name"]])
 def test_keys_do_not_come_from_a_cache_of_a_former_listing(
     star: Star, columns: list[str]
@@ -121,6 +122,7 @@ def test_two_listings_of_a_dimension_in_one_query(
     assert found == joined()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("adds", [False, True])
 def test_a_cache_that_the_query_reads_itself_gives_its_rows_and_no_keys(
     star: Star, *, adds: bool
@@ -174,6 +176,7 @@ def slow(star: Star) -> Iterator[Callable[[int], DataFrame]]:
         star.spark.conf.unset(name)
 
 
+@pytest.mark.slow
 def test_a_query_that_is_cancelled_fails_while_its_keys_are_computed(
     star: Star, slow: Callable[[int], DataFrame]
 ) -> None:

@@ -42,7 +42,7 @@ def check(spark: SparkSession, query: Callable[[], DataFrame]) -> None:
 PAIRS = [("d1", "d2"), ("d2", "d1"), ("old", "new"), ("new", "old"), ("d1", "new")]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("one", "two"), PAIRS)
 @pytest.mark.parametrize(
     "what",

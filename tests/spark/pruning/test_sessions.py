@@ -118,6 +118,7 @@ def test_rules_of_others_stay(pruned: SparkSession, folder: str) -> None:
     assert rules(other._jsparkSession) == names
 
 
+@pytest.mark.slow
 def test_sessions_are_not_remembered(pruned: SparkSession, folder: str) -> None:
     """A server makes one for each connection; threads of Spark hold the last ones."""
     jvm = pruned._jvm

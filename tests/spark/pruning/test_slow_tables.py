@@ -119,6 +119,7 @@ def test_three_tables_that_hang_keep_no_query_of_another_waiting(
         thread.join()
 
 
+@pytest.mark.slow
 def test_queries_wait_for_a_table_that_hangs_until_one_has_done_so_in_vain(
     session: SparkSession, tmp_path: Path, store: Store
 ) -> None:
@@ -147,6 +148,7 @@ def test_queries_wait_for_a_table_that_hangs_until_one_has_done_so_in_vain(
     until(lambda: files_read(slow.where("id = 15")) == 1)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seconds", ["0.3", "0.001"])
 def test_questions_that_were_given_up_leave_room_when_they_end(
     session: SparkSession, tmp_path: Path, store: Store, seconds: str

@@ -43,7 +43,7 @@ RECURSIVE = """
 WITH RECURSIVE r (id, level) AS (
   {anchor}
   UNION ALL
-  SELECT tree.id, level + 1 FROM tree JOIN r ON tree.parent = r.id WHERE level < 3
+  SELECT tree.id, level + 1 FROM tree JOIN r ON tree.parent = r.id WHERE level < 2
 )
 SELECT * FROM r
 """
@@ -53,11 +53,11 @@ SELECT * FROM r
 @pytest.mark.parametrize(
     ("anchor", "n_rows"),
     [
-        pytest.param("SELECT 3L AS id, 0 AS level", 4, marks=pytest.mark.slow),
-        ("SELECT * FROM VALUES (3L, 0), (10L, 0) AS v (id, level)", 7),
+        pytest.param("SELECT 3L AS id, 0 AS level", 3, marks=pytest.mark.slow),
+        ("SELECT * FROM VALUES (3L, 0), (10L, 0) AS v (id, level)", 6),
         pytest.param(
             "SELECT id, 0 AS level FROM tree WHERE parent = 2",
-            4,
+            3,
             marks=pytest.mark.slow,
         ),
     ],
@@ -170,7 +170,7 @@ def star(pruned: SparkSession, tmp_path: Path) -> Callable[[], None]:
     return define
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("only_reuse", ["true", "false"])
 @pytest.mark.parametrize("of_fact", [False, True])
 def test_partitions_are_pruned_by_a_dimension_with_indexes(

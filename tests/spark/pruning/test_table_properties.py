@@ -68,6 +68,7 @@ def n_read(spark: SparkSession, where: str = LATE, source: str = "events") -> in
     return some
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("events")
 @pytest.mark.parametrize("properties", [PAIR, COLUMNS], ids=["pair", "columns"])
 def test_properties_count_from_the_next_query_on(
@@ -81,6 +82,7 @@ def test_properties_count_from_the_next_query_on(
     assert n_read(spark) == 6
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("events")
 def test_a_table_that_is_opened_by_its_name_has_its_properties(
     spark: SparkSession,
@@ -97,6 +99,7 @@ def test_a_table_that_is_opened_by_its_name_has_its_properties(
     assert n_read(spark) == 6
 
 
+@pytest.mark.slow
 def test_options_of_a_read_count_before_properties(
     spark: SparkSession, events: Path
 ) -> None:
@@ -113,6 +116,7 @@ def test_options_of_a_read_count_before_properties(
     spark.catalog.dropTempView("read_so")
 
 
+@pytest.mark.slow
 def test_what_was_committed_counts_where_nothing_else_says_it(
     spark: SparkSession, events: Path
 ) -> None:
@@ -122,6 +126,7 @@ def test_what_was_committed_counts_where_nothing_else_says_it(
     assert n_read(spark) == 2
 
 
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("events")
 @pytest.mark.parametrize(
     ("properties", "note"),

@@ -101,6 +101,7 @@ def test_a_query_that_may_wait_longer_asks_all_the_same(
     assert files_read(star.sql(ONE)) == 1
 
 
+@pytest.mark.slow
 def test_after_a_while_it_is_asked_again(
     star: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,6 +118,7 @@ def test_after_a_while_it_is_asked_again(
         set_field(calls, "restMillis", 30_000)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", ["0", "-1"])
 def test_no_time_is_no_plan(star: SparkSession, text: str) -> None:
     star.conf.set("skipindex.timeLimit", text)

@@ -46,7 +46,7 @@ def test_files_without_an_index_are_counted_at_each_query(
     put(tmp_path / "month=0" / "6.parquet", 60)
     put(tmp_path / "month=1" / "1.parquet", 500)  # another file now
     counts = {"id = 35": 2, "month = 0": 1, "month = 1": 1, "month = 0 AND id = 5": 1}
-    for _ in range(3):
+    for _ in range(2):
         for condition, n_unindexed in counts.items():
             df = pruned.read.parquet(str(tmp_path)).where(condition)
             n_read = files_read(df)
@@ -139,6 +139,7 @@ def test_a_scan_of_many_folders_asks_for_none(
     assert lookups(pruned) == before
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "paths",
     [
