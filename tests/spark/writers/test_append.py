@@ -225,6 +225,7 @@ def test_writers_at_once(spark: SparkSession, tmp_path: Path) -> None:
     assert judge.outcomes.total() == 7
 
 
+@pytest.mark.slow
 def test_what_is_appended_along_the_curve_is_not_clustered_alone(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:

@@ -60,6 +60,15 @@ def test_folders_are_computed_and_declared(spark: SparkSession, tmp_path: Path) 
     assert n_read(spark, table) == (2, 4)
     table = sx.append(rows(spark, 4), table)
     assert n_read(spark, table) == (6, 8)
+
+
+@pytest.mark.slow
+def test_what_is_rewritten_keeps_computed_folders(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = sx.write_table(rows(spark, 0), tmp_path / "t", partition_by=PARTS)
+    table = sx.append(rows(spark, 4), table)
+    expected = rows(spark).selectExpr("*", "year(dt) AS year", "month(dt) AS month")
     table = sx.append(expected.withColumn("id", expected.id + 20), table)
     assert len(table) == 12
     report = table.optimize(spark, layout=sx.Clustering(by=["id"]))
@@ -102,7 +111,10 @@ def test_another_time_zone_appends_no_missing_column(
 
 @pytest.mark.parametrize(
     "term",
-    ["date_format(dt, 'yyyy-MM')", "year(to_date(dt, 'yyyy-MM-dd'))"],
+    [
+        pytest.param("date_format(dt, 'yyyy-MM')", marks=pytest.mark.slow),
+        "year(to_date(dt, 'yyyy-MM-dd'))",
+    ],
 )
 def test_what_sparks_old_formatter_makes_is_not_computed(
     spark: SparkSession, tmp_path: Path, term: str

@@ -36,6 +36,14 @@ def test_a_table_is_written_appended_to_and_read_without_a_listing(
     assert table.paths == sx.open_table(folder).paths
     whole = spark.read.parquet(folder).where("city = 3")
     assert sorted(found.read(spark).collect()) == sorted(whole.collect())
+
+
+@pytest.mark.slow
+def test_a_rewritten_table_stays_exclusive(spark: SparkSession, tmp_path: Path) -> None:
+    folder = str(tmp_path / "t")
+    df = spark.range(120).selectExpr("id % 7 AS city", "id % 60 AS price")
+    layout = sx.Clustering(by=["city"], rows_per_file=15)
+    table = sx.write_table(df, folder, layout=layout, exclusive=True)
     layout = sx.Clustering(by=["price"])
     report = table.optimize(spark, layout=layout, in_place=True, mode="full")
     assert report.table.state.snapshot.is_exclusive

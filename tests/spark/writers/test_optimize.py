@@ -62,6 +62,7 @@ def both(spark: SparkSession, path: Path) -> tuple[list[str], list[str]]:
     return rows(ours), rows(spark.read.parquet(str(path)))
 
 
+@pytest.mark.slow
 def test_rows_schema_and_metadata_are_unchanged(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
@@ -100,6 +101,7 @@ def column(report: OptimizeReport, name: str) -> Any:
     return report.table.state.resolve(name)
 
 
+@pytest.mark.slow
 def test_twice_rewrites_nothing_and_what_is_appended_is_clustered(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:

@@ -244,7 +244,7 @@ def test_check_28_more_than_four_columns_are_advised_against(
         sx.write_table(df, tmp_path / "t", layout=sx.Clustering(by=five))
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("by", [["id"], sx.Workload(["id < 900", "flag"])])
 def test_check_19_files_can_be_balanced_by_the_size_of_rows(
     spark: SparkSession, by: list[str] | sx.Workload

@@ -156,17 +156,14 @@ def test_names_of_any_characters(
 ) -> None:
     odd = df.selectExpr("a AS `x.y`", "b AS `p q`", "city AS `select`")
     table = sx.write_table(
-        odd, tmp_path / "1", layout=sx.Clustering(sort_within=["x.y"])
-    )
-    assert table.plan("`x.y` = 1000").paths == []
-    table = sx.write_table(
         odd,
-        tmp_path / "2",
+        tmp_path / "t",
         layout=sx.Clustering(
-            by=["x.y", "p q"], sort_within=["select"], rows_per_file=100
+            by=["x.y", "p q"], sort_within=["select", "x.y"], rows_per_file=100
         ),
         indexes={"x.y": "bitmap"},
     )
+    assert table.plan("`x.y` = 1000").paths == []
     assert 0 < len(table.plan("`x.y` < 50").paths) < len(table)
     found = sx.read(table, "`x.y` < 50 AND `select` = 'city 1'", spark=spark)
     assert rows(found) == rows(odd.where("`x.y` < 50 AND `select` = 'city 1'"))
@@ -222,6 +219,7 @@ def test_overwrite_replaces_partitions_that_are_gone(
     assert spark.read.parquet(str(path)).where("p <> 1").isEmpty()
 
 
+@pytest.mark.slow
 def test_a_frame_without_rows_is_a_table_too(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
@@ -239,7 +237,7 @@ def test_options_go_to_sparks_writer(df: DataFrame, tmp_path: Path) -> None:
 
 
 @pytest.mark.few(1)
-@pytest.mark.parametrize("by", [["id"], []], ids=["clustered", "in order"])
+@pytest.mark.parametrize("by", [[], ["id"]], ids=["in order", "clustered"])
 @pytest.mark.parametrize("codec", ["snappy", "uncompressed"])
 def test_files_of_a_size_have_about_that(
     spark: SparkSession, tmp_path: Path, by: list[str], codec: str
@@ -273,10 +271,19 @@ def groups(table: sx.Table) -> list[list[int]]:
 def test_row_groups_have_the_rows_that_are_asked_for(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Also of what is appended and rewritten; the writer's own option counts."""
     layout = sx.Clustering(by=["id"], rows_per_file=500, rows_per_group=200)
     table = sx.write_table(spark.range(1000), tmp_path / "t", layout=layout)
     assert groups(table) == [[200, 200, 100]] * 2
+
+
+@pytest.mark.slow
+@COUNTED
+def test_row_groups_of_what_is_appended_and_rewritten(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The writer's own option counts before the layout."""
+    layout = sx.Clustering(by=["id"], rows_per_file=500, rows_per_group=200)
+    table = sx.write_table(spark.range(1000), tmp_path / "t", layout=layout)
     table = sx.append(spark.range(1000, 1500), table)
     assert groups(table) == [[200, 200, 100]] * 3
     copy = table.optimize(spark, into=tmp_path / "copy").table
