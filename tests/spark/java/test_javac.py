@@ -49,16 +49,19 @@ def compiled(jars: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_javac_takes_the_sources_without_a_warning(compiled: Path) -> None:
     assert "skipindex/SkipRule.class" in classes(compiled)
 
 
+@pytest.mark.slow
 def test_a_warning_is_an_error(jars: Path, tmp_path: Path) -> None:
     (tmp_path / "Raw.java").write_text(RAW)
     with pytest.raises(JavaError, match="rawtypes"):
         compile_files([tmp_path / "Raw.java"], jars, tmp_path)
 
 
+@pytest.mark.slow
 def test_classes_run_on_the_oldest_java_of_their_spark(
     jars: Path, compiled: Path
 ) -> None:
@@ -66,6 +69,7 @@ def test_classes_run_on_the_oldest_java_of_their_spark(
     assert majors == {44 + family_of(jars).release}
 
 
+@pytest.mark.slow
 def test_the_driver_takes_classes_of_these_very_sources(
     spark: SparkSession,
     jars: Path,

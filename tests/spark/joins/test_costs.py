@@ -82,6 +82,7 @@ def sales(enabled: SparkSession, star: Path) -> SparkSession:
     return enabled
 
 
+@pytest.mark.slow
 def test_what_is_counted(sales: SparkSession) -> None:
     sales.conf.set(SWITCH, "false")
     sales.conf.set("spark.sql.adaptive.enabled", "false")
@@ -117,7 +118,7 @@ def test_what_is_too_much() -> None:
     assert excess(Cost(5, 2, 10, 1), cut) == "5 jobs for 3 and the keys of 1 joins"
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("reuses", ["true", "false"])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_folders_that_a_dimension_chooses(
@@ -150,6 +151,7 @@ def test_an_exchange_that_is_reused(sales: SparkSession, setting: str) -> None:
     )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_two_sides_with_conditions(sales: SparkSession, setting: str) -> None:
     """Neither asks the other for keys while the other asks it."""

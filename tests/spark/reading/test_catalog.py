@@ -42,6 +42,7 @@ def events(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
         spark.sql("DROP TABLE events")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["events", "spark_catalog.default.events"])
 def test_a_name_stands_for_the_folder(
     spark: SparkSession, events: Path, name: str
@@ -67,6 +68,7 @@ def test_a_registered_name_is_pruned(spark: SparkSession, events: Path) -> None:
         sx.disable(spark)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("name", "why"),
     [

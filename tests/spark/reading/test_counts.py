@@ -49,7 +49,7 @@ def test_a_count_reads_only_files_that_are_not_decided(
         table.plan("md5(s) = md5('v1')", timezone="Asia/Tokyo").count(spark)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "order", ["a", "a DESC", "a NULLS LAST", "a DESC NULLS FIRST", "f", "f DESC", "s"]
 )

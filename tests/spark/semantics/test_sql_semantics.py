@@ -245,11 +245,11 @@ def test_drawn_trees_mean_what_they_mean_to_spark(
         assert ours == said[to_sql(tree)], to_sql(tree)
 
 
-@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_keyword_of_spark_is_quoted_where_needed(
     session: SparkSession, every: int
 ) -> None:
-    """Spark's parser learns each keyword anew, so the quick run asks it for a fifth."""
+    """Spark's parser learns each keyword anew, so a quick run asks it for a few."""
     assert session._jvm is not None
     # What sql_keywords() lists, which takes long to find out which are reserved.
     listed = session._jvm.org.apache.spark.sql.catalyst.util.SQLKeywordUtils.keywords()
@@ -273,13 +273,13 @@ def test_what_spark_refuses_is_refused(session: SparkSession, text: str) -> None
         parser.parsePlan(f"SELECT * FROM t WHERE ({text}\n)")
 
 
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
 def test_no_example_of_sparks_own_functions_is_refused(
     session: SparkSession, every: int
 ) -> None:
     """About a thousand expressions that Spark's documentation calls valid.
 
-    In the quick run of every third function.
+    In the quick run of every seventh function.
     """
     state = session._jsparkSession.sessionState()
     listed = state.functionRegistry().listFunction().mkString("\n").split("\n")

@@ -115,7 +115,7 @@ NARROW: dict[str, tuple[str, pa.Array, pa.Array, list[str]]] = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", NARROW)
 def test_values_that_a_reader_cuts_or_drops(
     spark: SparkSession, tmp_path: Path, name: str
