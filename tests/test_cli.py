@@ -193,6 +193,7 @@ def test_unknown_commands_end_with_2(capsys: pytest.CaptureFixture[str]) -> None
     assert "Commands:" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_module_is_the_command(folder: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "skipindex", "describe", str(folder)],
@@ -304,8 +305,15 @@ def test_every_command_has_a_schema() -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize(
+    "optimized", [False, pytest.param(True, marks=pytest.mark.slow)]
+)
 def test_optimize_and_names_of_the_catalog(
-    tmp_path: Path, spark: SparkSession, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    spark: SparkSession,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    optimized: bool,
 ) -> None:
     path = tmp_path / "t"
     frame = spark.range(100).selectExpr("id % 7 AS city", "id AS price")
@@ -316,10 +324,9 @@ def test_optimize_and_names_of_the_catalog(
         assert "indexed" in capsys.readouterr().out
         n_files = len(list(path.glob("*.parquet")))
         assert as_json(capsys, "status", *named)["indexed_files"] == n_files
-        record = as_json(
-            capsys, "optimize", *named, "--by", "city", "--in-place", "--mode", "full"
-        )
-        assert record["n_rows"] == 100
+        if optimized:
+            how = ("--by", "city", "--in-place", "--mode", "full")
+            assert as_json(capsys, "optimize", *named, *how)["n_rows"] == 100
         assert main(["plan", *named, "city = 3"]) == 0
         assert "rows that match: 14\n" in capsys.readouterr().out
     finally:
@@ -430,17 +437,20 @@ def test_progress_is_plain_lines_in_a_log(
     assert capsys.readouterr().err == ""
 
 
-def test_quiet_and_verbose(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [("-v", True), pytest.param("--quiet", False, marks=pytest.mark.slow)],
+)
+def test_quiet_and_verbose(folder: Path, more: str, *, told: bool) -> None:
     """In a process of its own, as the log is the process's."""
-    build = ["build", str(folder), "--workers", "1", "--index"]
-    for more, told in ((["a=bitmap", "--quiet"], False), (["s=bloom", "-v"], True)):
-        done = subprocess.run(
-            [sys.executable, "-m", "skipindex", *build, *more],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
-        assert ("build of" in done.stderr) == told
-        assert bool(done.stderr) == told
-        assert "indexed 4 files" in done.stdout
+    build = ["build", str(folder), "--workers", "1", "--index", "s=bloom", more]
+    done = subprocess.run(
+        [sys.executable, "-m", "skipindex", *build],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert ("build of" in done.stderr) == told
+    assert bool(done.stderr) == told
+    assert "indexed 4 files" in done.stdout
 
 
 def test_a_reader_who_has_seen_enough_is_no_traceback(folder: Path) -> None:

@@ -51,6 +51,8 @@ EXAMPLES = {
     "write_and_cluster": True,
 }
 """The scripts in ``examples``, and whether they start a session."""
+QUICK = ("docs/guides/sql.md",)
+"""The page of those that need Spark that has most of its calls in the least time."""
 TEST = re.compile(r"^ *def test_(?:trap_c0*(\d+)|check_0*(\d+))", re.MULTILINE)
 FORBIDDEN = re.compile(
     r"inside of|makes? no sense|nobody|somebody|whoever|settled|turned filters|"
@@ -94,9 +96,15 @@ def test_the_code_runs(page: str, tmp_path: Path) -> None:
     run(page, tmp_path, spark=False)
 
 
-@pytest.mark.few(2)
 @pytest.mark.spark
-@pytest.mark.parametrize("page", [p for p in PAGES if needs_spark(p)])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=() if page in QUICK else pytest.mark.slow)
+        for page in PAGES
+        if needs_spark(page)
+    ],
+)
 def test_the_code_runs_with_spark(
     page: str, tmp_path: Path, spark: SparkSession
 ) -> None:
@@ -118,7 +126,7 @@ def test_an_example_runs(
     run_example(name, tmp_path, monkeypatch)
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("name", [n for n, spark in EXAMPLES.items() if spark])
 def test_an_example_runs_with_spark(
@@ -166,6 +174,7 @@ def test_the_words_are_plain(page: str) -> None:
     assert not found, f"{page} says {found[0]!r}"
 
 
+@pytest.mark.slow
 def test_the_page_of_the_command_line_is_what_it_prints(tmp_path: Path) -> None:
     """But for sizes and times, and for where versions of click break lines."""
     pages = cli_page.page(tmp_path / "events"), cli_page.PAGE.read_text()

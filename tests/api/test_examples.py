@@ -75,7 +75,7 @@ def test_the_example_runs(name: str, names: dict[str, Any]) -> None:
     run(EXAMPLES[name], names)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("name", [n for n, e in EXAMPLES.items() if needs_spark(e)])
 def test_the_example_runs_on_spark(

@@ -16,7 +16,7 @@ from tests.soundness.pools import Pool, pools
 from tests.tables import build, put_all
 
 POOLS = {pool.name: pool for pool in pools()}
-QUICK = ("int8", "double", "timestamp in America/New_York")
+QUICK = ("double", "timestamp in America/New_York")
 SHARES = {"timestamp_ntz in America/New_York": 0.25}
 """Where less is skipped than elsewhere: a literal of a zone whose clocks are changed
 stands for any time within a day, or for none that is known."""

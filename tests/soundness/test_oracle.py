@@ -29,6 +29,7 @@ from skipindex.expressions import (
     col,
 )
 from tests.oracle import compare, evaluate, matching
+from tests.quick_run import examples
 from tests.strategies import TYPES, predicates, tables, to_arrow, values_of
 
 NAN = math.nan
@@ -209,7 +210,7 @@ def test_matching_keeps_the_rows_that_are_true() -> None:
     assert matching(~(col("x") == 1), columns) == [1]
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.data())
 def test_drawn_tables_are_arrow_tables_and_drawn_trees_can_be_judged(
     data: st.DataObject,

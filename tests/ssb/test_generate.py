@@ -203,6 +203,7 @@ def test_lineorder_is_tpch_row_for_row(
     assert facts["lo_orderpriority"].to_pylist() == priority
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_third_of_the_customers_never_orders(
     tables: dict[str, pa.Table], tpch: dict[str, pa.Table]
@@ -313,6 +314,7 @@ def test_people_live_in_the_cities_of_their_nation(
         assert re.fullmatch(r"[1-3]\d-\d{3}-\d{3}-\d{4}", row[f"{p}_phone"])
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_customers_keep_what_tpch_gave_them(
     tables: dict[str, pa.Table], tpch: dict[str, pa.Table]
@@ -322,6 +324,7 @@ def test_customers_keep_what_tpch_gave_them(
         assert ours[column].to_pylist() == theirs[column].to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_parts_follow_their_rules(
     tables: dict[str, pa.Table], tpch: dict[str, pa.Table]

@@ -128,6 +128,7 @@ def check_model(spark: SparkSession, dataset: Dataset) -> None:
         assert abs(sum(counts) - expected) < noise, query.name
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_queries_agree_with_the_model(
     spark: SparkSession, ssb_dataset: Dataset

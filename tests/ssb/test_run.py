@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from skipindex import build_indexes
+from skipindex import Table, build_indexes, open_table
 from skipindex.expressions import to_sql
 from skipindex.planner.sql.parser import parse
 from ssb.data.generate import Dataset
@@ -73,10 +73,11 @@ def test_the_table_has_a_line_a_query_and_sums() -> None:
 
 
 @pytest.mark.spark
-def test_two_queries_have_the_unpruned_answers_from_the_oracles_files(
+def test_a_query_has_the_unpruned_answer_from_the_oracles_files(
     spark: SparkSession, ssb_dataset: Dataset, tmp_path: Path
 ) -> None:
-    check_layouts(spark, ssb_dataset, tmp_path, (QUERIES[4], LOOKUPS[2]))
+    flat = shutil.copytree(ssb_dataset.flat, tmp_path / "flat")
+    check_outcomes(spark, open_table(flat), [QUERIES[1]])
 
 
 @pytest.mark.slow
@@ -91,15 +92,23 @@ def test_every_layout_gives_the_unpruned_answers_from_the_oracles_files(
 def check_layouts(
     spark: SparkSession, plain: Dataset, folder: Path, queries: Sequence[Query]
 ) -> None:
-    """With an index on each column that the queries ask for."""
     shutil.copytree(plain.flat, folder / plain.flat.name)
     dataset = dataclasses.replace(plain, path=folder)
+    kept = {
+        name: sum(
+            outcome.kept["minmax"] for outcome in check_outcomes(spark, layout, queries)
+        )
+        for name, layout in layouts(dataset, spark, log=lambda _: None).items()
+    }
+    assert kept["unordered"] > kept["clustered along a hilbert curve"]
+
+
+def check_outcomes(
+    spark: SparkSession, layout: Table, queries: Sequence[Query]
+) -> Sequence[Outcome]:
     asked = set().union(*(columns_of(query) for query in queries))
     indexes = {name: INDEXES[name] for name in asked}
-    kept = {}
-    for name, layout in layouts(dataset, spark, log=lambda _: None).items():
-        table = build_indexes(layout, indexes, workers=1).table
-        outcomes = run_layout(spark, table, queries, repeat=1, log=lambda _: None)
-        assert verdict_of(outcomes).startswith(f"all {len(queries)} answers")
-        kept[name] = sum(outcome.kept["minmax"] for outcome in outcomes)
-    assert kept["unordered"] > kept["clustered along a hilbert curve"]
+    table = build_indexes(layout, indexes, workers=1).table
+    outcomes = run_layout(spark, table, queries, repeat=1, log=lambda _: None)
+    assert verdict_of(outcomes).startswith(f"all {len(queries)} answers")
+    return outcomes

@@ -52,7 +52,7 @@ def check(sweep: Sweep, form: str, cases: range) -> None:
         assert sweep.case(case, shrinks=False) == ""
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("form", QUICK)
 def test_a_form(sweep: Sweep, form: str) -> None:
     check(sweep, form, range(1))
