@@ -406,6 +406,7 @@ def test_a_dimension_is_listed_once_for_all_of_its_columns(
         assert listed == [str(star / "d")]
 
 
+@pytest.mark.slow
 def test_processes_build_the_same(star: Path) -> None:
     table = build(star, workers=2)
     assert kept(table, "a = 'x'") == ["0.parquet"]

@@ -108,6 +108,7 @@ def written(folder: Path, n_files: int) -> Callable[[], bool]:
     return lambda: len(list((folder / "_skipindex" / "packs").glob("*"))) >= n_files
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [2, pytest.param(1, marks=pytest.mark.slow)])
 def test_ctrl_c_while_indexes_are_written(
     many: Path, tmp_path: Path, workers: int

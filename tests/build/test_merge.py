@@ -180,7 +180,7 @@ def test_a_column_of_nulls_has_a_map_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "nth",
     [
-        pytest.param(n, marks=() if n % 9 == 1 else pytest.mark.slow)
+        pytest.param(n, marks=() if n % 18 == 1 else pytest.mark.slow)
         for n in range(1, 40, 3)
     ],
 )

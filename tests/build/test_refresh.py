@@ -185,7 +185,7 @@ def answers(folder: Path) -> list[Any]:
     return [(p.paths, p.count_bounds, p.notes) for p in plans]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("how", "repair"),
     [

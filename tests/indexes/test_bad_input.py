@@ -146,6 +146,7 @@ def test_the_rest_is_built_on_spark(spark: SparkSession, tmp_path: Path) -> None
         check(report, why, bad=2, whole=why == "not readable")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_advice_is_given_on_the_rest(
     folder: Path, damage: Callable[[Path], str], monkeypatch: pytest.MonkeyPatch
@@ -204,6 +205,7 @@ def test_no_file_without_a_column_that_cannot_be_read(tmp_path: Path) -> None:
     assert (set(sample.columns), len(sample.files)) == ({"s"}, 2)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("error", [IndexError, MemoryError, RecursionError, KeyError])
 def test_whatever_a_decoder_raises(
     folder: Path, error: type[Exception], monkeypatch: pytest.MonkeyPatch

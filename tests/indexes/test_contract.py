@@ -186,7 +186,7 @@ def _questions(spec: IndexSpec) -> list[Atom]:
     ]
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(6)
 @each_spec
 def test_every_flipped_bit_is_refused_by_the_checksum(spec: IndexSpec) -> None:
     column = column_of(_sample(spec))
@@ -220,7 +220,7 @@ def _flipped(parts: list[bytes], chooser: random.Random) -> list[bytes]:
     return [*parts[:i], bytes(part), *parts[i + 1 :]]
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @each_spec
 def test_without_a_checksum_damage_is_no_other_error(spec: IndexSpec) -> None:
     check_damage(spec, 40)

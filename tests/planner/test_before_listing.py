@@ -131,7 +131,7 @@ def test_without_columns_all_is_listed(days: Path, listed: list[str]) -> None:
     assert len(plan.table) == ALL, "a type that Spark takes from all folders"
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(10))
 def test_random_conditions_keep_the_files_of_a_whole_listing(
     days: Path, seed: int

@@ -248,6 +248,7 @@ def _within(moment: datetime) -> bool:
     return INT64_MIN <= 1000 * _micros(moment) <= INT64_MAX
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("dtype", [WALL, INSTANT], ids=str)
 def test_the_rows_are_those_of_every_reader(

@@ -81,6 +81,7 @@ def encrypt(path: Path, table: pa.Table, *, plaintext_footer: bool) -> None:
         writer.write_table(table)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("first", [True, False], ids=["first", "last"])
 def test_columns_are_encrypted(tmp_path: Path, first: bool) -> None:
     """The file is read for the encrypted column, and indexed on the others."""

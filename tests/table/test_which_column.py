@@ -46,7 +46,7 @@ def of_reader(folder: Path) -> sx.Table:
     return sx.open_table(folder, schema=pa.schema(own))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kinds", ["minmax", "bitmap", "bloom"])
 @pytest.mark.parametrize(
     "seed", [0, 1, 2, *(pytest.param(n, marks=pytest.mark.slow) for n in range(3, 8))]

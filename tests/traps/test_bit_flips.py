@@ -158,7 +158,7 @@ def check_every_plan(folder: Path, kind: str, step: int) -> None:
     assert damaged
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", index_types())
 def test_a_flipped_bit_of_a_pack_keeps_the_file(tmp_path: Path, kind: str) -> None:
     check_every_plan(tmp_path, kind, step=61)

@@ -81,7 +81,7 @@ def test_whole_indexes_answer_exactly(folder: Path) -> None:
     assert (plan.paths, plan.count_bounds, plan.notes) == (["0.parquet"], (1, 1), [])
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_flipped_byte_of_a_pack_keeps_the_answer_right(
     folder: Path, kind: str
@@ -282,7 +282,7 @@ OWN = ([f"{i}.parquet" for i in range(1, 9)], ["9.parquet"], ["0.parquet"])
 """The files of each segment."""
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.filterwarnings("ignore:commit 2 of the table is damaged")
 @pytest.mark.parametrize(
     "damage",

@@ -109,6 +109,7 @@ def test_trap_c48_payloads_are_still_exact(older: Path) -> None:
         assert plan.row_counts.upper.tolist() == [2, 1, 0, -1], kind
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("upgrade", UPGRADES)
 def test_trap_c48_what_was_unknown_is_not_empty_after_an_upgrade(
     older: Path, upgrade: str
@@ -152,7 +153,7 @@ def test_trap_c48_what_is_known_of_new_files_is_not_known_of_old_ones(
 STATISTICS = ("null_count", "nan_count", "low", "high", "low_exact", "high_exact")
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("upgrade", ["nothing is done", "a kind of today"])
 @pytest.mark.parametrize("name", STATISTICS)
 def test_trap_c48_a_statistic_that_was_not_kept_is_not_zero(
@@ -221,6 +222,7 @@ SEGMENTS = {
 """The files that the version which wrote the table of segments kept."""
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("upgrade", UPGRADES)
 def test_a_table_of_segments_answers_as_it_did(tmp_path: Path, upgrade: str) -> None:
     folder = written("segments", tmp_path / "table")

@@ -150,6 +150,7 @@ def test_integer_sets_are_tuples_of_integers() -> None:
 KINDS = ["key_set", "bitmap", "bit_sliced", "range_bitmap", "bloom"]
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
     "dtype", [pa.int16(), pa.int64(), pa.decimal128(9, 2)], ids=str
@@ -171,6 +172,7 @@ def test_a_plan_with_many_keys_is_that_with_a_list(
             assert plan.count_bounds == listed.count_bounds
 
 
+@pytest.mark.slow
 def test_many_keys_are_planned_at_the_speed_of_numpy(tmp_path: Path) -> None:
     """Against sorting them once: no Python step for every key and file."""
     rng = np.random.default_rng(5)

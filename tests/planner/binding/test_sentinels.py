@@ -149,7 +149,7 @@ def conditions() -> Iterator[str]:
         yield f"CAST(ts AS STRING) > {day}"
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("zone", ["+18:00", "-18:00", "America/New_York", None])
 def test_nothing_about_the_sentinels_is_an_error(
     table: sx.Table, zone: str | None

@@ -191,8 +191,8 @@ def test_monotone_functions_are_ranges_of_the_column(
         assert mine[: len(wanted)] == wanted
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> sx.Table:
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
     """Exact indexes on ``s`` and ``x``; min/max alone on the others."""
     start = date(2020, 1, 1)
     files = [
@@ -206,7 +206,7 @@ def table(tmp_path: Path) -> sx.Table:
         for k in range(6)
     ]
     return build(
-        put_all(tmp_path, files),
+        put_all(tmp_path_factory.mktemp("t"), files),
         {"s": "bitmap", "x": "bit_sliced", "d": [], "one": [], "wide": []},
     )
 

@@ -132,7 +132,7 @@ def check(table: sx.Table, seed: int, n: int) -> None:
 
 
 def test_rows_are_those_of_the_engine_over_all_files(table: sx.Table) -> None:
-    check(table, 1, 12)
+    check(table, 1, 6)
 
 
 @pytest.mark.slow

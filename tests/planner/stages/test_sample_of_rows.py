@@ -50,6 +50,7 @@ def test_kinds_that_are_named_are_asked_everywhere(dense: sx.Table) -> None:
     assert plan.notes == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("others", "few"), [(80, 1), (80, 0), (5, 5)])
 def test_one_file_of_the_sample_with_few_matches_has_all_asked(
     tmp_path: Path, others: int, few: int
@@ -62,6 +63,7 @@ def test_one_file_of_the_sample_with_few_matches_has_all_asked(
     assert plan.notes == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("others", "some", "is_asked"),
     [(12, 9, False), (12, 40, False), (9, 2, True), (40, 2, True), (3, 90, True)],

@@ -66,6 +66,7 @@ def test_a_point_query_reads_a_few_rows_of_bits(folder: Path) -> None:
     assert 1 <= warm.parts <= 2
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("kind", "condition"),
     [
