@@ -232,7 +232,7 @@ def test_drawn_tables_are_arrow_tables_and_drawn_trees_can_be_judged(
 def test_every_type_is_drawn() -> None:
     seen: set[pa.DataType] = set()
 
-    @settings(max_examples=400, database=None)
+    @settings(max_examples=200, database=None)
     @given(tables(max_rows=1))
     def draw(table: Any) -> None:
         seen.update(column.dtype for column in table.values())

@@ -118,7 +118,7 @@ def test_what_is_too_much() -> None:
     assert excess(Cost(5, 2, 10, 1), cut) == "5 jobs for 3 and the keys of 1 joins"
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("reuses", ["true", "false"])
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_folders_that_a_dimension_chooses(
@@ -138,7 +138,7 @@ def test_folders_that_a_dimension_chooses(
         assert off.files <= 3  # the years, also of a second run, and one folder
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_an_exchange_that_is_reused(sales: SparkSession, setting: str) -> None:
     for name, value in SETTINGS[setting].items():

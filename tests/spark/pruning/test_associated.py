@@ -147,6 +147,7 @@ def test_what_was_judged_is_told(star: SparkSession) -> None:
     assert newest.n_read == 1
 
 
+@pytest.mark.slow
 def test_keys_are_used_beside_what_is_not_judged(
     pruned: SparkSession, tmp_path: Path
 ) -> None:

@@ -164,6 +164,7 @@ def test_questions_that_were_given_up_leave_room_when_they_end(
     until(lambda: files_read(slow.where("id = 15")) == 1)
 
 
+@pytest.mark.slow
 def test_many_queries_of_a_table_that_is_listed_slowly_have_their_answers(
     session: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -192,16 +193,16 @@ def test_an_answer_that_comes_too_late_is_not_told(
     answered: list[None] = []
 
     def late(tables: Tables, location: Location) -> ScannedTable:
-        time.sleep(0.8)
+        time.sleep(0.5)
         answered.append(None)
         return current(tables, location)
 
     monkeypatch.setattr(Tables, "current", late)
-    session.conf.set("skipindex.timeLimit", "0.3")
+    session.conf.set("skipindex.timeLimit", "0.2")
     before = len(sx.last_plans(session))
     assert files_read(frame.where("id = 15")) == 4
     until(lambda: bool(answered))
-    time.sleep(0.5)  # so that the planner has its answer
+    time.sleep(0.3)  # so that the planner has its answer
     told = sx.last_plans(session)[before:]
     assert told
     assert not any(plan.n_skipped for plan in told)

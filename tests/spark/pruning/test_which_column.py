@@ -25,7 +25,7 @@ def exact(request: pytest.FixtureRequest, pruned: SparkSession) -> Iterator[bool
     pruned.conf.unset("spark.sql.caseSensitive")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kinds", ["bitmap", "bloom"])
 def test_a_name_is_the_column_that_spark_reads(
     tmp_path: Path,

@@ -77,7 +77,7 @@ def test_traps_c1_and_c2_files_of_pyarrow_with_nan(
     check_law_7(spark, tmp_path, "v > 100")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["INT96", "TIMESTAMP_MICROS", "TIMESTAMP_MILLIS"])
 def test_traps_c17_to_c19_timestamps_as_spark_writes_them(
     spark: SparkSession, tmp_path: Path, kind: str

@@ -181,6 +181,7 @@ def test_older_and_newer_spark_write_the_same_files(
     assert [Counter(f) for f in newest] == [Counter(f) for f in fallback]
 
 
+@pytest.mark.few(1)
 def test_check_06_a_constant_key_fills_all_files(
     points: DataFrame, spark_api: str
 ) -> None:
@@ -265,6 +266,7 @@ def test_names_are_matched_as_spark_matches_them(points: DataFrame) -> None:
     assert cluster(doubled, by=["g"], n_files=8).columns == ["g", "x", "x"]
 
 
+@pytest.mark.slow
 def test_written_files_are_the_partitions_in_order(
     points: DataFrame, tmp_path: Path
 ) -> None:
@@ -303,6 +305,7 @@ def test_hive_partitions_are_in_few_files_each(
     assert overlap(big, "x") <= 0.75
 
 
+@pytest.mark.slow
 def test_a_small_sample_still_gives_even_files(points: DataFrame) -> None:
     found = cluster(points, by=["x", "y"], n_files=6, sample_rows=600)
     sizes = [len(f) for f in partitions(found)]

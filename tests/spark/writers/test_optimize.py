@@ -154,6 +154,7 @@ def test_partitions_keep_their_folders(
     }
 
 
+@pytest.mark.slow
 def test_a_partition_alone_is_rewritten(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:
@@ -294,6 +295,7 @@ def test_a_damaged_file_fails_the_run_whatever_the_session_ignores(
     assert everything(path) == files
 
 
+@pytest.mark.slow
 def test_bins_of_small_files_become_files_of_their_own(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from skipindex.spark.placement import partition, place
 from skipindex.spark.placement.cluster import (
     apply_clustering,
     cluster,
+    fit_clustering,
     fit_workload,
 )
 from tests.spark.reading.whole import columns, rows
@@ -53,6 +54,7 @@ def counts(df: DataFrame, queries: Sequence[str]) -> tuple[int, ...]:
     return tuple(row)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "api", ["newest", pytest.param("fallback", marks=pytest.mark.slow)]
 )
@@ -236,12 +238,11 @@ def test_what_cannot_be_appended_is_refused(
 
 
 def test_check_28_more_than_four_columns_are_advised_against(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession,
 ) -> None:
-    df = facts(spark)
     five = ["region", "price", "day", "flag", "id"]
     with pytest.warns(UserWarning, match="two to 4 work best"):
-        sx.write_table(df, tmp_path / "t", layout=sx.Clustering(by=five))
+        fit_clustering(facts(spark), by=five, n_files=2)
 
 
 @pytest.mark.slow

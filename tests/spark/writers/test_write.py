@@ -120,7 +120,7 @@ def test_partitions_and_clustering_together(
         assert rows(found) == rows(df.where(condition)), condition
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [
@@ -322,13 +322,14 @@ def test_a_spark_that_counts_no_rows_of_a_group_says_so(
     assert sum(map(sum, groups(table))) == 9
 
 
+@pytest.mark.few(1)
+@pytest.mark.parametrize("n", [0, 1])
 def test_no_rows_and_few_rows_are_a_file_of_any_size(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, n: int
 ) -> None:
-    for n in (0, 1):
-        layout = sx.Clustering(by=["id"], bytes_per_file=10**9)
-        table = sx.write_table(spark.range(n), tmp_path / str(n), layout=layout)
-        assert sum(file.n_rows for file in table.files) == n
+    layout = sx.Clustering(by=["id"], bytes_per_file=10**9)
+    table = sx.write_table(spark.range(n), tmp_path / "t", layout=layout)
+    assert sum(file.n_rows for file in table.files) == n
 
 
 def test_progress_is_told(df: DataFrame, tmp_path: Path) -> None:
