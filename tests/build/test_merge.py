@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -28,15 +29,24 @@ CONDITIONS = (
 )
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six appends, each indexed by a build of its own."""
+    folder = tmp_path_factory.mktemp("made")
     for i in range(6):
         columns = {"a": [0, 7 * i, None], "s": ["a", f"v{i}", "z"], "b": [i, i, i]}
-        put(tmp_path / f"{i}.parquet", columns)
-        build(tmp_path, {"a": ["bit_sliced", "bloom"], "s": "bitmap"})
-    build(tmp_path, {"b": "bitmap"})
-    return tmp_path
+        put(folder / f"{i}.parquet", columns)
+        build(folder, {"a": ["bit_sliced", "bloom"], "s": "bitmap"})
+    build(folder, {"b": "bitmap"})
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    """A copy, to be changed."""
+    return shutil.copytree(
+        made, tmp_path, copy_function=shutil.copy2, dirs_exist_ok=True
+    )
 
 
 def answers(table: sx.Table, **options: Any) -> list[Any]:

@@ -182,6 +182,7 @@ def test_a_command_runs_once_and_its_frame_has_the_rows(
     assert sx.open_table(folder).status().version == commit == 0
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

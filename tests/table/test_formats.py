@@ -109,6 +109,7 @@ def test_every_call_without_spark_is_named() -> None:
     assert public - CALLS.keys() == {"optimize"}, "which needs Spark"
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", CALLS)
 def test_every_call_goes_on_with_a_plain_table(tmp_path: Path, name: str) -> None:
     """With a pack of which a file is gone, so that a purge rewrites it."""

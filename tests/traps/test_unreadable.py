@@ -174,6 +174,7 @@ def killed(*_: Any) -> None:
     raise Killed
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("part", ["log", "manifests"])
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.EACCES])
 def test_a_commit_that_cannot_be_read_now_is_not_passed_over(

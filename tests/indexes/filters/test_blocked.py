@@ -116,7 +116,7 @@ def held(shape: Blocks, bits: bytes, keys: Keys) -> int:
     return int(table[places].all(axis=1).sum())
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", PRESENT)
 @pytest.mark.parametrize("error_rate", [0.1, 0.01])
 def test_the_error_rate_is_what_was_asked_for(name: str, error_rate: float) -> None:

@@ -151,7 +151,7 @@ def test_an_exchange_that_is_reused(sales: SparkSession, setting: str) -> None:
     )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_two_sides_with_conditions(sales: SparkSession, setting: str) -> None:
     """Neither asks the other for keys while the other asks it."""

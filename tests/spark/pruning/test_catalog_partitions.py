@@ -82,7 +82,7 @@ N = len(DAYS) + 1
 """The last is that of NULL, which no condition on times leaves out."""
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("condition", "n_files"),
     [

@@ -23,19 +23,29 @@ TYPES = {"k": "long", "a": "string", "b": "integer", "z": "timestamp"}
 CATALOG = {"long": "bigint", "integer": "int"}
 
 
+@pytest.fixture(scope="module")
+def star(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A dimension, and a fact whose files have one key each; for reading only."""
+    return write(tmp_path_factory.mktemp("star"))
+
+
 @pytest.fixture
-def star(tmp_path: Path) -> Path:
-    """A dimension, and a fact whose files have one key each."""
+def own(tmp_path: Path) -> Path:
+    """The same, to be changed."""
+    return write(tmp_path)
+
+
+def write(folder: Path) -> Path:
     times = pa.array([0, 10**15, None], pa.timestamp("us", "UTC"))
     numbers = pa.array([5, 6, None], pa.int32())
     columns = {"k": [1, 2, 3], "a": ["x", "y", "z"], "b": numbers, "z": times}
-    put(tmp_path / "d" / "0.parquet", columns)
-    put_all(tmp_path / "f", [{"key": [i, i], "own": [i, 0]} for i in (1, 2, 3)])
+    put(folder / "d" / "0.parquet", columns)
+    put_all(folder / "f", [{"key": [i, i], "own": [i, 0]} for i in (1, 2, 3)])
     associated = {
-        name: sx.via("key", tmp_path / "d", "k", name[-1]) for name in ("a", "nb", "nz")
+        name: sx.via("key", folder / "d", "k", name[-1]) for name in ("a", "nb", "nz")
     }
-    sx.build_indexes(tmp_path / "f", {}, associated=associated, workers=1)
-    return tmp_path
+    sx.build_indexes(folder / "f", {}, associated=associated, workers=1)
+    return folder
 
 
 def attribute(name: str, kind: str = "") -> dict[str, Any]:
@@ -229,16 +239,16 @@ def add(star: Path) -> None:
 
 @pytest.mark.parametrize("change", [rewrite, within_the_millisecond, add])
 def test_a_dimension_that_changed_is_not_judged(
-    star: Path, change: Callable[[Path], None]
+    own: Path, change: Callable[[Path], None]
 ) -> None:
-    before = side(star, IS_X)
-    change(star)
-    assert judged(star, side(star, IS_X)) is None
-    assert judged(star, before) is None
-    sx.open_table(star / "f").refresh_indexes(workers=1)
-    assert judged(star, side(star, IS_X)) is not None
+    before = side(own, IS_X)
+    change(own)
+    assert judged(own, side(own, IS_X)) is None
+    assert judged(own, before) is None
+    sx.open_table(own / "f").refresh_indexes(workers=1)
+    assert judged(own, side(own, IS_X)) is not None
     if change is not within_the_millisecond:
-        assert judged(star, before) is None
+        assert judged(own, before) is None
 
 
 def test_a_key_of_another_type_is_not_judged(star: Path) -> None:
@@ -248,8 +258,8 @@ def test_a_key_of_another_type_is_not_judged(star: Path) -> None:
     assert joined_conditions(fact.state, "key", asked) is None
 
 
-def test_without_an_index_nothing_is_judged(star: Path) -> None:
-    sx.open_table(star / "f").drop_indexes(columns=["a"])
-    assert judged(star, side(star, IS_X)) is None
-    found = judged(star, side(star, asks("GreaterThan", "b", 5)))
+def test_without_an_index_nothing_is_judged(own: Path) -> None:
+    sx.open_table(own / "f").drop_indexes(columns=["a"])
+    assert judged(own, side(own, IS_X)) is None
+    found = judged(own, side(own, asks("GreaterThan", "b", 5)))
     assert found is not None

@@ -169,7 +169,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
     )
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
     ("condition", "n_files"),

@@ -126,7 +126,7 @@ def test_what_was_committed_counts_where_nothing_else_says_it(
     assert n_read(spark) == 2
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("events")
 @pytest.mark.parametrize(
     ("properties", "note"),

@@ -150,7 +150,7 @@ def test_the_same_zone_by_another_name_answers(tmp_path: Path) -> None:
 ODD_YEARS = (-12022, -2022, -2021, -1, 0, 1, 999, 1582, 2022, 9999, 10000, 12022)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zone", ["UTC", "America/New_York"])
 @pytest.mark.parametrize("kind", ["DATE", "TIMESTAMP"])
 @pytest.mark.parametrize("policy", ["CORRECTED", "LEGACY"])
