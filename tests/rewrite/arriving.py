@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
+from skipindex.rewrite import arrival
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import Target
-from skipindex.storage.file_system.location import FileInfo, location_of
+from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.table import table_of
+from tests.rewrite.killing import killed_in
 
 
 def arrived(
@@ -58,3 +62,16 @@ def arrived(
         return made, told if along is None else told | runs_of_write(new.paths, along)
 
     arrive(location, mode, write=write, index=index)
+
+
+def overwrite_killed(folder: Path, at: str = "copy", **written: Any) -> None:
+    """Overwrite, and die when the rows are committed and not visible yet.
+
+    Args:
+        folder: of the table.
+        at: the change of the file system that is not made any more.
+        **written: rows, as ``arrived`` takes them.
+    """
+    with pytest.MonkeyPatch.context() as patch, killed_in(Location, at):
+        patch.setattr(arrival, "_withdraw", lambda *_, **__: None)
+        arrived(folder, SaveMode.OVERWRITE, **written)

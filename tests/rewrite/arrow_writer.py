@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -22,10 +25,13 @@ from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport, optimize
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.rewrite.transaction import GroupWriter
+from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import location_of
 from skipindex.table import SparkListing
+from tests.tables import put
 
 Rows = Counter[str]
+NOW = timedelta(0)
 
 
 def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
@@ -107,3 +113,47 @@ def make_own(folder: Path, layout: Mapping[str, Any] | None = None) -> sx.Table:
 
     commit(location_of(folder), change, operation="test")
     return open_table(folder)
+
+
+def fill(folder: Path, n_files: int, *, first: int = 0) -> Path:
+    """Files of 20 rows in each of two days."""
+    for i in range(first, first + n_files):
+        for day in (1, 2):
+            x = np.random.default_rng(2 * i + day).integers(0, 100, 20)
+            put(folder / f"day={day}" / f"{i}.parquet", {"x": x, "i": [i] * 20})
+    return folder
+
+
+def copied(folder: Path, target: Path) -> Path:
+    """A copy with the times of its files: a table that is the same to its log."""
+    return Path(shutil.copytree(folder, target, copy_function=shutil.copy2))
+
+
+def seen_alike(folder: Path) -> Rows:
+    """The rows, which both readers see."""
+    ours, theirs = seen_by_both(folder)
+    assert ours == theirs
+    return ours
+
+
+def totals(folder: Path) -> list[int]:
+    """How many rows our reader sees, and one who lists the folder."""
+    return [rows.total() for rows in seen_by_both(folder)]
+
+
+def check_rows(folder: Path, rows: Rows, case: object = "") -> None:
+    """Both readers see these rows, before and after the next vacuum."""
+    assert seen_by_both(folder) == (rows, rows), case
+    vacuum(folder, retention=NOW)
+    assert seen_by_both(folder) == (rows, rows), f"after vacuum {case}"
+
+
+def check_swept(folder: Path) -> None:
+    """After two runs, as the first supersedes commits of its own, nothing is left."""
+    vacuum(folder, retention=NOW)
+    table = open_table(folder)
+    snapshot = table.state.snapshot
+    left = {path for path in everything(folder) if "/log/" not in path}
+    packs = {f"_skipindex/packs/{pack.name}" for pack in snapshot.manifest.packs}
+    assert left == {*table.paths, *packs, *(one.path for one in snapshot.segments)}
+    assert not [path for path in folder.rglob("_skipindex-*") if path.is_dir()]

@@ -24,28 +24,21 @@ import tempfile
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
-
-import numpy as np
-import pytest
 
 from skipindex.api import open_table
 from skipindex.errors import TableError
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import Rows, listed, optimized, rows_of
+from tests.rewrite.arriving import arrived, overwrite_killed
+from tests.rewrite.arrow_writer import NOW, Rows, fill, listed, optimized, rows_of
 from tests.rewrite.killing import Killed, killed_at
-from tests.tables import build, flip, put
+from tests.tables import build, flip
 
-NOW: Final = timedelta(0)
 _MAX_STEPS: Final = 300
 
 
@@ -76,15 +69,12 @@ class Writer:
 Damage = Callable[[Path], None]
 
 
-def _fill(folder: Path, n_files: int = 2, *, first: int = 0) -> None:
-    for i in range(first, first + n_files):
-        for day in (1, 2):
-            x = np.random.default_rng(2 * i + day).integers(0, 100, 20)
-            put(folder / f"day={day}" / f"{i}.parquet", {"x": x, "i": [i] * 20})
+def _filled(folder: Path) -> None:
+    fill(folder, 2)
 
 
 def _indexed(folder: Path) -> None:
-    _fill(folder)
+    _filled(folder)
     build(folder, {"x": "bitmap"})
 
 
@@ -97,19 +87,19 @@ def _twice(folder: Path) -> None:
     """One partition was rewritten twice, and a file has come since."""
     _optimized(folder)
     optimized(folder, cluster_by=["i"], indexes={"i": []}, where="day = 1")
-    _fill(folder, 1, first=2)
+    fill(folder, 1, first=2)
 
 
 def _published(folder: Path) -> None:
     _optimized(folder)
     vacuum(folder, retention=NOW)
-    _fill(folder, 1, first=2)
+    fill(folder, 1, first=2)
     optimized(folder, cluster_by=["x"], rows_per_file=20, cube_size=2000)
 
 
 def _built_twice(folder: Path) -> None:
     _indexed(folder)
-    _fill(folder, 1, first=2)
+    fill(folder, 1, first=2)
     build(folder, {"x": "bitmap"})
 
 
@@ -117,26 +107,15 @@ def _vacuum(folder: Path) -> Any:
     return vacuum(folder, retention=NOW)
 
 
-def _nothing(folder: Path) -> None:
-    folder.mkdir(exist_ok=True)
-
-
 def _killed_overwrite(folder: Path) -> None:
     """Rows that are committed, and about to get their visible names."""
     _indexed(folder)
-    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
-        patch.setattr(Location, "copy", _killed)
-        patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
-        arrived(folder, SaveMode.OVERWRITE)
+    overwrite_killed(folder)
 
 
-def _killed(*_: Any) -> None:
-    raise Killed
-
-
-def _filled(_: Rows) -> Rows:
+def _with_filled(_: Rows) -> Rows:
     with tempfile.TemporaryDirectory() as work:
-        _fill(Path(work))
+        _filled(Path(work))
         return rows_of(Path(work), listed(Path(work)))
 
 
@@ -155,7 +134,7 @@ def _new_of(day: int) -> Rows:
 
 
 WRITERS: Final[dict[str, Writer]] = {
-    "build": Writer(_fill, lambda folder: build(folder, {"x": "bitmap"})),
+    "build": Writer(_filled, lambda folder: build(folder, {"x": "bitmap"})),
     "build again": Writer(_optimized, lambda folder: build(folder, {"i": "bitmap"})),
     "merge": Writer(_built_twice, lambda folder: open_table(folder).compact_indexes()),
     "optimize": Writer(
@@ -171,19 +150,24 @@ WRITERS: Final[dict[str, Writer]] = {
         _optimized, partial(arrived, mode=SaveMode.APPEND), _with_new, by_file=True
     ),
     "append to files": Writer(
-        _fill, partial(arrived, mode=SaveMode.APPEND), _with_new, by_file=True
+        _filled, partial(arrived, mode=SaveMode.APPEND), _with_new, by_file=True
     ),
     "create": Writer(
-        _nothing, partial(arrived, mode=SaveMode.CREATE), _with_new, by_file=True
+        lambda folder: folder.mkdir(exist_ok=True),
+        partial(arrived, mode=SaveMode.CREATE),
+        _with_new,
+        by_file=True,
     ),
     "overwrite": Writer(
         _twice, partial(arrived, mode=SaveMode.OVERWRITE), _new_alone, shows=True
     ),
     "overwrite files": Writer(
-        _fill, partial(arrived, mode=SaveMode.OVERWRITE), _new_alone, shows=True
+        _filled, partial(arrived, mode=SaveMode.OVERWRITE), _new_alone, shows=True
     ),
     "vacuum": Writer(_optimized, _vacuum, shows=True),
-    "vacuum of an overwrite": Writer(_killed_overwrite, _vacuum, _filled, shows=True),
+    "vacuum of an overwrite": Writer(
+        _killed_overwrite, _vacuum, _with_filled, shows=True
+    ),
     "vacuum of two": Writer(_twice, _vacuum, shows=True),
     "vacuum again": Writer(_published, _vacuum, shows=True),
 }

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
 from skipindex.errors import StorageError
 from skipindex.storage.file_system.location import Location
 
@@ -90,3 +92,67 @@ def answer_lost_at(step: int) -> Iterator[list[str]]:
 
     with _intercepted(react) as calls:
         yield calls
+
+
+@contextmanager
+def killed_in(owner: Any, name: str) -> Iterator[None]:
+    """Let the process die where it calls this function, as it must."""
+
+    def die(*_: Any, **__: Any) -> None:
+        raise Killed(name)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, die)
+        with pytest.raises(Killed):
+            yield
+
+
+@contextmanager
+def meanwhile(
+    owner: Any,
+    name: str,
+    others: Callable[[], Any],
+    *,
+    where: Callable[..., bool] = lambda *_: True,
+    after: bool = False,
+) -> Iterator[None]:
+    """Let others work at one call of a function, which there must be.
+
+    Args:
+        owner: of the function.
+        name: of the function.
+        others: what they do; their own calls are no such call.
+        where: by the arguments, whether this is the call; it is the first one.
+        after: when it has returned, and not before.
+    """
+    original, left = getattr(owner, name), [others]
+
+    def call(*args: Any, **named: Any) -> Any:
+        if not left or not where(*args):
+            return original(*args, **named)
+        work = left.pop()
+        if not after:
+            work()
+        found = original(*args, **named)
+        if after:
+            work()
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(owner, name, call)
+        yield
+    assert not left, f"nobody called {name}"
+
+
+EACH_STEP = pytest.mark.parametrize(
+    ("after", "stride"),
+    [
+        pytest.param(False, 3, id="some"),
+        pytest.param(False, 1, id="before", marks=pytest.mark.slow),
+        pytest.param(True, 1, id="after", marks=pytest.mark.slow),
+    ],
+)
+"""Where a writer is killed: before or after each change, or before one in three.
+
+Of those, a killed optimize has one that comes after its commit.
+"""

@@ -3,35 +3,40 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from contextlib import suppress
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import skipindex as sx
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.log import Snapshot
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.storage.file_system.location import FileInfo, Location
-from tests.rewrite.arriving import arrived
+from skipindex.storage.file_system.location import Location
+from tests.rewrite.arriving import arrived, overwrite_killed
 from tests.rewrite.arrow_writer import (
+    NOW,
     Rows,
+    check_rows,
+    check_swept,
+    copied,
     everything,
+    fill,
     listed,
     optimized,
     rows_of,
+    seen_alike,
     seen_by_both,
+    totals,
 )
-from tests.rewrite.killing import Killed, failing_at, killed_at
-from tests.rewrite.test_killed import EACH_STEP, check_swept, copied, fill
+from tests.rewrite.killing import (
+    EACH_STEP,
+    Killed,
+    failing_at,
+    killed_at,
+    meanwhile,
+)
 from tests.tables import build
-
-NOW = timedelta(0)
 
 
 def old_table(folder: Path) -> Path:
@@ -66,18 +71,16 @@ def test_an_append_adds_rows_with_their_indexes(tmp_path: Path) -> None:
     folder = old_table(tmp_path)
     before = rows_of(folder, listed(folder))
     arrived(folder, SaveMode.APPEND)
-    ours, theirs = seen_by_both(folder)
-    assert ours == theirs
-    assert (ours - before).total() == 6
-    assert not before - ours
+    now = seen_alike(folder)
+    assert (now - before).total() == 6
+    assert not before - now
     table = sx.open_table(folder)
     assert table.state.index_gaps == {}
     served = {
         int(i) for use in table.state.blobs(table.state.resolve("x")) for i in use.rows
     }
     assert served >= set(range(len(table)))
-    vacuum(folder, retention=NOW)
-    assert seen_by_both(folder) == (ours, ours)
+    check_rows(folder, now)
     check_swept(folder)
 
 
@@ -86,14 +89,12 @@ def test_an_overwrite_leaves_nothing_of_the_old_table(tmp_path: Path) -> None:
     (folder / "_metadata").write_bytes(b"of the old files")
     (folder / "day=1" / "nothing.parquet").write_bytes(b"")
     arrived(folder, SaveMode.OVERWRITE)
-    ours, theirs = seen_by_both(folder)
-    assert ours == theirs
-    assert ours.total() == 6
+    now = seen_alike(folder)
+    assert now.total() == 6
     assert {path.partition("/")[0] for path in listed(folder)} == {"day=2", "day=3"}
     assert not (folder / "_metadata").exists()
     assert sx.open_table(folder).state.index_gaps == {}
-    vacuum(folder, retention=NOW)
-    assert seen_by_both(folder) == (ours, ours)
+    check_rows(folder, now)
     check_swept(folder)
 
 
@@ -174,127 +175,79 @@ def has_log(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize("mode", BY_MODE)
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 @STRIDES
 def test_a_writer_that_fails_leaves_none_and_one_that_returns_all(
-    tmp_path: Path, mode: SaveMode, stride: int
+    tmp_path: Path, mode: SaveMode, error: type[BaseException], stride: int
 ) -> None:
+    """After Ctrl-C all or none, also when rows that are overwritten are gone."""
     n_failed = 0
     new = new_rows(tmp_path / "new")
     for step in range(0, 200, stride):
         folder = tmp_path / str(step)
         before, wanted = before_and_after(folder, mode, new)
-        with failing_at(step) as calls, warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
+        allowed = [wanted]
+        with (
+            failing_at(step, error) as calls,
+            warnings.catch_warnings(record=True, action="always") as told,
+        ):
             try:
                 arrived(folder, mode)
-            except OSError:
+            except error:
                 n_failed += 1
-                expected = before
-            else:
-                expected = wanted
-        if expected or listed(folder):
-            assert seen_by_both(folder)[0] == expected, step
-            if not told:
-                assert seen_by_both(folder)[1] == expected, step
+                allowed = [before] if error is OSError else [before, wanted]
+        if any(allowed) or listed(folder):
+            ours, theirs = seen_by_both(folder)
+            assert ours in allowed, step
+            if not told and error is OSError:
+                assert theirs == ours, step
             vacuum(folder, retention=NOW)
-            assert seen_by_both(folder) == (expected, expected), step
+            assert seen_by_both(folder) == (ours, ours), step
         if len(calls) <= step:
             break
     assert n_failed * stride > 4
 
 
-@pytest.mark.parametrize("mode", BY_MODE)
-@STRIDES
-def test_a_writer_that_is_interrupted_leaves_all_or_none(
-    tmp_path: Path, mode: SaveMode, stride: int
-) -> None:
-    """Ctrl-C, also when the rows that are overwritten are gone already."""
-    new = new_rows(tmp_path / "new")
-    for step in range(0, 200, stride):
-        folder = tmp_path / str(step)
-        before, wanted = before_and_after(folder, mode, new)
-        with failing_at(step, KeyboardInterrupt) as calls, suppress(KeyboardInterrupt):
-            arrived(folder, mode)
-        if len(calls) <= step:
-            break
-        if before or listed(folder):
-            ours = seen_by_both(folder)[0]
-            assert ours in (before, wanted), step
-            vacuum(folder, retention=NOW)
-            assert seen_by_both(folder) == (ours, ours), step
-    assert step > 8
-
-
 def test_a_vacuum_that_has_read_the_log_before_a_commit_takes_nothing_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
 ) -> None:
     """It reads the log, the rows are committed, and then it looks at the files."""
-    folder = fill(tmp_path, 2)
-    build(folder, {"x": "bitmap"})
-    original = Publisher.due
-    calls: list[int] = []
-
-    def beside_a_writer(self: Publisher, base: Snapshot) -> Any:
-        calls.append(1)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Location, "copy", killed)
-            patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
-            with pytest.raises(Killed):
-                arrived(folder, SaveMode.OVERWRITE)
-        return original(self, base)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Publisher, "due", beside_a_writer)
+    with meanwhile(Publisher, "due", lambda: overwrite_killed(folder)):
         vacuum(folder, retention=NOW)
-    assert calls
     vacuum(folder, retention=NOW)
-    ours, theirs = seen_by_both(folder)
-    assert ours == theirs
-    assert ours.total() == 6
+    assert totals(folder) == [6, 6]
 
 
 def test_hidden_files_that_vanish_are_not_committed(tmp_path: Path) -> None:
     """As by a vacuum without retention, which is told not to run beside writers."""
     folder = old_table(tmp_path)
     before = rows_of(folder, listed(folder))
-    original = Location.stat
+    looked: list[str] = []
 
-    def vacuumed(self: Location, path: str) -> FileInfo | None:
-        found = original(self, path)
-        if "_skipindex-" in path and found is not None and (folder / path).exists():
-            calls.append(path)
-            if len(calls) == 3:  # twice when they are moved, then at the commit
-                vacuum(folder, retention=NOW)
-                return original(self, path)
-        return found
+    def is_the_third(_: Location, path: str) -> bool:
+        """Each file is looked at twice when it is moved, and then at the commit."""
+        if "_skipindex-" in path and (folder / path).exists():
+            looked.append(path)
+        return len(looked) == 3
 
-    calls: list[str] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Location, "stat", vacuumed)
-        with pytest.raises(CommitConflictError, match="deleted before it was commit"):
-            arrived(folder, SaveMode.APPEND)
+    with (
+        meanwhile(
+            Location,
+            "stat",
+            lambda: vacuum(folder, retention=NOW),
+            where=is_the_third,
+        ),
+        pytest.raises(CommitConflictError, match="deleted before it was commit"),
+    ):
+        arrived(folder, SaveMode.APPEND)
     assert seen_by_both(folder) == (before, before)
 
 
-def test_an_overwrite_replaces_rows_that_are_arriving(tmp_path: Path) -> None:
-    folder = fill(tmp_path, 1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Location, "sync", killed_when_visible)
-        patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
-        with pytest.raises(Killed):
-            arrived(folder, SaveMode.OVERWRITE, values=[8, 9])
-    assert [n.total() for n in seen_by_both(folder)] == [4, 44]
+def test_an_overwrite_replaces_rows_that_are_arriving(folder: Path) -> None:
+    overwrite_killed(folder, values=[8, 9])
+    assert totals(folder) == [4, 40]
     assert optimized(folder, cluster_by=["x"]).n_rows == 0, "arriving rows wait"
     arrived(folder, SaveMode.OVERWRITE)
-    assert [n.total() for n in seen_by_both(folder)] == [6, 6]
+    assert totals(folder) == [6, 6]
     vacuum(folder, retention=NOW)
-    assert [n.total() for n in seen_by_both(folder)] == [6, 6]
-
-
-def killed_when_visible(_: Location, paths: Iterable[str]) -> None:
-    if not any("_skipindex" in path for path in paths):
-        raise Killed
-
-
-def killed(*_: Any) -> None:
-    raise Killed
+    assert totals(folder) == [6, 6]

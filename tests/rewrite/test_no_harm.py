@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +16,17 @@ from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.names import LOG, is_own_garbage, is_plain_path
 from tests.rewrite.arrow_writer import (
+    NOW,
     Rows,
+    check_rows,
     everything,
     listed,
     optimized,
     rows_of,
     seen_by_both,
 )
+from tests.rewrite.killing import killed_in, meanwhile
 from tests.tables import build, put, rewrite_commit
-
-NOW = timedelta(0)
 
 
 def fill(folder: Path, n_files: int = 4) -> Path:
@@ -83,30 +83,21 @@ def test_trash_is_only_a_hidden_copy(folder: Path, outside: Path, path: str) -> 
 
 def test_a_replacement_leads_nowhere_outside(folder: Path, outside: Path) -> None:
     before = {path: (outside / path).read_bytes() for path in everything(outside)}
-    one = {
-        "old": [triple(folder, "../outside/gone")],
-        "new": [triple(folder, "../outside/d/secret")],
-        "since": 0,
-    }
+    old = triple(folder, "../outside/gone")
+    new = triple(folder, "../outside/d/secret")
     for name in ("replacements", "shown"):
-        forge(folder, **{name: [one]})
+        forge(folder, **{name: [{"old": [old], "new": [new], "since": 0}]})
         vacuum(folder, retention=NOW)
-    assert {
-        path: (outside / path).read_bytes() for path in everything(outside)
-    } == before
+    assert before == {path: (outside / path).read_bytes() for path in before}
 
 
 def test_a_copy_with_other_rows_replaces_nothing(folder: Path) -> None:
     """Well-formed, and a lie: the file has one row, the others two."""
     hidden = "_skipindex-a-0/part-0.parquet"
     put(folder / hidden, {"x": [1], "i": [1]})
-    one = {
-        "old": [triple(folder, "0.parquet")],
-        "new": [triple(folder, hidden)],
-        "since": 0,
-    }
+    old, new = (triple(folder, path) for path in ("0.parquet", hidden))
     before = rows_of(folder, listed(folder))
-    forge(folder, replacements=[one])
+    forge(folder, replacements=[{"old": [old], "new": [new], "since": 0}])
     vacuum(folder, retention=NOW)
     assert not before - rows_of(folder, listed(folder)), "no row is gone"
 
@@ -126,35 +117,16 @@ def test_no_link_is_followed(folder: Path, outside: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("inner", ["day=1", "deep/er/day=1"])
-def test_the_copies_of_a_table_below_stay(tmp_path: Path, inner: str) -> None:
-    below = fill(tmp_path / "outer" / inner)
-    table = optimized(below, cluster_by=["x"]).table
-    vacuum(tmp_path / "outer", retention=NOW)
-    assert open_table(below).paths == table.paths
-    assert open_table(below).notes == ()
-
-
-@pytest.mark.parametrize("inner", ["day=1", "deep/er/day=1"])
-def test_the_copies_of_a_table_above_stay(tmp_path: Path, inner: str) -> None:
-    below = fill(tmp_path / "outer" / inner)
+@pytest.mark.parametrize("is_below", [True, False])
+def test_the_copies_of_a_table_below_or_above_stay(
+    tmp_path: Path, inner: str, is_below: bool
+) -> None:
+    below, above = fill(tmp_path / "t" / inner), tmp_path / "t"
     build(below, {"x": "bitmap"})
-    outer = optimized(tmp_path / "outer", cluster_by=["i"]).table
-    vacuum(below, retention=NOW)
-    assert open_table(tmp_path / "outer").paths == outer.paths
-    assert open_table(tmp_path / "outer").notes == ()
-
-
-def test_files_of_others_in_our_folders_stay(folder: Path) -> None:
-    others = {
-        "_skipindex/packs/thesis.tex",
-        "_skipindex/log/notes.json",
-        "_skipindex-backup/part-0.parquet",
-    }
-    for path in others:
-        put(folder / path, {"x": [1]})
-        os.utime(folder / path, (1e9, 1e9))
-    vacuum(folder, retention=NOW)
-    assert others <= everything(folder)
+    mine, other = (below, above) if is_below else (above, below)
+    paths = optimized(mine, cluster_by=["x"]).table.paths
+    vacuum(other, retention=NOW)
+    assert (open_table(mine).paths, open_table(mine).notes) == (paths, ())
 
 
 @pytest.mark.parametrize(
@@ -234,63 +206,32 @@ def test_a_property_that_is_wrong_is_ignored_alone(
     assert properties["more"] == [1]
 
 
-def vacuumed(folder: Path) -> None:
-    vacuum(folder, retention=NOW)
-
-
 @pytest.mark.parametrize("step", ["due", "_link", "_link_file", "_delete_old"])
 @pytest.mark.parametrize("after", [False, True])
-def test_two_vacuums_at_once_agree(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    step: str,
-    after: bool,
-) -> None:
+def test_two_vacuums_at_once_agree(tmp_path: Path, step: str, after: bool) -> None:
     """The second runs as a whole where the first one stands."""
     folder = fill(tmp_path)
     optimized(folder, cluster_by=["x"], rows_per_file=3)
     before = rows_of(folder, listed(folder))
-    original = getattr(Publisher, step)
-    pending = [vacuumed]
-
-    def interrupted(self: Publisher, *args: Any) -> Any:
-        if after:
-            found = original(self, *args)
-        while pending:
-            pending.pop()(folder)
-        return found if after else original(self, *args)
-
-    monkeypatch.setattr(Publisher, step, interrupted)
-    with contextlib.suppress(CommitConflictError):
-        vacuumed(folder)
-    assert not pending
-    assert seen_by_both(folder) == (before, before)
-    vacuumed(folder)
-    assert seen_by_both(folder) == (before, before)
+    with (
+        meanwhile(Publisher, step, lambda: vacuum(folder, retention=NOW), after=after),
+        contextlib.suppress(CommitConflictError),
+    ):
+        vacuum(folder, retention=NOW)
+    check_rows(folder, before)
 
 
-def linked_and_not_shown(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> tuple[Path, Rows]:
-    """A table whose vacuum died when the copies were visible, before its commit."""
-    folder = fill(tmp_path / "t")
+def linked_and_not_shown(folder: Path) -> Rows:
+    """Let a vacuum die when the copies are visible, before its commit; the rows."""
     before = rows_of(folder, listed(folder))
     optimized(folder, cluster_by=["x"])
-
-    def die(*_: Any) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Publisher, "_with_shown", die)
-        with pytest.raises(KeyboardInterrupt):
-            vacuumed(folder)
-    return folder, before
+    with killed_in(Publisher, "_with_shown"):
+        vacuum(folder, retention=NOW)
+    return before
 
 
-def test_what_is_taken_back_is_the_copy_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder, before = linked_and_not_shown(tmp_path, monkeypatch)
+def test_what_is_taken_back_is_the_copy_alone(folder: Path) -> None:
+    before = linked_and_not_shown(folder)
     optimized(folder, cluster_by=["i"])  # the copies are of hidden files in the trash
     assert len(listed(folder)) == 5
     assert seen_by_both(folder)[0] == before
@@ -300,13 +241,13 @@ def test_what_is_taken_back_is_the_copy_alone(
 
 
 def test_where_one_file_is_deleted_while_copies_are_visible_no_row_is_lost(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
 ) -> None:
     """A vacuum may have deleted it, after a commit that is lost; its rows are there."""
-    folder, before = linked_and_not_shown(tmp_path, monkeypatch)
+    before = linked_and_not_shown(folder)
     (folder / "1.parquet").unlink()
     assert seen_by_both(folder)[0] == before
-    vacuumed(folder)
+    vacuum(folder, retention=NOW)
     assert seen_by_both(folder) == (before, before)
 
 
@@ -316,7 +257,7 @@ def test_an_overwrite_after_publishing_is_obeyed_though_the_log_goes_back(
 ) -> None:
     """Hidden copies are still there, and an older commit says that they count."""
     optimized(folder, cluster_by=["x"])
-    vacuumed(folder)
+    vacuum(folder, retention=NOW)
     for path in listed(folder):
         (folder / path).unlink()
     put(folder / "new.parquet", {"x": [1], "i": [1]})

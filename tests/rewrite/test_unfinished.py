@@ -7,7 +7,6 @@ import shutil
 import warnings
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,45 +16,45 @@ import pytest
 
 from skipindex.api import open_table
 from skipindex.errors import StorageError, TableError
+from skipindex.rewrite import arrival, publish
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS
-from tests.rewrite.arriving import arrived
+from tests.rewrite.arriving import arrived, overwrite_killed
 from tests.rewrite.arrow_writer import (
+    NOW,
+    check_rows,
     everything,
+    fill,
     listed,
     optimized,
     rows_of,
+    seen_alike,
     seen_by_both,
+    totals,
 )
 from tests.rewrite.kill_and_damage import WRITERS, copy, seen, states
-from tests.rewrite.killing import Killed
-from tests.rewrite.test_killed import fill
-from tests.tables import build, kept, newest_commit, put, rewrite_commit
-
-NOW = timedelta(0)
-
-
-def killed(*_: Any) -> None:
-    raise Killed
+from tests.rewrite.killing import Killed, killed_in, meanwhile
+from tests.tables import build, kept, newest_commit, put, put_all, rewrite_commit
 
 
 def unpublished(folder: Path) -> Path:
     """A table of two days with 20 rows each, and three of days 2 and 3 instead."""
     fill(folder, 1)
     build(folder, {"x": "bitmap"})
-    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
-        patch.setattr(Location, "copy", killed)
-        patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
-        arrived(folder, SaveMode.OVERWRITE)
+    overwrite_killed(folder)
     return folder
 
 
-def totals(folder: Path) -> list[int]:
-    return [rows.total() for rows in seen_by_both(folder)]
+def rewritten(folder: Path, n_files: int = 2, **wish: Any) -> Path:
+    """Files of four rows each, which an optimize has replaced."""
+    put_all(folder, [{"x": [i] * 4} for i in range(n_files)])
+    build(folder, {"x": "bitmap"})
+    optimized(folder, cluster_by=["x"], **wish)
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -109,16 +108,12 @@ def copied(folder: Path, target: Path) -> Path:
 
 def test_a_rewrite_that_changes_while_it_is_linked_is_void(tmp_path: Path) -> None:
     """The vacuum was killed between its links and the commit."""
-    for i in range(2):
-        put(tmp_path / f"{i}.parquet", {"x": [i] * 4})
-    build(tmp_path, {"x": "bitmap"})
-    optimized(tmp_path, cluster_by=["x"])
-    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
-        patch.setattr("skipindex.rewrite.publish.sync_left", killed)
+    rewritten(tmp_path)
+    with killed_in(publish, "sync_left"):
         vacuum(tmp_path, retention=NOW)
     assert totals(tmp_path) == [8, 16]
     put(tmp_path / "0.parquet", {"x": [7] * 5})
-    wanted = rows_of(tmp_path, [p for p in listed(tmp_path) if "part" not in p])
+    wanted = rows_of(tmp_path, ["0.parquet", "1.parquet"])
     assert seen_by_both(tmp_path)[0] == wanted
     vacuum(tmp_path, retention=NOW)
     assert seen_by_both(tmp_path) == (wanted, wanted)
@@ -128,57 +123,44 @@ def test_a_rewrite_that_changes_while_it_is_linked_is_void(tmp_path: Path) -> No
 @pytest.mark.parametrize("where", ["_ended", "_delete_names"])
 @pytest.mark.parametrize("size", ["same", "another"])
 def test_a_visible_file_that_is_written_again_has_no_index(
-    tmp_path: Path, where: str, size: str
+    folder: Path, where: str, size: str
 ) -> None:
     """An index of other content would skip it."""
     plain: dict[str, Any] = {"compression": "none", "use_dictionary": False}
     plain["write_statistics"] = False
-    fill(tmp_path, 1)
-    build(tmp_path, {"x": "bitmap"})
     write = pq.write_table
-    with pytest.MonkeyPatch.context() as patch, suppress(Killed):
+    with pytest.MonkeyPatch.context() as patch, killed_in(Publisher, where):
         patch.setattr(pq, "write_table", lambda *a: write(*a, **plain))
-        patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
-        patch.setattr(f"skipindex.rewrite.publish.Publisher.{where}", killed)
-        arrived(tmp_path, SaveMode.OVERWRITE, values=[101, 102, 103])
-    (visible,) = (tmp_path / "day=2").glob("part*.parquet")
-    n_bytes = visible.stat().st_size
+        patch.setattr(arrival, "_withdraw", lambda *_, **__: None)
+        arrived(folder, SaveMode.OVERWRITE, values=[101, 102, 103])
+    (visible,) = (folder / "day=2").glob("part*.parquet")
     rows = [107, 108, 109, 110][: 3 if size == "same" else 4]
-    put(tmp_path / "new", {"x": rows, "i": [2] * len(rows)}, **plain)
-    assert ((tmp_path / "new").stat().st_size == n_bytes) == (size == "same")
-    (tmp_path / "new").replace(visible)
-    path = visible.relative_to(tmp_path).as_posix()
-    is_shown = where != "_ended"
-    if is_shown or size == "another":
-        assert kept(tmp_path, "x = 108") == [path]
-    vacuum(tmp_path)
-    assert kept(tmp_path, "x = 108") == [path]
-    ours, others = seen_by_both(tmp_path)
-    assert ours == others
-    vacuum(tmp_path, retention=NOW)
-    assert seen_by_both(tmp_path) == (ours, others)
-    assert not open_table(tmp_path).state.snapshot.rewrites.replacements
+    other = put(folder / "new", {"x": rows, "i": [2] * len(rows)}, **plain)
+    same_size = other.stat().st_size == visible.stat().st_size
+    assert same_size == (size == "same")
+    other.replace(visible)
+    path = visible.relative_to(folder).as_posix()
+    if where != "_ended" or size == "another":
+        assert kept(folder, "x = 108") == [path]
+    vacuum(folder)
+    assert kept(folder, "x = 108") == [path]
+    check_rows(folder, seen_alike(folder))
+    assert not open_table(folder).state.snapshot.rewrites.replacements
 
 
-def test_a_commit_of_a_newer_library_is_no_garbage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_of_a_newer_library_is_no_garbage(folder: Path) -> None:
     """It comes between the look at the log and the listing of a vacuum."""
-    folder = tmp_path
-    fill(folder, 1)
-    build(folder, {"x": "bitmap"})
-    list_own = Location.list_own
 
-    def meanwhile(location: Location) -> Any:
-        monkeypatch.undo()
-        unpublished(folder)
-        newest = newest_commit(folder)
-        body = json.loads(newest.read_bytes())["commit"]
-        newest.write_bytes(sealed("commit", {**body, "format": 99}))
-        return list_own(location)
+    def newer() -> None:
+        overwrite_killed(folder)
+        path = newest_commit(folder)
+        body = json.loads(path.read_bytes())["commit"]
+        path.write_bytes(sealed("commit", {**body, "format": 99}))
 
-    monkeypatch.setattr(Location, "list_own", meanwhile)
-    with pytest.raises(StorageError, match="nothing more was deleted"):
+    with (
+        meanwhile(Location, "list_own", newer),
+        pytest.raises(StorageError, match="nothing more was deleted"),
+    ):
         vacuum(folder, retention=NOW)
     body = json.loads(newest_commit(folder).read_bytes())["commit"]
     for segment in body["segments"]:
@@ -220,41 +202,29 @@ def test_a_file_that_is_written_again_is_another_one_in_a_copy_too(
     tmp_path: Path,
 ) -> None:
     """Its footer would be the same: of equal size, and without statistics."""
-    folder = tmp_path / "t"
-    folder.mkdir()
     for i in range(2):
-        put(folder / f"{i}.parquet", {"x": [i] * 4}, write_statistics=False)
-    build(folder, {"x": "bitmap"})
-    optimized(folder, cluster_by=["x"])
-    assert len(open_table(folder)) == 1
-    put(folder / "0.parquet", {"x": [7] * 4}, write_statistics=False)
-    assert [rows.keys() for rows in seen_by_both(folder)] == [
-        {"([], [('x', 7)])", "([], [('x', 1)])"}
-    ] * 2
+        put(tmp_path / f"{i}.parquet", {"x": [i] * 4}, write_statistics=False)
+    build(tmp_path, {"x": "bitmap"})
+    optimized(tmp_path, cluster_by=["x"])
+    assert len(open_table(tmp_path)) == 1
+    put(tmp_path / "0.parquet", {"x": [7] * 4}, write_statistics=False)
+    now = rows_of(tmp_path, ["0.parquet", "1.parquet"])
+    assert seen_by_both(tmp_path) == (now, now)
 
 
 @pytest.mark.parametrize("by_writer", [True, False])
 def test_a_publisher_that_wakes_up_brings_no_row_back(
-    tmp_path: Path, by_writer: bool
+    folder: Path, by_writer: bool
 ) -> None:
     """It sleeps before a copy; others end the publication and replace the table."""
-    folder = fill(tmp_path, 1)
-    build(folder, {"x": "bitmap"})
     if not by_writer:
         optimized(folder, cluster_by=["x"])
-    calls: list[str] = []
-    original = Location.copy
 
-    def sleepy(self: Location, path: str, target: str) -> bool:
-        calls.append(path)
-        if len(calls) == 1:
-            vacuum(folder, retention=None if by_writer else NOW)
-            arrived(folder, SaveMode.OVERWRITE)
-        return original(self, path, target)
+    def others() -> None:
+        vacuum(folder, retention=None if by_writer else NOW)
+        arrived(folder, SaveMode.OVERWRITE)
 
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        patch.setattr(Location, "copy", sleepy)
+    with meanwhile(Location, "copy", others), warnings.catch_warnings(action="ignore"):
         if by_writer:
             arrived(folder, SaveMode.OVERWRITE, values=[8, 9])
         else:
@@ -265,24 +235,21 @@ def test_a_publisher_that_wakes_up_brings_no_row_back(
 
 
 def test_an_overwrite_that_wakes_up_before_its_hidden_names_go_brings_no_row_back(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path,
 ) -> None:
     """A vacuum has ended it and was killed; then another overwrite replaces it."""
-    folder = fill(tmp_path, 1)
-    build(folder, {"x": "bitmap"})
-    original = Location.copy
 
-    def sleepy(self: Location, path: str, target: str) -> bool:
-        monkeypatch.undo()
-        with pytest.MonkeyPatch.context() as patch, suppress(Killed):
-            patch.setattr(Publisher, "_delete_names", killed)
+    def others() -> None:
+        with killed_in(Publisher, "_delete_names"):
             vacuum(folder)
-        assert (folder / path).exists()
+        assert list(folder.glob("day=*/_skipindex-*/*.parquet"))
         arrived(folder, SaveMode.OVERWRITE)
-        return original(self, path, target)
 
-    monkeypatch.setattr(Location, "copy", sleepy)
-    with warnings.catch_warnings(action="ignore"), suppress(TableError):
+    with (
+        meanwhile(Location, "copy", others),
+        warnings.catch_warnings(action="ignore"),
+        suppress(TableError),
+    ):
         arrived(folder, SaveMode.OVERWRITE, values=[8, 9])
     assert totals(folder) == [6, 6]
 
@@ -291,18 +258,14 @@ def test_a_copy_that_is_gone_before_the_commit_is_no_lost_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another tool cleans up what it sees twice."""
-    for i in range(2):
-        put(tmp_path / f"{i}.parquet", {"x": [i] * 4})
-    build(tmp_path, {"x": "bitmap"})
-    optimized(tmp_path, cluster_by=["x"])
+    rewritten(tmp_path)
 
     def cleaned(location: Location, paths: Iterable[str]) -> None:
         for path in paths:
             location.delete(path)
 
-    with monkeypatch.context() as patch:
-        patch.setattr("skipindex.rewrite.publish.sync_left", cleaned)
-        vacuum(tmp_path, retention=NOW)
+    monkeypatch.setattr(publish, "sync_left", cleaned)
+    vacuum(tmp_path, retention=NOW)
     assert totals(tmp_path) == [8, 8]
     assert listed(tmp_path) == ["0.parquet", "1.parquet"]
 
@@ -344,8 +307,7 @@ def test_two_others_work_while_a_publisher_pauses_anywhere(
         n = paused(folder, writer.write, OTHERS[other], step)
         if n is None:
             break
-        ours, _ = seen_by_both(folder)
-        assert ours == n, step
+        assert seen(folder) == n, step
         vacuum(folder, retention=NOW)
         assert seen_by_both(folder) == (n, n), step
     assert step > 5
@@ -377,8 +339,10 @@ def paused(
     def is_committed(folder: Path) -> bool:
         return len(list((folder / "_skipindex" / "log").glob("*.json"))) > before
 
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        warnings.catch_warnings(action="ignore"),
+    ):
         for name in STEPS:
             patch.setattr(Location, name, watched(name))
         with suppress(Exception):
@@ -386,22 +350,14 @@ def paused(
     return left[0] if left else None
 
 
-def test_a_file_that_is_written_while_others_are_deleted_stays(
-    tmp_path: Path,
-) -> None:
-    for i in range(3):
-        put(tmp_path / f"{i}.parquet", {"x": [i] * 4})
-    build(tmp_path, {"x": "bitmap"})
-    optimized(tmp_path, cluster_by=["x"])
-    original = Location.delete_own
-
-    def slow(self: Location, file: FileInfo) -> bool:
-        if file.path == "0.parquet":
-            put(tmp_path / "2.parquet", {"x": [5] * 9})
-        return original(self, file)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Location, "delete_own", slow)
+def test_a_file_that_is_written_while_others_are_deleted_stays(tmp_path: Path) -> None:
+    rewritten(tmp_path, 3)
+    with meanwhile(
+        Location,
+        "delete_own",
+        lambda: put(tmp_path / "2.parquet", {"x": [5] * 9}),
+        where=lambda _, file: file.path == "0.parquet",
+    ):
         vacuum(tmp_path, retention=NOW)
     assert not (tmp_path / "1.parquet").exists()
     assert totals(tmp_path) == [21, 21]
@@ -429,10 +385,7 @@ def test_a_rewrite_that_a_lost_commit_has_shown_is_not_lost(
     tmp_path: Path, n_shown: int, is_damaged: bool
 ) -> None:
     """Files that it replaced are deleted, and an older commit names them."""
-    for i in range(2):
-        put(tmp_path / f"{i}.parquet", {"x": [i] * 4})
-    build(tmp_path, {"x": "bitmap"})
-    optimized(tmp_path, cluster_by=["x"], rows_per_file=4)
+    rewritten(tmp_path, rows_per_file=4)
     before = seen(tmp_path)
     deleted: list[str] = []
     original = Location.delete_own
@@ -461,10 +414,8 @@ def test_a_rewrite_that_a_lost_commit_has_shown_is_not_lost(
     assert seen_by_both(tmp_path) == (before, before)
 
 
-def test_the_log_of_an_earlier_version_is_refused_in_a_sentence(tmp_path: Path) -> None:
+def test_the_log_of_an_earlier_version_is_refused_in_a_sentence(folder: Path) -> None:
     """What its files that are being published mean, this version does not know."""
-    folder = fill(tmp_path, 1)
-    build(folder, {"x": "bitmap"})
     optimized(folder, cluster_by=["x"])
     rewrite_commit(folder, format=1)
     with pytest.raises(StorageError, match=r"cannot be told which files .* format 1"):
@@ -473,12 +424,8 @@ def test_the_log_of_an_earlier_version_is_refused_in_a_sentence(tmp_path: Path) 
         vacuum(folder)
 
 
-def test_a_table_that_an_earlier_version_has_vacuumed_is_vacuumed(
-    tmp_path: Path,
-) -> None:
+def test_a_table_that_an_earlier_version_has_vacuumed_is_vacuumed(folder: Path) -> None:
     """Older commits of the history name rewritten files, as that version did."""
-    folder = fill(tmp_path, 1)
-    build(folder, {"x": "bitmap"})
     optimized(folder, cluster_by=["x"])
     rewrite_commit(folder, format=1)
     commits = sorted((folder / LOG).glob("*.json"))

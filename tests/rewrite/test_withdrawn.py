@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +14,23 @@ from skipindex.errors import StorageError
 from skipindex.log import commits
 from skipindex.rewrite import arrival
 from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.staging import delete_files
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import Location
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import listed, optimized, rows_of, seen_by_both
-from tests.rewrite.test_killed import fill
-from tests.tables import build, newest_commit
+from tests.rewrite.arrow_writer import (
+    NOW,
+    copied,
+    listed,
+    optimized,
+    rows_of,
+    seen_by_both,
+    totals,
+)
+from tests.rewrite.killing import killed_in, meanwhile
+from tests.tables import newest_commit
 
-NOW = timedelta(0)
 EIO = OSError(5, "Input/output error")
-
-
-def table(folder: Path) -> Path:
-    fill(folder, 1)
-    build(folder, {"x": "bitmap"})
-    return folder
 
 
 def a_vacuum(folder: Path) -> None:
@@ -65,26 +64,25 @@ def damage(folder: Path) -> None:
 @pytest.mark.few(6)
 @pytest.mark.parametrize("error", [EIO, KeyboardInterrupt()], ids=["EIO", "Ctrl-C"])
 @pytest.mark.parametrize(
-    "meanwhile", [a_vacuum, an_optimize, both, a_newer_library, damage]
+    "others", [a_vacuum, an_optimize, both, a_newer_library, damage]
 )
 @pytest.mark.parametrize("mode", [SaveMode.APPEND, SaveMode.OVERWRITE])
 def test_a_writer_whose_commit_raises_deletes_no_rows_of_others(
-    tmp_path: Path,
+    folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     mode: SaveMode,
-    meanwhile: Callable[[Path], None],
+    others: Callable[[Path], None],
     error: BaseException,
 ) -> None:
     """Others have gone on from the commit when its writer is told nothing of it."""
-    whole = table(tmp_path / "whole")
+    whole = copied(folder, folder.with_name("whole"))
     before = rows_of(whole, listed(whole))
     arrived(whole, mode)
     after = rows_of(whole, listed(whole))
-    folder = table(tmp_path / "t")
 
     def lost(*_: Any) -> bool:
         monkeypatch.undo()
-        meanwhile(folder)
+        others(folder)
         raise error
 
     monkeypatch.setattr(commits, "_counts", lost)
@@ -92,7 +90,7 @@ def test_a_writer_whose_commit_raises_deletes_no_rows_of_others(
         arrived(folder, mode)
     now = rows_of(folder, listed(folder))
     assert now in ([after] if mode is SaveMode.OVERWRITE else [before, after])
-    if meanwhile is not a_newer_library:
+    if others is not a_newer_library:
         with warnings.catch_warnings(action="ignore"):
             assert seen_by_both(folder)[0] == now
             vacuum(folder, retention=NOW)
@@ -100,9 +98,8 @@ def test_a_writer_whose_commit_raises_deletes_no_rows_of_others(
 
 
 def test_what_cannot_be_deleted_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = table(tmp_path)
     delete = Location.delete
 
     def refusing(location: Location, path: str) -> None:
@@ -110,55 +107,40 @@ def test_what_cannot_be_deleted_is_told(
             raise StorageError("EIO")
         delete(location, path)
 
-    def interrupted(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
     monkeypatch.setattr(Location, "delete", refusing)
-    monkeypatch.setattr(arrival, "commit", interrupted)
     with (
         pytest.warns(UserWarning, match="1 files of rows that were not added"),
-        pytest.raises(KeyboardInterrupt),
+        killed_in(arrival, "commit"),
     ):
         arrived(folder, SaveMode.APPEND)
     assert not list((folder / "day=3").glob("part-*-0.parquet"))
 
 
-def test_a_file_that_is_gone_before_it_is_visible_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folder = table(tmp_path)
-    copy = Location.copy
-
-    def once_gone(location: Location, path: str, target: str) -> bool:
-        monkeypatch.undo()
-        (folder / path).unlink()
-        return copy(location, path, target)
-
-    monkeypatch.setattr(Location, "copy", once_gone)
-    with pytest.raises(Exception, match="were deleted while they were written"):
+def test_a_file_that_is_gone_before_it_is_visible_is_an_error(folder: Path) -> None:
+    with (
+        meanwhile(
+            Location,
+            "copy",
+            lambda: next(folder.glob("day=2/_skipindex-*/*.parquet")).unlink(),
+        ),
+        pytest.raises(Exception, match="were deleted while they were written"),
+    ):
         arrived(folder, SaveMode.OVERWRITE)
-    now = seen_by_both(folder)
-    assert now[0] == now[1]
-    assert now[0].total() == 3
+    assert totals(folder) == [3, 3]
 
 
 def test_what_came_since_an_overwrite_looked_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file that was empty when it was listed, and is full a moment later."""
-    folder = table(tmp_path)
     later = folder / "day=9" / "f.parquet"
+    full = next((folder / "day=1").glob("*.parquet")).read_bytes()
     sweep = arrival._sweep_marks
-
-    def filled(*args: Any, **named: Any) -> None:
-        later.write_bytes(next((tmp_path / "day=1").glob("*.parquet")).read_bytes())
-        delete_files(*args, **named)
 
     def sweeping(location: Location) -> None:
         later.parent.mkdir()
         later.write_bytes(b"")
-        with monkeypatch.context() as patch:
-            patch.setattr("skipindex.rewrite.arrival.delete_files", filled)
+        with meanwhile(arrival, "delete_files", lambda: later.write_bytes(full)):
             sweep(location)
 
     monkeypatch.setattr(arrival, "_sweep_marks", sweeping)
