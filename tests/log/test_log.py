@@ -8,6 +8,7 @@ import os
 import shutil
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, commit_path
+from tests.rewrite.killing import meanwhile
 from tests.tables import flip, newest_commit, newest_manifest, rewrite_commit
 
 
@@ -53,6 +55,13 @@ def location(tmp_path: Path) -> Location:
     return Location(str(tmp_path))
 
 
+@pytest.fixture
+def one(location: Location) -> Location:
+    """A table with one commit, which adds a file ``f``."""
+    commit(location, add("f"), operation="test")
+    return location
+
+
 def test_before_the_first_commit_there_is_nothing(location: Location) -> None:
     snapshot = read_snapshot(location)
     assert snapshot.version == latest_version(location) == -1
@@ -72,21 +81,16 @@ def test_every_commit_has_the_next_number(location: Location) -> None:
 
 def test_what_is_returned_is_what_is_read(location: Location) -> None:
     layout = TableProperties(layout={"by": ["é"]})
-
-    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-        return base.manifest, layout
-
-    written = commit(location, change, operation="test")
-    read = read_snapshot(location)
-    assert (read.version, read.properties) == (0, layout)
-    assert (written.version, written.properties) == (0, read.properties)
+    written = commit(location, lambda base: (base.manifest, layout), operation="test")
+    for found in (written, read_snapshot(location)):
+        assert (found.version, found.properties) == (0, layout)
 
 
-def test_a_commit_is_small_json_that_people_can_read(tmp_path: Path) -> None:
-    commit(Location(str(tmp_path)), add("f"), operation="build")
+def test_a_commit_is_small_json_that_people_can_read(
+    one: Location, tmp_path: Path
+) -> None:
     record = json.loads(newest_commit(tmp_path).read_text())["commit"]
-    assert record["operation"] == "build"
-    assert record["format"] == FORMAT
+    assert (record["operation"], record["format"]) == ("test", FORMAT)
     (segment,) = record["segments"]
     assert segment["size"] == newest_manifest(tmp_path).stat().st_size
 
@@ -100,11 +104,8 @@ def test_writers_at_the_same_time_lose_nothing(location: Location) -> None:
         for j in range(5):
             commit(location, add(f"{i}-{j}"), operation="test")
 
-    threads = [threading.Thread(target=work, args=(i,)) for i in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
     expected = {f"{i}-{j}" for i in range(8) for j in range(5)}
     assert set(read_snapshot(location).manifest.paths) == expected
     assert latest_version(location) == 39, "numbers without gaps"
@@ -154,12 +155,7 @@ def test_who_is_always_slower_gives_up_with_one_sentence(
     location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tried: list[str] = []
-
-    def taken(self: Location, path: str, data: bytes) -> bool:
-        tried.append(path)
-        return False
-
-    monkeypatch.setattr(Location, "write_new", taken)
+    monkeypatch.setattr(Location, "write_new", lambda *_: tried.append("again"))
     monkeypatch.setattr("skipindex.log.commits.time.sleep", lambda seconds: None)
     with pytest.raises(CommitConflictError, match="build: other writers") as error:
         commit(location, add("f"), operation="build")
@@ -167,17 +163,16 @@ def test_who_is_always_slower_gives_up_with_one_sentence(
     assert "\n" not in str(error.value)
 
 
-def test_every_flipped_byte_of_a_commit_is_noticed(tmp_path: Path) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
+def test_every_flipped_byte_of_a_commit_is_noticed(
+    one: Location, tmp_path: Path
+) -> None:
     path = newest_commit(tmp_path)
-    whole = path.read_bytes()
-    before = read_snapshot(location)
+    whole, before = path.read_bytes(), read_snapshot(one)
     for position in range(len(whole)):
         for mask in (0x01, 0xFF):
             flip(path, position, mask)
             try:
-                found = read_snapshot(location)
+                found = read_snapshot(one)
             except CorruptIndexError:
                 pass
             else:  # blanks between the tokens
@@ -186,16 +181,16 @@ def test_every_flipped_byte_of_a_commit_is_noticed(tmp_path: Path) -> None:
             path.write_bytes(whole)
 
 
-def test_every_flipped_byte_of_a_manifest_is_noticed(tmp_path: Path) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
+def test_every_flipped_byte_of_a_manifest_is_noticed(
+    one: Location, tmp_path: Path
+) -> None:
     path = newest_manifest(tmp_path)
     for position in range(0, path.stat().st_size, 7):
         flip(path, position)
-        (lost,) = read_snapshot(location).lost
+        (lost,) = read_snapshot(one).lost
         assert "crc32c" in str(lost)
         flip(path, position)
-    assert read_snapshot(location).manifest.paths == ["f"]
+    assert read_snapshot(one).manifest.paths == ["f"]
 
 
 @pytest.mark.parametrize(
@@ -209,83 +204,60 @@ def test_every_flipped_byte_of_a_manifest_is_noticed(tmp_path: Path) -> None:
         b"{}",
         b'{"commit": null, "crc32c": 1}',
         b'{"commit": {}, "crc32c": "x"}',
+        b'{"commit": {"format": 2, "nonce": ',
         b"\xff\xfe",
         b"\0" * 500,
     ],
     ids=repr,
 )
-def test_what_is_no_commit_is_corrupt(tmp_path: Path, content: bytes) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
+def test_what_is_no_commit_is_corrupt(
+    one: Location, tmp_path: Path, content: bytes
+) -> None:
     newest_commit(tmp_path).write_bytes(content)
     with pytest.raises(CorruptIndexError, match="commit 0"):
-        read_snapshot(location)
+        read_snapshot(one)
 
 
-@pytest.mark.parametrize("length", [0, 1, 100])
-def test_a_commit_that_was_cut_off_is_corrupt(tmp_path: Path, length: int) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
-    path = newest_commit(tmp_path)
-    path.write_bytes(path.read_bytes()[:length])
-    with pytest.raises(CorruptIndexError):
-        read_snapshot(location)
-
-
-def test_a_commit_whose_keys_are_missing_is_corrupt(tmp_path: Path) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
+def test_a_commit_whose_keys_are_missing_is_corrupt(
+    one: Location, tmp_path: Path
+) -> None:
     rewrite_commit(tmp_path, segments=[{"name": "nowhere.arrow"}])
     with pytest.raises(CorruptIndexError, match="commit 0 cannot be read"):
-        read_snapshot(location)
+        read_snapshot(one)
 
 
-def test_a_missing_manifest_is_told(tmp_path: Path) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
+def test_a_missing_manifest_is_told(one: Location, tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / MANIFESTS)
-    found = read_snapshot(location)
+    found = read_snapshot(one)
     assert (found.version, len(found.lost), found.manifest.paths) == (0, 1, [])
 
 
-def test_a_newer_format_is_refused_by_its_number(tmp_path: Path) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
-    rewrite_commit(tmp_path, format=FORMAT + 1)
-    with pytest.raises(IndexVersionError, match=r"format 3.*newer than ours \(2\)"):
-        read_snapshot(location)
-
-
-@pytest.mark.parametrize("needs", [["something new"], ["a", "b"]])
-def test_a_commit_that_needs_what_is_unknown_is_refused_by_name(
-    tmp_path: Path, needs: list[str]
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"format": FORMAT + 1}, r"format 3.*newer than ours \(2\)"),
+        ({"needs": ["new"]}, r"needs 'new', which this.*not know \(known: nothing\)"),
+        ({"needs": ["a", "b"]}, "needs 'a', which this"),
+    ],
+)
+def test_a_commit_of_a_newer_library_is_refused_and_not_written_over(
+    one: Location, tmp_path: Path, changes: dict[str, Any], text: str
 ) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
-    rewrite_commit(tmp_path, needs=needs)
-    with pytest.raises(IndexVersionError, match=f"needs '{needs[0]}', which this"):
-        read_snapshot(location)
-    with pytest.raises(IndexVersionError, match=r"does not know \(known: nothing\)"):
-        commit(location, add("g"), operation="test")
-    assert latest_version(location) == 0
+    rewrite_commit(tmp_path, **changes)
+    with pytest.raises(IndexVersionError, match=text):
+        read_snapshot(one)
+    with pytest.raises(IndexVersionError, match=text):
+        commit(one, add("g"), operation="test")
+    assert latest_version(one) == 0
 
 
-def test_a_newer_format_is_never_written_over(tmp_path: Path) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
-    rewrite_commit(tmp_path, format=FORMAT + 1)
-    with pytest.raises(IndexVersionError):
-        commit(location, add("g"), operation="test")
-    assert latest_version(location) == 0
-
-
-def test_where_no_commit_is_whole_the_next_begins_anew(tmp_path: Path) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
+def test_where_no_commit_is_whole_the_next_begins_anew(
+    one: Location, tmp_path: Path
+) -> None:
     newest_commit(tmp_path).write_bytes(b"damaged")
     with pytest.warns(UserWarning, match="commit 0 of the table is damaged"):
-        assert commit(location, add("g"), operation="test").version == 1
-    assert read_snapshot(location).manifest.paths == ["g"]
+        assert commit(one, add("g"), operation="test").version == 1
+    assert read_snapshot(one).manifest.paths == ["g"]
 
 
 def keep(base: Snapshot) -> tuple[Manifest, TableProperties]:
@@ -294,9 +266,8 @@ def keep(base: Snapshot) -> tuple[Manifest, TableProperties]:
 
 @pytest.mark.parametrize("n_damaged", [1, 2, 3])
 def test_a_damaged_commit_falls_back_to_the_newest_whole_one(
-    tmp_path: Path, n_damaged: int
+    location: Location, tmp_path: Path, n_damaged: int
 ) -> None:
-    location = Location(str(tmp_path))
     layout = TableProperties(layout={"cluster_by": ["x"]})
     commit(location, lambda base: (base.manifest, layout), operation="t")
     for i in range(4):
@@ -316,71 +287,55 @@ def test_a_damaged_commit_falls_back_to_the_newest_whole_one(
 
 
 def test_a_commit_that_is_deleted_while_it_is_read_is_not_damaged(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    one: Location, tmp_path: Path
 ) -> None:
     """Another commit has superseded it."""
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
-    original = Location.read
-    pending = [1]
 
-    def read(self: Location, path: str, limit: int) -> bytes:
-        if pending:
-            pending.pop()
-            commit(location, add("g"), operation="test")
-            (tmp_path / commit_path(0)).unlink()
-        return original(self, path, limit)
+    def supersede() -> None:
+        commit(one, add("g"), operation="test")
+        (tmp_path / commit_path(0)).unlink()
 
-    monkeypatch.setattr(Location, "read", read)
-    found = newest_snapshot(location)
+    with meanwhile(Location, "read", supersede):
+        found = newest_snapshot(one)
     assert (found.version, found.damaged, found.notes) == (1, None, ())
 
 
-@pytest.mark.parametrize("name", ["²³.json", "٣.json", "7.json", f"{10**19}.json"])
-def test_what_has_no_name_of_a_commit_is_none(tmp_path: Path, name: str) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("²³.json", "٣.json", "7.json", f"{10**19}.json", "x.json", "-1.json"),
+        *("note.txt", ".123.tmp", "0007.json.crc"),
+    ],
+)
+def test_what_has_no_name_of_a_commit_is_none(
+    one: Location, tmp_path: Path, name: str
+) -> None:
     (tmp_path / LOG / name).write_text("x")
-    assert latest_version(location) == 0
-    assert newest_snapshot(location).notes == ()
-    assert commit(location, keep, operation="test").version == 1
+    assert latest_version(one) == 0
+    assert newest_snapshot(one).notes == ()
+    assert commit(one, add("g"), operation="test").version == 1
 
 
 @pytest.mark.parametrize("make", [Path.mkdir, os.mkfifo, Path.touch])
 def test_what_is_in_the_place_of_a_commit_takes_its_number(
-    tmp_path: Path, make: Callable[[Path], None]
+    one: Location, tmp_path: Path, make: Callable[[Path], None]
 ) -> None:
     """A pipe is never opened, because a reader would wait for a writer."""
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
     make(tmp_path / commit_path(1))
-    assert newest_snapshot(location).version == 0
+    assert newest_snapshot(one).version == 0
     with pytest.warns(UserWarning, match="commit 1"):
-        assert commit(location, add("g"), operation="test").version == 2
-    assert newest_snapshot(location).manifest.paths == ["f", "g"]
+        assert commit(one, add("g"), operation="test").version == 2
+    assert newest_snapshot(one).manifest.paths == ["f", "g"]
 
 
-def test_other_files_in_the_log_are_no_commits(tmp_path: Path) -> None:
-    location = Location(str(tmp_path))
-    commit(location, add("f"), operation="test")
-    for name in ("note.txt", ".123.tmp", "x.json", "0007.json.crc", "-1.json"):
-        (tmp_path / LOG / name).write_bytes(b"?")
-    assert latest_version(location) == 0
-    assert commit(location, add("g"), operation="test").version == 1
-
-
-def test_a_reader_sees_a_commit_whole_while_others_write(location: Location) -> None:
-    commit(location, add("f0"), operation="test")
-    done = threading.Event()
-
+def test_a_reader_sees_a_commit_whole_while_others_write(one: Location) -> None:
     def work() -> None:
         for i in range(1, 25):
-            commit(location, add(f"f{i}"), operation="test")
-        done.set()
+            commit(one, add(f"f{i}"), operation="test")
 
-    thread = threading.Thread(target=work)
-    thread.start()
-    while not done.is_set():
-        snapshot = read_snapshot(location)
-        assert len(snapshot.manifest) == snapshot.version + 1
-    thread.join()
+    with ThreadPoolExecutor(1) as pool:
+        writer = pool.submit(work)
+        while not writer.done():
+            snapshot = read_snapshot(one)
+            assert len(snapshot.manifest) == snapshot.version + 1
+        writer.result()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from skipindex.log import (
     manifest,
     newest_for_writer,
     newest_snapshot,
+    properties,
 )
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
@@ -31,6 +33,7 @@ from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, commit_path
 from tests.log.test_log import add
+from tests.rewrite.killing import meanwhile
 
 HIDDEN = f"_skipindex-{'ab' * 16}-0/part-0.parquet"
 ERRORS: list[Exception] = [
@@ -60,22 +63,33 @@ def location(tmp_path: Path) -> Location:
     return location
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=repr)
-@pytest.mark.parametrize("folder", [LOG, MANIFESTS])
-def test_what_cannot_be_read_now_is_not_written_over(
-    location: Location, monkeypatch: pytest.MonkeyPatch, error: Exception, folder: str
-) -> None:
+@contextmanager
+def unreadable(is_it: Callable[[str], bool], error: Exception) -> Iterator[None]:
+    """Let no file be read of whose path this is true."""
     original = Location.read
 
     def read(self: Location, path: str, limit: int) -> bytes:
-        if path.startswith(folder) and path != commit_path(0):
+        if is_it(path):
             raise error
         return original(self, path, limit)
 
-    monkeypatch.setattr(Location, "read", read)
-    assert newest_snapshot(location).notes, "a reader goes on, and says so"
-    with pytest.raises(StorageError, match="so nothing was changed") as told:
-        commit(location, keep, operation="test")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Location, "read", read)
+        yield
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=repr)
+@pytest.mark.parametrize("folder", [LOG, MANIFESTS])
+def test_what_cannot_be_read_now_is_not_written_over(
+    location: Location, error: Exception, folder: str
+) -> None:
+    def is_new(path: str) -> bool:
+        return path.startswith(folder) and path != commit_path(0)
+
+    with unreadable(is_new, error):
+        assert newest_snapshot(location).notes, "a reader goes on, and says so"
+        with pytest.raises(StorageError, match="so nothing was changed") as told:
+            commit(location, keep, operation="test")
     assert "\n" not in str(told.value)
     assert latest_version(location) == 1
 
@@ -106,11 +120,7 @@ def test_a_property_that_cannot_be_checked_now_is_not_dropped(
         raise MemoryError
 
     with monkeypatch.context() as patch:
-        patch.setitem(
-            vars(__import__("skipindex.log.properties", fromlist=["_"]))["_CHECKS"],
-            "layout",
-            short,
-        )
+        patch.setitem(properties._CHECKS, "layout", short)
         with pytest.raises(StorageError, match="so nothing was changed"):
             commit(location, keep, operation="test")
     assert newest_snapshot(location).properties == layout
@@ -168,7 +178,7 @@ def test_a_commit_that_cannot_be_read_now_is_not_taken_for_another(
     answer: bool | Exception,
 ) -> None:
     """The answer to the create was lost, or said that the number is taken."""
-    read, write_new = Location.read, Location.write_new
+    write_new = Location.write_new
 
     def lossy(self: Location, path: str, data: bytes) -> bool:
         assert write_new(self, path, data)
@@ -176,14 +186,8 @@ def test_a_commit_that_cannot_be_read_now_is_not_taken_for_another(
             raise answer
         return answer
 
-    def short(self: Location, path: str, limit: int) -> bytes:
-        if path == commit_path(2):
-            raise error
-        return read(self, path, limit)
-
-    with monkeypatch.context() as patch:
+    with monkeypatch.context() as patch, unreadable(commit_path(2).__eq__, error):
         patch.setattr(Location, "write_new", lossy)
-        patch.setattr(Location, "read", short)
         with pytest.raises(StorageError, match="cannot tell who made"):
             commit(location, add("h"), operation="test")
     assert latest_version(location) == 2, "it has not committed once more"
@@ -192,49 +196,35 @@ def test_a_commit_that_cannot_be_read_now_is_not_taken_for_another(
 
 @pytest.mark.parametrize("n", [1, 40])
 def test_a_number_that_another_commit_took_is_none_of_ours(
-    location: Location, monkeypatch: pytest.MonkeyPatch, n: int
+    location: Location, n: int
 ) -> None:
     """Whether that has fewer bytes than ours or more."""
-    write_new, calls = Location.write_new, []
+    layout = TableProperties(layout={"cluster_by": [f"other{i}" for i in range(n)]})
 
-    def late(self: Location, path: str, data: bytes) -> bool:
-        calls.append(path)
-        if len(calls) == 1:
-            others = [f"other{i}" for i in range(n)]
-            layout = TableProperties(layout={"cluster_by": others})
-            commit(self, lambda base: (base.manifest, layout), operation="test")
-        return write_new(self, path, data)
+    def other() -> None:
+        commit(location, lambda base: (base.manifest, layout), operation="test")
 
-    monkeypatch.setattr(Location, "write_new", late)
-    commit(location, add("h"), operation="test")
+    with meanwhile(Location, "write_new", other):
+        commit(location, add("h"), operation="test")
     assert latest_version(location) == 3
     assert newest_snapshot(location).manifest.paths == ["f", "g", "h"]
 
 
 @pytest.mark.parametrize("error", ERRORS, ids=repr)
 def test_whether_a_commit_counts_is_not_guessed(
-    location: Location, monkeypatch: pytest.MonkeyPatch, error: Exception
+    location: Location, error: Exception
 ) -> None:
     """The commit after it says so, if it can be read."""
-    read, write_new, calls = Location.read, Location.write_new, []
 
-    def slow(self: Location, path: str, data: bytes) -> bool:
-        made = write_new(self, path, data)
-        calls.append(path)
-        if len(calls) == 1:
-            commit(self, add("i"), operation="test")
-        return made
+    def other() -> None:
+        commit(location, add("i"), operation="test")
 
-    def short(self: Location, path: str, limit: int) -> bytes:
-        if path == commit_path(3):
-            raise error
-        return read(self, path, limit)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Location, "write_new", slow)
-        patch.setattr(Location, "read", short)
-        with pytest.raises(StorageError, match="cannot tell whether"):
-            commit(location, add("h"), operation="test")
+    with (
+        meanwhile(Location, "write_new", other, after=True),
+        unreadable(commit_path(3).__eq__, error),
+        pytest.raises(StorageError, match="cannot tell whether"),
+    ):
+        commit(location, add("h"), operation="test")
     assert latest_version(location) == 3
     assert newest_snapshot(location).manifest.paths == ["f", "g", "h", "i"]
 

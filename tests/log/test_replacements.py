@@ -14,7 +14,7 @@ from skipindex.errors import CommitConflictError
 from skipindex.log.properties import TableProperties
 from skipindex.log.replacements import Replacement, Rewrites, Trash
 from skipindex.storage.file_system.location import FileInfo
-from skipindex.storage.file_system.names import is_data_file, is_hidden_copy, published
+from skipindex.storage.file_system.names import is_data_file
 
 
 def is_visible(file: FileInfo) -> bool:
@@ -172,16 +172,6 @@ def test_properties_round_trip(
     record = json.loads(json.dumps(properties.to_json()))
     assert TableProperties.from_json(record) == (properties, ())
     assert record.keys() == {"layout", "rewrites", "more"}
-
-
-def test_names() -> None:
-    assert published("p=1/_skipindex-7-0/part") == "p=1/part"
-    assert published("_skipindex-7-0/part") == "part"
-    assert is_hidden_copy("_skipindex-7-0/part")
-    assert is_hidden_copy("p=1/_skipindex-7-0/part")
-    assert not is_hidden_copy("_skipindex/log/1.json")
-    assert not is_hidden_copy("_skipindex-7-0")
-    assert not is_visible(FileInfo("p=1/_skipindex-7-0/part", 1, 1))
 
 
 def many(n: int) -> tuple[Replacement, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError, StorageError
@@ -29,7 +29,7 @@ from skipindex.log import (
     newest_snapshot,
     read_snapshot,
 )
-from skipindex.log.compaction import FANOUT, tier, to_rewrite
+from skipindex.log.compaction import FANOUT, to_rewrite
 from skipindex.log.manifest import Manifest, with_column
 from skipindex.log.properties import TableProperties
 from skipindex.log.replacements import with_moved, without_files
@@ -38,8 +38,9 @@ from skipindex.log.unchanged import unchanged_rows
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS
 from tests.log.pieces import PIECES, SPECS, TYPE, facts, piece
+from tests.log.test_refused import unreadable
 from tests.quick_run import examples
-from tests.rewrite.killing import Killed, killed_at
+from tests.rewrite.killing import Killed, killed_at, meanwhile
 from tests.tables import flip, newest_commit, rewrite_commit
 
 Step = Callable[[Manifest], Manifest]
@@ -112,13 +113,13 @@ def test_what_is_read_is_what_was_committed(
 
 def fill(location: Location, n: int, *, size: int = 1) -> list[Snapshot]:
     """Appends of files, each with a pack of its own."""
-    made = []
-    for i in range(n):
-        new = piece({f"f{i}-{j}": 1 for j in range(size)}, {"x": [0]}, low=i)
-        made.append(
-            commit(location, to(lambda b, new=new: b.merge(new)), operation="t")
+    return [
+        appended(
+            location,
+            piece({f"f{i}-{j}": 1 for j in range(size)}, {"x": [0]}, low=i),
         )
-    return made
+        for i in range(n)
+    ]
 
 
 @pytest.fixture
@@ -132,8 +133,7 @@ def sizes(location: Location) -> dict[str, int]:
 
 
 def test_an_append_writes_its_own_rows_alone(location: Location) -> None:
-    big = piece({f"b{i}": 1 for i in range(5000)}, {"x": [0], "y": [1]})
-    commit(location, to(lambda base: base.merge(big)), operation="t")
+    appended(location, piece({f"b{i}": 1 for i in range(5000)}, {"x": [0], "y": [1]}))
     (whole,) = sizes(location).items()
     fill(location, 1)
     after = sizes(location)
@@ -146,30 +146,26 @@ def test_an_append_writes_its_own_rows_alone(location: Location) -> None:
 def test_what_changes_nothing_writes_no_segment(location: Location) -> None:
     fill(location, 3)
     before = sizes(location)
-    commit(location, to(lambda base: base.merge(piece({}, {}))), operation="t")
+    appended(location, piece({}, {}))
     assert sizes(location) == before
 
 
-def test_one_file_that_goes_writes_no_segment(location: Location) -> None:
-    fill(location, 1, size=50)
-    before = sizes(location)
-    done = commit(location, to(lambda b: without_files(b, {"f0-7"})), operation="t")
-    assert sizes(location) == before
-    (segment,) = done.segments
-    assert (segment.n_rows, segment.n_live) == (50, 49)
-    assert read_snapshot(location).manifest.paths == [
-        f"f0-{j}" for j in range(50) if j != 7
-    ]
+def appended(location: Location, new: Manifest) -> Snapshot:
+    return commit(location, to(lambda base: base.merge(new)), operation="t")
+
+
+def gone(location: Location, *paths: str, **known: Any) -> Snapshot:
+    step = to(lambda base: without_files(base, {*paths}))
+    return commit(location, step, operation="t", **known)
 
 
 def test_files_that_go_one_after_another_stay_gone(location: Location) -> None:
     """In the same segment, of which the rows that count are in memory."""
     *_, known = fill(location, 2, size=50)
-    expected = facts(known.manifest)
+    written, expected = sizes(location), facts(known.manifest)
     for name in ("f0-7", "f1-3", "f0-20", "f0-0", "f1-49"):
         del expected[name]
-        gone: Step = lambda base, name=name: without_files(base, {name})  # noqa: E731
-        done = commit(location, to(gone), operation="t", known=known)
+        done = gone(location, name, known=known)
         for read in (
             done,
             read_snapshot(location),
@@ -178,6 +174,7 @@ def test_files_that_go_one_after_another_stay_gone(location: Location) -> None:
         ):
             assert facts(read.manifest) == expected
         known = read
+    assert sizes(location) == written, "no segment is written"
     assert [(one.n_rows, one.n_live) for one in known.segments] == [(50, 47), (50, 48)]
     older = read_snapshot(location, 1, known=known)
     assert len(older.manifest) == 100, "the rows that are dead since count there"
@@ -187,20 +184,21 @@ def test_files_that_go_one_after_another_stay_gone(location: Location) -> None:
 
 
 def test_a_column_goes_with_its_last_value_and_stays_gone(location: Location) -> None:
+    def columns() -> set[str]:
+        return set(read_snapshot(location).manifest.stats)
+
     big = piece({f"f{i}": 1 for i in range(50)}, {"x": []})
-    both = big.merge(piece({"f7": 1}, {"y": []}))
-    commit(location, to(lambda base: base.merge(both)), operation="t")
-    assert set(read_snapshot(location).manifest.stats) == {"x", "y"}
-    gone: Step = lambda base: without_files(base, {"f7"})  # noqa: E731
-    commit(location, to(gone), operation="t")
-    assert set(read_snapshot(location).manifest.stats) == {"x", "y"}, "it is asked for"
+    appended(location, big.merge(piece({"f7": 1}, {"y": []})))
+    assert columns() == {"x", "y"}
+    gone(location, "f7")
+    assert columns() == {"x", "y"}, "it is asked for"
     commit(location, to(lambda base: base.without_stats({"y"})), operation="t")
-    assert set(read_snapshot(location).manifest.stats) == {"x"}
-    commit(location, to(lambda b: b.merge(piece({"g": 1}, {"x": []}))), operation="t")
-    commit(location, to(lambda base: without_files(base, {"g"})), operation="t")
-    found = read_snapshot(location)
-    assert (set(found.manifest.stats), len(found.manifest)) == ({"x"}, 49)
-    assert found.segments[0].n_rows == 50, "no row was written again"
+    assert columns() == {"x"}
+    appended(location, piece({"g": 1}, {"x": []}))
+    gone(location, "g")
+    assert (columns(), len(read_snapshot(location).manifest)) == ({"x"}, 49)
+    first = read_snapshot(location).segments[0]
+    assert first.n_rows == 50, "no row was written again"
 
 
 def changed_stats(manifest: Manifest, field: str, value: Any) -> Manifest:
@@ -271,8 +269,8 @@ def test_a_row_that_differs_in_anything_is_written_again(
     expected = [-1, -1] if what in every else [0, -1]
     assert unchanged_rows(base, new).tolist() == expected
     commit(location, to(CHANGES[what]), operation="t")
-    assert read_snapshot(location).manifest.files.equals(new.files)
     found = read_snapshot(location).manifest
+    assert found.files.equals(new.files)
     assert domains(found) == domains(new)
     for name, column in new.stats.items():
         assert found.stats[name].plain.equals(column.plain)
@@ -293,7 +291,7 @@ def test_packs_keep_their_age_through_segments(location: Location) -> None:
     """What is newest of an index of a file is newest in whatever segment it is."""
     for low in range(30):
         new = piece({"a": 1, f"f{low}": 1}, {"x": [0], "y": [0] * (low % 2)}, low=low)
-        done = commit(location, to(lambda b, new=new: b.merge(new)), operation="t")
+        done = appended(location, new)
         assert facts(done.manifest)["a"].stats["x"] == low
         found = read_snapshot(location).manifest
         newest = {pack.name for pack in new.packs}
@@ -309,9 +307,11 @@ def test_packs_keep_their_age_through_segments(location: Location) -> None:
     st.lists(st.integers(1, 400), min_size=1, max_size=120),
     st.integers(0, 2**32 - 1),
 )
+@example([1] * 1000, 0)
 def test_segments_are_few_and_rows_are_written_seldom(
     appends: list[int], seed: int
 ) -> None:
+    """Each row about once for every octal digit of their number."""
     rng = np.random.default_rng(seed)
     live: list[int] = []
     total: list[int] = []
@@ -334,27 +334,6 @@ def test_segments_are_few_and_rows_are_written_seldom(
         assert len(live) <= FANOUT * digits
         assert all(4 * n >= 3 * m for n, m in zip(live, total, strict=True))
         assert n_written <= n_changed * (digits + 4)
-
-
-def test_the_tier_is_the_number_of_octal_digits() -> None:
-    for n in (1, 7, 8, 63, 64, 511, 512, 10**6):
-        assert tier(n) == len(f"{n:o}")
-
-
-def test_a_thousand_appends_leave_few_segments_and_few_bytes(
-    location: Location,
-) -> None:
-    """Written by the thousand, and each row about once for every octal digit."""
-    left: list[int] = []
-    n_written = 0
-    for _ in range(1000):
-        rewritten = to_rewrite(left, left, 1, forget=False)
-        written = 1 + sum(left[i] for i in rewritten)
-        left = [*(n for i, n in enumerate(left) if i not in rewritten), written]
-        n_written += written
-    assert sum(left) == 1000
-    assert len(left) <= 4 * FANOUT
-    assert n_written <= 4 * 1000
 
 
 # Damage
@@ -422,18 +401,10 @@ def test_where_all_segments_are_damaged_the_commit_counts(location: Location) ->
 
 
 def test_a_segment_that_cannot_be_read_now_is_not_written_over(
-    location: Location, monkeypatch: pytest.MonkeyPatch
+    location: Location,
 ) -> None:
     *_, whole = fill(location, 3)
-    original = Location.read
-
-    def read(self: Location, path: str, limit: int) -> bytes:
-        if path == whole.segments[1].path:
-            raise OSError(errno.EIO, "no answer")
-        return original(self, path, limit)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Location, "read", read)
+    with unreadable(whole.segments[1].path.__eq__, OSError(errno.EIO, "no answer")):
         assert len(newest_snapshot(location).manifest) == 2
         with pytest.raises(StorageError, match="so nothing was changed"):
             commit(location, to(lambda base: base), operation="t")
@@ -442,22 +413,18 @@ def test_a_segment_that_cannot_be_read_now_is_not_written_over(
 
 
 def test_a_segment_that_is_deleted_while_it_is_read_is_not_damaged(
-    location: Location, monkeypatch: pytest.MonkeyPatch
+    location: Location,
 ) -> None:
     """Another commit has superseded it, and a vacuum has swept it."""
     *_, second = fill(location, 2)
-    original = Location.read
-    pending = [1]
+    path = second.segments[0].path
 
-    def read(self: Location, path: str, limit: int) -> bytes:
-        if path == second.segments[0].path and pending:
-            pending.pop()
-            commit(location, to(moved), operation="t", forget=True)
-            Path(location.full(path)).unlink()
-        return original(self, path, limit)
+    def swept() -> None:
+        commit(location, to(moved), operation="t", forget=True)
+        Path(location.full(path)).unlink()
 
-    monkeypatch.setattr(Location, "read", read)
-    found = newest_snapshot(location)
+    with meanwhile(Location, "read", swept, where=lambda _, read, __: read == path):
+        found = newest_snapshot(location)
     assert (found.version, found.damaged, found.lost, found.notes) == (2, None, (), ())
     assert len(found.manifest) == 2
 
@@ -470,7 +437,7 @@ def test_a_writer_that_dies_leaves_the_commit_before(
     new = piece({"new": 1}, {"x": [0]})
     for step in range(2):  # the segment, and the commit
         with pytest.raises(Killed), killed_at(step, after=after) as calls:
-            commit(location, to(lambda base: base.merge(new)), operation="t")
+            appended(location, new)
         assert calls[-1] == ("write", "write_new")[step]
         found = read_snapshot(location)
         if (step, after) == (1, True):
@@ -478,7 +445,7 @@ def test_a_writer_that_dies_leaves_the_commit_before(
         else:
             assert facts(found.manifest) == facts(whole.manifest)
             assert len(list(Path(location.full(LOG)).iterdir())) == 1
-    commit(location, to(lambda base: base.merge(new)), operation="t")
+    appended(location, new)
     assert set(facts(read_snapshot(location).manifest)) == {"f0-0", "new"}
 
 
@@ -510,24 +477,13 @@ WHOLE = SEGMENT.with_live(np.arange(5)).to_json()
 @pytest.mark.parametrize(
     "changes",
     [
-        {"name": "../x.arrow"},
-        {"name": None},
-        {"size": -1},
-        {"size": 1 << 40},
+        *({"name": name} for name in ("../x.arrow", None)),
+        *({"size": size} for size in (-1, 1 << 40)),
         {"crc32c": 1 << 32},
-        {"rows": -1},
-        {"rows": True},
-        {"rows": 1 << 31},
-        {"rows": 100},
-        {"dead": 7},
-        {"dead": "?"},
-        {"dead": "ab"},
-        {"dead": packed(b"")},
-        {"dead": packed(b"\0")},
-        {"dead": packed(b"\0\0\0")},
-        {"dead": packed(b"\0\1")},
+        *({"rows": rows} for rows in (-1, True, 1 << 31, 100)),
+        *({"dead": dead} for dead in (7, "?", "ab", packed(b"\0\0")[:-4])),
+        *({"dead": packed(bits)} for bits in (b"", b"\0", b"\0\0\0", b"\0\1")),
         {"dead": packed(bytes(1 << 26))},
-        {"dead": packed(b"\0\0")[:-4]},
     ],
     ids=str,
 )
