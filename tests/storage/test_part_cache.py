@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from skipindex.errors import CorruptIndexError
 from skipindex.storage.pack import Blob, BlobBuilder, BlobMeta, write_pack
 from skipindex.storage.pack.part_cache import PartCache
+from skipindex.storage.pack.reader import BlobParts
 from skipindex.storage.parts import ReadCount
 from tests.storage.test_pack import Bytes
 
@@ -29,11 +30,15 @@ def opened(cache: PartCache | None) -> tuple[Blob, Bytes]:
     return Blob(source, entry, cache), source
 
 
+def payload(blob: Blob, i: int, count: ReadCount | None = None) -> BlobParts:
+    found = blob.payload(i, count or ReadCount())
+    assert found is not None
+    return found
+
+
 def read(blob: Blob, i: int, start: int, stop: int) -> tuple[list[bytes], ReadCount]:
     count = ReadCount()
-    parts = blob.payload(i, count)
-    assert parts is not None
-    return list(map(bytes, parts.read(start, stop))), count
+    return list(map(bytes, payload(blob, i, count).read(start, stop))), count
 
 
 def test_what_is_kept_is_not_read_again() -> None:
@@ -133,8 +138,7 @@ def test_a_blob_that_is_let_go_takes_its_bytes_with_it() -> None:
 def test_a_payload_in_use_does_not_hold_what_the_cache_lets_go(how: str) -> None:
     cache = PartCache(2_000)
     blob, source = opened(cache)
-    mine = blob.payload(1, ReadCount())
-    assert mine is not None
+    mine = payload(blob, 1)
     for _ in range(2):
         assert bytes(mine[2]) == PAYLOADS[1][2]
     before = source.reads
@@ -154,9 +158,7 @@ def test_a_payload_in_use_does_not_hold_what_the_cache_lets_go(how: str) -> None
 
 def test_a_payload_finds_what_another_one_of_the_same_file_has_read() -> None:
     blob, source = opened(PartCache(1 << 20))
-    mine, other = (blob.payload(1, ReadCount()) for _ in range(2))
-    assert mine is not None
-    assert other is not None
+    mine, other = (payload(blob, 1) for _ in range(2))
     assert bytes(mine[2]) == PAYLOADS[1][2]
     assert other.read(3, 5) == PAYLOADS[1][3:5]
     before = source.reads
@@ -168,8 +170,7 @@ def test_a_payload_finds_what_another_one_of_the_same_file_has_read() -> None:
 @pytest.mark.parametrize("i", [-1, 6])
 def test_there_is_no_part_beyond_the_ends_in_the_cache_either(i: int) -> None:
     blob, _ = opened(PartCache(1 << 20))
-    parts = blob.payload(1, ReadCount())
-    assert parts is not None
+    parts = payload(blob, 1)
     parts.read(0, 6)
     for k in range(6):
         assert bytes(parts[k]) == PAYLOADS[1][k]
@@ -192,9 +193,7 @@ def test_bytes_that_fail_their_check_are_not_kept() -> None:
 
 def test_parts_that_are_no_bitmaps_are_refused_and_not_kept() -> None:
     cache = PartCache(1 << 20)
-    blob, _ = opened(cache)
-    parts = blob.payload(2, ReadCount())
-    assert parts is not None
+    parts = payload(opened(cache)[0], 2)
     for _ in range(2):
         with pytest.raises(CorruptIndexError, match="no roaring bitmap"):
             parts.bitmaps(2, 3)
@@ -242,17 +241,14 @@ def test_what_a_kind_makes_of_a_part_is_made_once() -> None:
         made.append(Letters(bytes(raw).hex()))
         return made[-1]
 
-    parts = [blob.payload(i, count) for i in range(3)]
-    for payload in parts[:2]:
-        assert payload is not None
-        first = payload.decoded(3, decode)
+    parts = [payload(blob, i, count) for i in range(2)]
+    for one in parts:
+        first = one.decoded(3, decode)
         before = source.reads
-        assert payload.decoded(3, decode) is first
+        assert one.decoded(3, decode) is first
         assert source.reads == before
     assert [one.text for one in made] == [PAYLOADS[i][3].hex() for i in range(2)]
     assert 2_000 < cache.n_bytes <= 2_500, "by the size that it says"
-    assert count.parts == 4
-    assert count.cached_bytes == count.n_bytes / 2
-    assert parts[0] is not None
+    assert (count.parts, count.cached_bytes) == (4, count.n_bytes / 2)
     assert bytes(parts[0][3]) == PAYLOADS[0][3], "apart from its bytes"
     assert cache.n_bytes <= 2_500

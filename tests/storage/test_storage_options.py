@@ -148,7 +148,7 @@ def test_two_stores_with_buckets_of_one_name_share_no_pack(
             {"bucket": "bucket", "region": "eu-west-1", "skip_signature": "true"},
         ),
         (
-            "s3://KEY:SECRET%2F@bucket/t?region=eu-west-1",
+            "s3://KEY:SECRET%2F@bucket/t/?region=eu-west-1",
             "bucket/t",
             {},
             {
