@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 import pytest
 
 from skipindex.errors import CorruptIndexError
 from skipindex.log.manifest import Manifest
 from skipindex.storage.checks import unpacked_bytes
+from skipindex.storage.file_system.file_info import FileInfo
+from tests.log.pieces import manifest_of
 
 
 def manifest(n_files: int) -> Manifest:
-    ones = dict.fromkeys(("size", "mtime", "footer_crc", "n_rows"), 1)
-    rows: list[dict[str, Any]] = [
-        {"path": f"{i}", **ones, "note": None, "packs": [], "slots": []}
-        for i in range(n_files)
-    ]
-    return Manifest.of_files(rows, {}, ())
+    return manifest_of([FileInfo(f"{i}", 1, 1) for i in range(n_files)])
 
 
 def written(batches: list[pa.RecordBatch]) -> bytes:

@@ -40,7 +40,9 @@ def test_a_file_is_made_where_it_is_looked_at(
     assert found.sizes.tolist() == [file.size for file in files]
     assert found.mtimes.tolist() == [file.mtime for file in files]
     assert found.has_folders == any("/" in file.path for file in files)
+    assert found.unnamed.tolist() == ([2] if files is ODD else [])
     assert FileList.of(found) is found
+    assert not make(files[1:]).has_folders  # type: ignore[call-arg]
     with pytest.raises(IndexError):
         found[len(files)]
 
@@ -75,12 +77,3 @@ def test_what_a_manifest_holds_too_is_held_once(changed: str) -> None:
     held = committed["size"].chunk(0).to_numpy()
     shares = changed in {"nothing", "path", "mtime"}
     assert np.shares_memory(found.sizes, held) == shares
-
-
-def test_a_flat_listing_has_no_folders() -> None:
-    assert not FileList.of(FILES[1:]).has_folders
-
-
-def test_paths_that_are_no_utf8_are_told() -> None:
-    assert FileList.of(ODD).unnamed.tolist() == [2]
-    assert FileList.of(FILES).unnamed.tolist() == []

@@ -11,9 +11,8 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import SkipIndexError, StorageError, TableError
-from skipindex.rewrite.arrival import SaveMode
 from skipindex.storage.file_system.location import Location
-from tests.rewrite.arriving import arrived
+from tests.rewrite.arriving import overwrite_killed
 from tests.rewrite.arrow_writer import rows_of
 from tests.tables import build, put
 from tests.traps.test_unreadable import as_another
@@ -72,15 +71,6 @@ def test_a_file_that_is_gone_is_none(
     assert sx.open_table(folder).paths == ["day=1/a.parquet"]
 
 
-@pytest.mark.parametrize("code", [errno.EACCES, errno.EPERM])
-def test_hidden_folders_of_others_may_be_closed(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, code: int
-) -> None:
-    (folder / ".private").mkdir()
-    fail(monkeypatch, "scandir", ".private", code)
-    assert len(sx.open_table(folder).paths) == 2
-
-
 @pytest.mark.parametrize("code", CODES, ids=_names(CODES))
 def test_what_cannot_be_looked_at_may_be_there(
     folder: Path, monkeypatch: pytest.MonkeyPatch, code: int
@@ -92,18 +82,11 @@ def test_what_cannot_be_looked_at_may_be_there(
     assert not location.owns("day=2/b")
 
 
-def overwrite_unpublished(folder: Path, patch: pytest.MonkeyPatch) -> None:
-    """Rows that are committed under hidden names, which stay."""
-    with patch.context() as inner:
-        inner.setattr("skipindex.rewrite.arrival._publish", lambda *_: None)
-        arrived(folder, SaveMode.OVERWRITE)
-
-
 @pytest.mark.parametrize("mode", [0o600, 0o300, 0], ids=oct)
 def test_rows_in_a_hidden_folder_that_is_closed_are_not_left_out(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, mode: int
+    tmp_path: Path, folder: Path, mode: int
 ) -> None:
-    overwrite_unpublished(folder, monkeypatch)
+    overwrite_killed(folder)
     assert rows_of(folder, sx.open_table(folder).paths).total() == 6
     hidden = next(folder.glob("day=2/_skipindex-*"))
     for above in (tmp_path, *tmp_path.parents[:2]):
@@ -116,10 +99,12 @@ def test_rows_in_a_hidden_folder_that_is_closed_are_not_left_out(
         hidden.chmod(0o755)
 
 
+@pytest.mark.parametrize("code", [errno.EACCES, errno.EPERM])
+@pytest.mark.parametrize("name", [".private", "day=2/_skipindex-ab-0"])
 def test_a_hidden_folder_that_nothing_names_may_be_closed(
-    tmp_path: Path, folder: Path, monkeypatch: pytest.MonkeyPatch
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int
 ) -> None:
     build(folder, {"x": "bitmap"})
-    (folder / "day=2" / "_skipindex-ab-0").mkdir()
-    fail(monkeypatch, "scandir", "_skipindex-ab", errno.EACCES)
+    (folder / name).mkdir()
+    fail(monkeypatch, "scandir", name, code)
     assert len(sx.open_table(folder).paths) == 2

@@ -20,6 +20,7 @@ from skipindex.errors import StorageError
 from skipindex.storage.file_system import local
 from skipindex.storage.file_system.arrow_files import ArrowFiles
 from skipindex.storage.file_system.location import FileInfo, Location
+from tests.rewrite.killing import meanwhile
 from tests.storage.test_commit_lock import ThreadLock
 
 NONE = [errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS]
@@ -37,11 +38,19 @@ def _taken_back() -> Iterator[None]:
     set_commit_lock(None)
 
 
-def no_links(patch: pytest.MonkeyPatch, code: int = errno.EPERM) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise OSError(code, os.strerror(code))
+def raising(error: BaseException) -> Callable[..., Any]:
+    def fail(*_: object, **__: object) -> None:
+        raise error
 
-    patch.setattr(os, "link", refuse)
+    return fail
+
+
+def failure(code: int) -> OSError:
+    return OSError(code, os.strerror(code))
+
+
+def no_links(patch: pytest.MonkeyPatch, code: int = errno.EPERM) -> None:
+    patch.setattr(os, "link", raising(failure(code)))
 
 
 def no_renames(patch: pytest.MonkeyPatch) -> None:
@@ -55,7 +64,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 def with_links(_: pytest.MonkeyPatch) -> None:
-    pass
+    """The first choice."""
 
 
 def with_a_lock(patch: pytest.MonkeyPatch) -> None:
@@ -171,7 +180,7 @@ def test_a_name_that_cannot_be_looked_at_is_not_free(
 
     def refusing(path: Any, **named: Any) -> os.stat_result:
         if str(path) == str(taken):
-            raise OSError(code, os.strerror(code))
+            raise failure(code)
         return lstat(path, **named)
 
     monkeypatch.setattr(os, "lstat", refusing)
@@ -191,90 +200,64 @@ def test_a_file_that_was_put_aside_gets_its_name_back(
     path = tmp_path / "f"
     path.write_bytes(b"of another writer")
     listed = replace(Location(str(tmp_path)).stat("f") or NO_FILE, size=1)
-
-    def failing(*_: Any) -> None:
-        raise OSError(code, os.strerror(code))
-
     no_links(monkeypatch, code)
-    monkeypatch.setattr(local, "renamed_unless_there", failing)
+    monkeypatch.setattr(local, "renamed_unless_there", raising(failure(code)))
     assert not local.delete_aside(path, listed)
     assert files(tmp_path) == {"f": b"of another writer"}
 
 
-@pytest.mark.parametrize("killed", ["copy_file", "move", None])
-def test_a_copy_on_hdfs_has_its_name_once_it_is_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str | None
-) -> None:
-    (tmp_path / "source").write_bytes(b"whole")
-    there = ArrowFiles(f"file://{tmp_path}", str(tmp_path))
-
-    class Dying:
-        """Copies a half, and dies."""
-
-        def __init__(self) -> None:
-            self._files = pafs.LocalFileSystem()
-
-        def __getattr__(self, name: str) -> Any:
-            if name != killed:
-                return getattr(self._files, name)
-
-            def die(_: str, target: str) -> None:
-                if name == "copy_file":
-                    Path(target).write_bytes(b"wh")
-                raise KeyboardInterrupt
-
-            return die
-
-    monkeypatch.setattr(ArrowFiles, "_files", property(lambda _: Dying()))
-    if killed is None:
-        assert there.copy("source", "day=1/f")
-        assert not there.copy("source", "day=1/f")
-        assert files(tmp_path / "day=1") == {"f": b"whole"}
-        with pytest.raises(FileNotFoundError):
-            there.copy("gone", "day=1/g")
-    else:
-        with pytest.raises(KeyboardInterrupt):
-            there.copy("source", "day=1/f")
-        assert files(tmp_path / "day=1") == {}
-
-
 class Hdfs:
-    """A file system of pyarrow that is no local disk, and calls that fail."""
+    """A file system of pyarrow that is no local disk, with calls of its own."""
 
     type_name = "hdfs"
 
-    def __init__(self, **failing: Exception) -> None:
+    def __init__(self, **calls: Callable[..., Any]) -> None:
         self._files = pafs.LocalFileSystem()
-        self._failing = failing
+        self._calls = calls
 
     def __getattr__(self, name: str) -> Any:
-        if name not in self._failing:
-            return getattr(self._files, name)
-
-        def fail(*_: Any, **__: Any) -> None:
-            raise self._failing[name]
-
-        return fail
+        return self._calls.get(name) or getattr(self._files, name)
 
     def get_file_info(self, asked: Any) -> Any:
         """As in Arrow's ``hdfs.cc``: what cannot be looked at is "not found"."""
-        if "get_file_info" not in self._failing:
+        if "get_file_info" not in self._calls:
             return self._files.get_file_info(asked)
         if isinstance(asked, str):
             return pafs.FileInfo(asked, pafs.FileType.NotFound)
-        if asked.allow_not_found:
-            return []
-        raise self._failing["get_file_info"]
+        return [] if asked.allow_not_found else self._calls["get_file_info"]()
 
 
 @pytest.fixture
 def on_hdfs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    def files_on(**failing: Exception) -> ArrowFiles:
-        files = Hdfs(**failing)
+    def files_on(**calls: Callable[..., Any]) -> ArrowFiles:
+        files = Hdfs(**calls)
         monkeypatch.setattr(ArrowFiles, "_files", property(lambda _: files))
         return ArrowFiles(f"hdfs://host{tmp_path}", str(tmp_path))
 
     return files_on
+
+
+def copy_a_half(_: str, target: str) -> None:
+    Path(target).write_bytes(b"wh")
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize(
+    "dying", [{"copy_file": copy_a_half}, {"move": raising(KeyboardInterrupt())}]
+)
+def test_a_copy_on_hdfs_has_its_name_once_it_is_whole(
+    tmp_path: Path, on_hdfs: Any, dying: dict[str, Any]
+) -> None:
+    (tmp_path / "source").write_bytes(b"whole")
+    with pytest.raises(KeyboardInterrupt):
+        on_hdfs(**dying).copy("source", "day=1/f")
+    assert files(tmp_path / "day=1") == {}
+    there = on_hdfs()
+    assert there.copy("source", "day=1/f")
+    assert not there.copy("source", "day=1/f")
+    assert files(tmp_path / "day=1") == {"f": b"whole"}
+    with pytest.raises(FileNotFoundError):
+        there.copy("gone", "day=1/g")
 
 
 def test_hdfs_needs_a_lock_for_a_file_that_is_created_only_if_absent(
@@ -293,8 +276,7 @@ def test_hdfs_needs_a_lock_for_a_file_that_is_created_only_if_absent(
 def test_what_hdfs_cannot_look_at_may_be_there(tmp_path: Path, on_hdfs: Any) -> None:
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / "1").write_bytes(b"1")
-    error = OSError(errno.EIO, os.strerror(errno.EIO))
-    there = on_hdfs(get_file_info=error)
+    there = on_hdfs(get_file_info=raising(failure(errno.EIO)))
     for look in (
         lambda: there.stat("log/1"),
         lambda: there.holds(there.full("log/1")),
@@ -304,6 +286,10 @@ def test_what_hdfs_cannot_look_at_may_be_there(tmp_path: Path, on_hdfs: Any) -> 
     ):
         with pytest.raises(OSError, match=r"Input/output|cannot be looked at"):
             look()
+    gone = FileNotFoundError(errno.ENOENT, "No such file or directory", "log")
+    there = on_hdfs(get_file_info=raising(gone))
+    with pytest.raises(OSError, match=r"No such file|is a directory"):
+        list(there.below(""))  # a folder that is gone from it is no empty table
     there = on_hdfs()
     assert there.stat("log/1").size == 1
     assert there.names("log") == ["1"]
@@ -313,37 +299,20 @@ def test_what_hdfs_cannot_look_at_may_be_there(tmp_path: Path, on_hdfs: Any) -> 
     assert there.names("gone") == list(there.below("gone")) == []
 
 
-def test_a_folder_that_is_gone_from_a_listing_is_no_empty_table(
-    tmp_path: Path, on_hdfs: Any
-) -> None:
-    (tmp_path / "day=1").mkdir()
-    gone = FileNotFoundError(errno.ENOENT, "No such file or directory", "day=2")
-    there = on_hdfs(get_file_info=gone)
-    with pytest.raises(OSError, match=r"No such file|is a directory"):
-        list(there.below(""))
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(errno.EIO, "EIO")])
 def test_a_file_that_came_while_another_was_put_aside_has_its_name_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+    tmp_path: Path, error: BaseException
 ) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"old")
     listed = Location(str(tmp_path)).stat("f") or NO_FILE
-    rename = Path.rename
-
-    def replaced(self: Path, target: Path) -> Path:
-        path.write_bytes(b"of another tool")
-        return rename(self, target)
-
-    def failing(_: Path) -> None:
-        raise error
-
-    monkeypatch.setattr(Path, "rename", replaced)
-    monkeypatch.setattr(Path, "lstat", failing)
-    with pytest.raises(type(error)):
-        local.delete_aside(path, listed)
-    monkeypatch.undo()
+    with (
+        meanwhile(Path, "rename", lambda: path.write_bytes(b"of another tool")),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setattr(Path, "lstat", raising(error))
+        with pytest.raises(type(error)):
+            local.delete_aside(path, listed)
     assert files(tmp_path) == {"f": b"of another tool"}
 
 
@@ -351,9 +320,6 @@ def test_a_file_that_came_while_another_was_put_aside_has_its_name_again(
 def test_a_folder_that_cannot_be_synchronised_now_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
-    def failing(_: Path) -> None:
-        raise OSError(code, os.strerror(code))
-
-    monkeypatch.setattr(local, "sync_file", failing)
+    monkeypatch.setattr(local, "sync_file", raising(failure(code)))
     with pytest.raises(OSError, match=re.escape(os.strerror(code))):
         local.sync_folder(tmp_path)

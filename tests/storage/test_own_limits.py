@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -154,8 +154,7 @@ def test_the_checks_are_those_of_readers(
     def never(*_: Any) -> None:
         raise CorruptIndexError("not this one")
 
-    hooks: list[Callable[..., Any]] = [never]
-    monkeypatch.setattr(manifest, "check_files", hooks[0])
+    monkeypatch.setattr(manifest, "check_files", never)
     with pytest.raises(TableError, match="not this one"):
         commit(Location(str(tmp_path)), add("f"), operation="test")
     assert latest_version(Location(str(tmp_path))) == -1
