@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -47,17 +46,14 @@ def test_bins_hold_everything_once_and_not_too_much(
     bins = pack(weights, limit)
     assert sorted(i for items in bins for i in items) == list(range(len(weights)))
     sums = [sum(weights[i] for i in items) for items in bins]
-    assert all(
-        total <= limit or len(items) == 1
-        for total, items in zip(sums, bins, strict=True)
-    )
+    for total, items in zip(sums, bins, strict=True):
+        assert total <= limit or len(items) == 1
     light = sorted(total for total in sums if total <= limit)
     assert all(a + b > limit for a, b in pairwise(light)), "two bins fit into one"
 
 
 def test_check_05_files_are_packed_by_size() -> None:
     assert pack([60, 40, 50, 50, 100, 130], 100) == [[0, 1], [2, 3], [4], [5]]
-    assert pack([], 10) == []
 
 
 @given(weights=weights, limit=st.integers(1, 120))
@@ -103,38 +99,59 @@ def names(*files: EligibleFile) -> set[str]:
 
 
 FILES = [file(name) for name in "abcdef"]
+A, B, C = (written(name) for name in "abc")
+OPEN, LATER, NEW = written("c", 1, 1), written("c", 2), FILES[0]
+"""Of the round after that of A, B and C; of another run; and of nobody of us."""
+SHAPES: list[dict[str, Any]] = [
+    {"cluster_by": ("y",)},
+    {"cluster_by": ("x", "y")},
+    {"curve": "zorder"},
+    {"sort_within": ("y",)},
+]
+_RUN = f"{1:032x}-0"
+OTHERS = {
+    "Spark": "part-00000-6f1c7b5e-3a0f-4d0e-9a43-0f6d8b0f2f11-c000.snappy.parquet",
+    "no round": f"part-00000-{1:032x}.parquet",
+    "another round": f"part-00000-{1:032x}-c000.parquet",
+    "a prefix": f"copy-of-part-00000-{1:032x}-0.parquet",
+    "an append": f"part-00000-{2:032x}-0.parquet",
+}
+SEALED = wrote(sealed=1)
+BOTH = wrote() | wrote(2)
+INCREMENTAL, FULL = Mode.INCREMENTAL, Mode.FULL
+CUBES: dict[str, tuple[Mode, list[EligibleFile], Runs, list[list[EligibleFile]]]] = {
+    "nothing new": (INCREMENTAL, [A, B, C, OPEN], SEALED, []),
+    "sealed, not": (INCREMENTAL, [A, B, C, OPEN, NEW], SEALED, [[OPEN, NEW]]),
+    "sealed, full": (FULL, [A, B, C, OPEN, NEW], SEALED, [[A, B, C], [OPEN, NEW]]),
+    "two that are not sealed": (INCREMENTAL, [A, LATER], BOTH, [[A, LATER]]),
+    "sealed by what came out": (INCREMENTAL, [A, B, C, NEW], wrote(), [[NEW]]),
+    "too little came out": (INCREMENTAL, [A, B, NEW], wrote(), [[A, B, NEW]]),
+    "one run has done it": (FULL, [A, B, OPEN], SEALED, []),
+    "two runs have": (FULL, [A, B, LATER], BOTH, [[A, B, LATER]]),
+    "another size": (FULL, [A, B], wrote(rows_per_file=7), [[A, B]]),
+    "another size, left": (INCREMENTAL, [A, B], wrote(rows_per_file=7), []),
+    "hidden": (FULL, [A, file(f"_skipindex-{_RUN}/part-00001-{_RUN}")], wrote(), []),
+}
+for shape in SHAPES:
+    other = wrote(sealed=1, **shape)
+    CUBES[f"clustered by {shape}"] = INCREMENTAL, [A, B], other, [[A, B]]
+for who, name in OTHERS.items():
+    both = [file(name), B]
+    CUBES[f"name of {who}"] = INCREMENTAL, both, wrote(), [both]
 
 
-def test_sealed_cubes_are_left_alone() -> None:
-    sealed = [written(name) for name in "abc"]
-    unsealed, known = written("d", 1, 1), wrote(sealed=1)
-    fresh = file("e")
-    files = [*sealed, unsealed]
-    assert chosen(files, known, Mode.INCREMENTAL) == []
-    files = [*files, fresh]
-    assert chosen(files, known, Mode.INCREMENTAL) == [names(unsealed, fresh)]
-    assert chosen(files, known, Mode.FULL) == [names(*sealed), names(unsealed, fresh)]
-
-
-def test_two_unsealed_cubes_become_one() -> None:
-    files = [written("a"), written("b", 2)]
-    assert chosen(files, wrote() | wrote(2), Mode.INCREMENTAL) == [names(*files)]
+@pytest.mark.parametrize("case", CUBES)
+def test_what_is_rewritten(case: str) -> None:
+    """Sealed cubes are left alone, and whatever we have not written is in none."""
+    mode, files, known, expected = CUBES[case]
+    assert chosen(files, known, mode) == [names(*group) for group in expected]
 
 
 def test_a_cube_is_sealed_by_what_went_in() -> None:
-    (large, small) = plan_clustering(FILES[:4], {}, TARGET, mode=Mode.INCREMENTAL)
+    (large, small) = plan_clustering(FILES[:4], {}, TARGET, mode=INCREMENTAL)
     assert (large.sealed, small.sealed) == (True, False)
     few = [written("a", 1, 0, 1), written("b", 2, 0, 1)]
-    sealed = wrote(sealed=1) | wrote(2, sealed=1)
-    assert chosen(few, sealed, Mode.INCREMENTAL) == []
-
-
-def test_a_cube_is_sealed_by_what_came_out() -> None:
-    """As for a table that was written whole."""
-    files = [written(name) for name in "abc"]
-    assert chosen([*files, FILES[0]], wrote(), Mode.INCREMENTAL) == [names(FILES[0])]
-    few = [*files[:2], FILES[0]]
-    assert chosen(few, wrote(), Mode.INCREMENTAL) == [names(*few)]
+    assert chosen(few, SEALED | wrote(2, sealed=1), INCREMENTAL) == []
 
 
 WIDE = Target(("x",), "hilbert", rows_per_file=100, cube_size=10**6)
@@ -145,18 +162,17 @@ def merged(
 ) -> set[str]:
     """What is rewritten of cubes of one file each, ``a`` and so on, and a new file."""
     cubes = [written(chr(97 + i), i + 1, 0, size) for i, size in enumerate(sizes)]
-    known = {run: how for i in range(len(cubes)) for run, how in wide(i + 1).items()}
+    known = runs_wide(range(len(cubes)))
     files = [*cubes, *([file("new", fresh)] if fresh else [])]
-    groups = plan_clustering(
-        files, known, replace(WIDE, ratio=ratio), mode=Mode.INCREMENTAL, boxes=boxes
-    )
+    target = replace(WIDE, ratio=ratio)
+    groups = plan_clustering(files, known, target, mode=INCREMENTAL, boxes=boxes)
     assert len(groups) <= 1
     found = {f.path for group in groups for f in group.files}
     return {chr(int(path[5:10])) if "part" in path else path for path in found}
 
 
-def wide(run: int) -> dict[str, Run]:
-    return wrote(run, cube_size=10**6)
+def runs_wide(runs: Iterable[int]) -> dict[str, Run]:
+    return {k: how for i in runs for k, how in wrote(i + 1, cube_size=10**6).items()}
 
 
 @pytest.mark.parametrize(
@@ -189,24 +205,29 @@ def boxes_of(files: Mapping[str, tuple[int, int]]) -> Boxes:
     return Boxes(rows, low[:, None], high[:, None])
 
 
+def rewritten_at(
+    files: list[EligibleFile], places: Mapping[str, tuple[int, int]]
+) -> set[str]:
+    """What is rewritten of a cube and new files that lie at these places."""
+    groups = plan_clustering(
+        files,
+        wrote(cube_size=10**6),
+        WIDE,
+        mode=INCREMENTAL,
+        boxes=boxes_of({file.path: places[file.path] for file in files}),
+    )
+    return {f.path for group in groups for f in group.files}
+
+
 def test_of_a_cube_the_files_are_rewritten_that_lie_where_the_new_ones_do() -> None:
-    cube = [written(name) for name in "abc"]
-    new = file("new")
-    ranges = [(0, 9), (10, 19), (20, 29), (15, 17)]
-    places = dict(zip([f.path for f in [*cube, new]], ranges, strict=True))
-    known = wrote(cube_size=10**6)
-
-    def rewritten() -> set[str]:
-        groups = plan_clustering(
-            [*cube, new], known, WIDE, mode=Mode.INCREMENTAL, boxes=boxes_of(places)
-        )
-        return {f.path for group in groups for f in group.files}
-
-    assert rewritten() == names(cube[1], new)
-    places[new.path] = 30, 31
-    assert rewritten() == names(new), "a new day touches none of the days before"
-    places[new.path] = 5, 25
-    assert rewritten() == names(*cube, new)
+    cube, new = [A, B, C], file("new")
+    places = {A.path: (0, 9), B.path: (10, 19), C.path: (20, 29)}
+    for where, expected in (
+        ((15, 17), names(B, new)),
+        ((30, 31), names(new)),  # a new day touches none of the days before
+        ((5, 25), names(*cube, new)),
+    ):
+        assert rewritten_at([*cube, new], {**places, new.path: where}) == expected
 
 
 def test_a_few_late_rows_do_not_rewrite_the_days_before() -> None:
@@ -216,14 +237,7 @@ def test_a_few_late_rows_do_not_rewrite_the_days_before() -> None:
     places = {f.path: (i, i) for i, f in enumerate(old)}
     places |= {f.path: (10, 10) for f in new}
     places[new[0].path] = (0, 10)
-    groups = plan_clustering(
-        [*old, *new],
-        wrote(cube_size=10**6),
-        WIDE,
-        mode=Mode.INCREMENTAL,
-        boxes=boxes_of(places),
-    )
-    assert [{f.path for f in group.files} for group in groups] == [names(*new)]
+    assert rewritten_at([*old, *new], places) == names(*new)
 
 
 @given(data=st.data())
@@ -239,10 +253,8 @@ def test_what_is_left_ends(data: st.DataObject) -> None:
             for run, sizes in cubes.items()
             for j, size in enumerate(sizes)
         ]
-        known = {name: how for run in cubes for name, how in wide(run + 1).items()}
-        groups = plan_clustering(
-            files, known, replace(WIDE, ratio=ratio), mode=Mode.INCREMENTAL
-        )
+        target = replace(WIDE, ratio=ratio)
+        groups = plan_clustering(files, runs_wide(cubes), target, mode=INCREMENTAL)
         if not groups:
             break
         gone = {round_of(f.path) for group in groups for f in group.files}
@@ -265,78 +277,22 @@ def test_a_file_without_statistics_may_lie_anywhere(tmp_path: Path) -> None:
     assert boxes.meeting([one, other], [unknown]) == [one, other]
 
 
-@pytest.mark.parametrize(
-    "target",
-    [
-        {"cluster_by": ("y",)},
-        {"cluster_by": ("x", "y")},
-        {"curve": "zorder"},
-        {"sort_within": ("y",)},
-    ],
-)
-def test_a_cube_of_another_shape_is_none(target: dict[str, Any]) -> None:
-    files = [written("a"), written("b")]
-    known = wrote(sealed=1, **target)
-    assert chosen(files, known, Mode.INCREMENTAL) == [names(*files)]
-
-
-def test_full_does_nothing_where_one_run_has_done_it() -> None:
-    files = [written("a"), written("b"), written("c", 1, 1)]
-    assert chosen(files, wrote(sealed=1), Mode.FULL) == []
-    assert chosen([*files, FILES[0]], wrote(sealed=1), Mode.FULL) != []
-    apart = [*files[:2], written("c", 2)]
-    assert chosen(apart, wrote() | wrote(2), Mode.FULL) != []
-    other = wrote(rows_per_file=7)
-    assert chosen(files[:2], other, Mode.FULL) != []
-    assert chosen(files[:2], other, Mode.INCREMENTAL) == []
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "part-00000-6f1c7b5e-3a0f-4d0e-9a43-0f6d8b0f2f11-c000.snappy.parquet",
-        f"part-00000-{1:032x}.parquet",
-        f"part-00000-{1:032x}-c000.parquet",
-        f"copy-of-part-00000-{1:032x}-0.parquet",
-        f"part-00000-{2:032x}-0.parquet",
-    ],
-    ids=["Spark", "no round", "another round", "prefix", "append"],
-)
-def test_files_of_other_writers_are_in_no_cube(name: str) -> None:
-    files = [file(name), written("b")]
-    assert chosen(files, wrote(), Mode.INCREMENTAL) == [names(*files)]
-    assert chosen(files[1:], wrote(), Mode.INCREMENTAL) == []
-
-
-def test_a_hidden_file_is_in_the_cube_that_it_will_be_in() -> None:
-    run = f"{1:032x}-0"
-    files = [written("a"), file(f"_skipindex-{run}/part-00001-{run}.parquet")]
-    assert chosen(files, wrote(), Mode.FULL) == []
-
-
 def test_partitions_do_not_mix() -> None:
     files = [file(f"day={i % 2}/{i}") for i in range(8)]
-    groups = plan_clustering(files, {}, TARGET, mode=Mode.INCREMENTAL)
-    assert Counter(group.values for group in groups) == {
-        (("day", "day=0"),): 2,
-        (("day", "day=1"),): 2,
-    }
-    turns = rounds(groups)
-    assert [len(turn) for turn in turns] == [2, 2]
-    assert all(len({group.values for group in turn}) == 2 for turn in turns)
-    sealed = [{group.sealed for group in turn} for turn in turns]
-    assert sealed == [{True}, {False}]
-    assert {group.folder for group in groups} == {"day=0", "day=1"}
+    turns = rounds(plan_clustering(files, {}, TARGET, mode=INCREMENTAL))
+    for turn, is_sealed in zip(turns, (True, False), strict=True):
+        assert [group.values for group in turn] == [
+            (("day", "day=0"),),
+            (("day", "day=1"),),
+        ]
+        assert [group.folder for group in turn] == ["day=0", "day=1"]
+        assert {group.sealed for group in turn} == {is_sealed}
 
 
 def test_a_round_makes_sealed_cubes_or_others() -> None:
     sizes = {"day=1": [10, 10, 10, 10], "day=2": [10], "day=3": [30]}
-    files = [
-        file(f"{day}/{i}", size)
-        for day, own in sizes.items()
-        for i, size in enumerate(own)
-    ]
-    groups = plan_clustering(files, {}, TARGET, mode=Mode.FULL)
+    files = [file(f"{day}/{i}", n) for day in sizes for i, n in enumerate(sizes[day])]
+    groups = plan_clustering(files, {}, TARGET, mode=FULL)
     found = [[(g.folder, g.sealed) for g in turn] for turn in rounds(groups)]
     assert found == [
         [("day=1", True), ("day=3", True)],
@@ -345,12 +301,8 @@ def test_a_round_makes_sealed_cubes_or_others() -> None:
 
 
 def test_hidden_files_are_replaced_beside_visible_ones() -> None:
-    (group,) = plan_clustering(
-        [file("day=1/_skipindex-7-0/a"), file("day=1/sub/b")],
-        {},
-        TARGET,
-        mode=Mode.FULL,
-    )
+    files = [file("day=1/_skipindex-7-0/a"), file("day=1/sub/b")]
+    (group,) = plan_clustering(files, {}, TARGET, mode=FULL)
     assert group.folder == "day=1"
 
 

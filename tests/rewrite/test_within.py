@@ -49,9 +49,9 @@ def size_of(table: Table) -> int:
     return sum(map(len, table.files.values())) * ROW_BYTES
 
 
-def lived(table: Table, share: float, *, most: int) -> list[int]:
+def lived(table: Table, *, most: int) -> list[int]:
     """The bytes of each run until one does nothing."""
-    budget = size_of(table) * share
+    budget = size_of(table) * SHARE
     found = []
     for _ in range(most):
         found.append(table.optimize(budget=budget))
@@ -69,9 +69,9 @@ def test_a_badly_clustered_table_becomes_good_in_a_few_runs(kind: str) -> None:
     best = full.kept(queries)
     assert table.kept(queries) > 3 * best
     # Each row is rewritten once to be clustered, and once along the curve.
-    lived(table, SHARE, most=2 * 4)
+    lived(table, most=2 * 4)
     assert table.kept(queries) < 1.5 * best
-    assert lived(table, SHARE, most=20)[-1] == 0, "and runs come to an end"
+    assert lived(table, most=20)[-1] == 0, "and runs come to an end"
     assert table.kept(queries) < 1.5 * best
 
 
@@ -79,8 +79,8 @@ def test_files_that_nothing_tells_apart_are_not_rewritten_for_ever() -> None:
     table, random = Table(COLUMNS, 100), np.random.default_rng(1)
     for _ in range(15):
         table.append(uniform(random, 0, 1000) % 2)
-    assert sum(lived(table, SHARE, most=20)) < size_of(table)
-    assert lived(table, SHARE, most=1) == [0]
+    assert sum(lived(table, most=20)) < size_of(table)
+    assert lived(table, most=1) == [0]
 
 
 def file(name: str, size: int, run: int | None = None) -> EligibleFile:
@@ -88,16 +88,32 @@ def file(name: str, size: int, run: int | None = None) -> EligibleFile:
     return EligibleFile(path, (), size, size)
 
 
+def target_of(**wish: Any) -> Target:
+    return Target(("x",), "hilbert", **{"rows_per_file": 100, **wish})
+
+
+def boxes_of(files: Sequence[EligibleFile], ranges: Sequence[tuple[int, int]]) -> Boxes:
+    """Each file lies in one range of one column."""
+    ends = np.array(ranges, np.int64).reshape(-1, 2)
+    rows = {one.path: i for i, one in enumerate(files)}
+    return Boxes(rows, ends[:, :1], ends[:, 1:])
+
+
+def runs_by(levels: Sequence[int | None]) -> dict[str, Run]:
+    """Runs by number, whose rows have this level, or none."""
+    return {
+        f"{run:032x}": Run.of(target_of(levels=() if level is None else (level,)))
+        for run, level in enumerate(levels)
+    }
+
+
 def planned(
     files: Sequence[EligibleFile], ranges: Sequence[tuple[int, int]], **wish: Any
 ) -> tuple[Within, list[set[int]]]:
     """A plan of files over ranges of one column, and the files of its groups."""
-    target = Target(("x",), "hilbert", rows_per_file=100)
-    ends = np.array(ranges, np.int64).reshape(-1, 2)
+    runs = wish.pop("runs", runs_by([None] * 10))
+    found = plan_within(files, runs, target_of(), boxes_of(files, ranges), **wish)
     paths = [one.path for one in files]
-    boxes = Boxes({p: i for i, p in enumerate(paths)}, ends[:, :1], ends[:, 1:])
-    runs = {f"{run:032x}": Run.of(target) for run in range(10)}
-    found = plan_within(files, runs, target, boxes, **wish)
     return found, [{paths.index(f.path) for f in g.files} for g in found.groups]
 
 
@@ -139,35 +155,22 @@ def test_new_files_come_first_and_their_cube_has_no_level() -> None:
 def test_rows_that_were_rewritten_with_nothing_new_need_more_layers(
     level: int, least: int
 ) -> None:
-    how = Run.of(Target(("x",), "hilbert", rows_per_file=100, levels=(level,)))
     for n in range(1, 6):
         # Of each cube one file lies where the others do, and one lies alone.
         files = [file(name, 10, run) for name in "ab" for run in range(n)]
-        ends = [[0, 9]] * n + [[100 + run, 100 + run] for run in range(n)]
-        where = np.array(ends, np.int64)
-        rows = {one.path: i for i, one in enumerate(files)}
-        found = plan_within(
-            files,
-            {f"{run:032x}": how for run in range(n)},
-            Target(("x",), "hilbert", rows_per_file=100),
-            Boxes(rows, where[:, :1], where[:, 1:]),
-            budget=1000,
-        ).groups
-        assert [group.level for group in found] == [level + 1] * (n >= least)
-        assert all(set(group.files) == set(files[:n]) for group in found)
+        ends = [(0, 9)] * n + [(100 + run, 100 + run) for run in range(n)]
+        found, groups = planned(files, ends, budget=1000, runs=runs_by([level] * n))
+        assert [group.level for group in found.groups] == [level + 1] * (n >= least)
+        assert groups == [set(range(n))] * (n >= least)
 
 
 def test_what_lies_under_rows_of_a_lower_level_is_rewritten_with_them() -> None:
     """New rows are merged with old ones, however often these were rewritten."""
-    files = [file("a", 10, 0), file("b", 10, 0), file("a", 10, 1), file("b", 10, 1)]
-    where = np.array([[0, 9], [100, 100], [0, 9], [101, 101]], np.int64)
-    target = Target(("x",), "hilbert", rows_per_file=100)
-    often = Run.of(Target(("x",), "hilbert", rows_per_file=100, levels=(7,)))
-    boxes = Boxes({f.path: i for i, f in enumerate(files)}, where[:, :1], where[:, 1:])
-    for other, expected in ((often, []), (Run.of(target), [1])):
-        runs = {f"{0:032x}": often, f"{1:032x}": other}
-        found = plan_within(files, runs, target, boxes, budget=1000).groups
-        assert [group.level for group in found] == expected
+    files = [file(name, 10, run) for run in (0, 1) for name in "ab"]
+    ends = [(0, 9), (100, 100), (0, 9), (101, 101)]
+    for other, expected in ((7, []), (None, [1])):
+        found, _ = planned(files, ends, budget=1000, runs=runs_by([7, other]))
+        assert [group.level for group in found.groups] == expected
 
 
 def test_a_run_does_what_one_without_a_budget_does_where_it_fits() -> None:
@@ -204,18 +207,13 @@ def test_a_plan_keeps_to_its_budget_and_takes_each_file_once(
 ) -> None:
     files, ends = [], []
     for i, (low, width, size, run, day) in enumerate(pieces):
-        name = (
-            f"part-{i:05d}-{run:032x}-0.parquet" if run is not None else f"{i}.parquet"
-        )
-        files.append(
-            EligibleFile(f"day={day}/{name}", (("day", str(day)),), size, size)
-        )
+        name = f"{i}.parquet" if run is None else f"part-{i:05d}-{run:032x}-0.parquet"
+        path, values = f"day={day}/{name}", (("day", str(day)),)
+        files.append(EligibleFile(path, values, size, size))
         ends.append((low, low + width))
-    target = Target(("x",), "hilbert", rows_per_file=9, cube_size=cube_size)
+    target = target_of(rows_per_file=9, cube_size=cube_size)
     runs = {f"{run:032x}": Run.of(target) for run in range(4)}
-    where = np.array(ends, np.int64)
-    boxes = Boxes({f.path: i for i, f in enumerate(files)}, where[:, :1], where[:, 1:])
-    found = plan_within(files, runs, target, boxes, budget=budget)
+    found = plan_within(files, runs, target, boxes_of(files, ends), budget=budget)
     taken = [file for group in found.groups for file in group.files]
     assert len(set(taken)) == len(taken)
     assert sum(file.size for file in taken) <= budget
@@ -281,17 +279,22 @@ def test_a_budget_bounds_what_is_joined(tmp_path: Path) -> None:
     assert optimized(folder, **wish).files_in == 4
 
 
-@pytest.mark.parametrize("budget", [-1, True, 1.5, "ten", "10 apples", ""])
-def test_what_is_no_budget_is_refused(tmp_path: Path, budget: Any) -> None:
-    folder = fill(tmp_path, 1)
-    with pytest.raises(LayoutError, match="accepted: bytes, or a text such as '10GB'"):
-        optimized(folder, cluster_by=["x"], budget=budget)
-
-
-def test_a_full_run_has_no_budget(tmp_path: Path) -> None:
-    folder = fill(tmp_path, 1)
-    with pytest.raises(LayoutError, match="rewrites all files, whatever the budget"):
-        optimized(folder, cluster_by=["x"], mode="full", budget="1GB")
+@pytest.mark.parametrize(
+    ("wish", "text"),
+    [
+        *(
+            ({"budget": budget}, "accepted: bytes, or a text such as '10GB'")
+            for budget in (-1, True, 1.5, "ten", "10 apples", "")
+        ),
+        ({"budget": "1GB", "mode": "full"}, "rewrites all files, whatever the budget"),
+    ],
+    ids=str,
+)
+def test_what_is_no_budget_is_refused(
+    tmp_path: Path, wish: dict[str, Any], text: str
+) -> None:
+    with pytest.raises(LayoutError, match=text):
+        optimized(fill(tmp_path, 1), cluster_by=["x"], **wish)
 
 
 def with_workload(folder: Path, queries: Sequence[str]) -> sx.Table:
@@ -326,17 +329,14 @@ def test_reads_count_by_weight_and_not_at_all_where_a_column_is_gone(
 ) -> None:
     table = with_workload(tmp_path, ["x = 5", "x < 200"])
 
-    def reads(queries: Sequence[str]) -> Reads | None:
-        known = {
-            "workload": Workload(queries, weights=[1, 2][: len(queries)]).to_json()
-        }
-        target = Target(("x",), "hilbert", rows_per_file=3, known=known)
-        return Reads.of(table.state, target)
+    def reads(*queries: str) -> Reads | None:
+        workload = Workload(queries, weights=[1, 2][: len(queries)]).to_json()
+        return Reads.of(table.state, target_of(known={"workload": workload}))
 
-    found = reads(["x = 5", "x < 200"])
+    found = reads("x = 5", "x < 200")
     assert found is not None
     assert found.mean == pytest.approx((1 * 2 + 2 * 4) / 3)
     assert found.shares["0.parquet"] == pytest.approx(1)
     assert found.shares["3.parquet"] == pytest.approx(2 / 3)
-    assert reads(["gone = 5"]) is None
-    assert Reads.of(table.state, Target(("x",), "hilbert", rows_per_file=3)) is None
+    assert reads("gone = 5") is None
+    assert Reads.of(table.state, target_of()) is None
