@@ -27,9 +27,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Location:
 def test_results_have_the_order_of_the_items(place: Location) -> None:
     assert at_once(place, pow, range(100), [2] * 100) == [n**2 for n in range(100)]
     assert at_once(place, pow, [], []) == []
-
-
-def test_columns_of_different_lengths_are_refused(place: Location) -> None:
     with pytest.raises(ValueError, match="shorter"):
         at_once(place, pow, [1, 2], [3])
 

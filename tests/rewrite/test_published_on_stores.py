@@ -75,10 +75,9 @@ def test_no_published_byte_is_read_back(server: _Store, anew: bool) -> None:
 def test_what_has_the_name_already_is_compared(server: _Store, anew: bool) -> None:
     server.tags_copies_anew = anew
     place = location_of("s3://b/t", dict(server.options))
-    place.write("a", b"12")
+    for name, data in (("a", b"12"), ("other", b"34"), ("longer", b"123")):
+        place.write(name, data)
     place.copy("a", "copy")
-    place.write("other", b"34")
-    place.write("longer", b"123")
     assert place.is_same("a", "copy")
     assert not place.is_same("a", "other")
     assert not place.is_same("a", "longer", is_copy=True)

@@ -23,6 +23,7 @@ from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
+from skipindex.table import listing
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
     NOW,
@@ -33,8 +34,8 @@ from tests.rewrite.arrow_writer import (
     rows_of,
     seen_by_both,
 )
-from tests.rewrite.killing import Killed, killed_in
-from tests.tables import build, kept, put, set_mtime
+from tests.rewrite.killing import Killed, killed_in, meanwhile
+from tests.tables import build, kept, put, put_all, set_mtime
 
 WEEK = timedelta(days=7)
 
@@ -482,3 +483,14 @@ def test_commits_of_many_appends_do_not_grow(tmp_path: Path) -> None:
         commits = sorted((tmp_path / LOG).iterdir())
         sizes.append(commits[-1].stat().st_size)
     assert max(sizes[-4:]) < 1.5 * max(sizes[:8])
+
+
+def test_a_vacuum_between_the_listing_and_the_schema(tmp_path: Path) -> None:
+    """The file that the schema comes from is gone: the table is listed anew."""
+    put_all(tmp_path, [{"x": [i, 9 - i]} for i in range(4)])
+    optimized(tmp_path, cluster_by=["x"], rows_per_file=2)
+    with meanwhile(listing, "read_schema", lambda: vacuum(tmp_path, retention=NOW)):
+        table = open_table(tmp_path)
+    assert table.paths == listed(tmp_path)
+    assert "0.parquet" not in table.paths
+    assert kept(table, "x = 0") != []
