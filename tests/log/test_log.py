@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import shutil
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +30,7 @@ from skipindex.log import (
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.file_system.names import LOG, MANIFESTS, commit_path
+from skipindex.storage.file_system.names import LOG, commit_path
 from tests.rewrite.killing import meanwhile
 from tests.tables import flip, newest_commit, newest_manifest, rewrite_commit
 
@@ -224,12 +223,6 @@ def test_a_commit_whose_keys_are_missing_is_corrupt(
     rewrite_commit(tmp_path, segments=[{"name": "nowhere.arrow"}])
     with pytest.raises(CorruptIndexError, match="commit 0 cannot be read"):
         read_snapshot(one)
-
-
-def test_a_missing_manifest_is_told(one: Location, tmp_path: Path) -> None:
-    shutil.rmtree(tmp_path / MANIFESTS)
-    found = read_snapshot(one)
-    assert (found.version, len(found.lost), found.manifest.paths) == (0, 1, [])
 
 
 @pytest.mark.parametrize(

@@ -383,23 +383,6 @@ def test_what_is_in_memory_is_not_read_again(location: Location) -> None:
     assert (len(alone.manifest), len(alone.lost)) == (0, len(known.segments))
 
 
-def test_where_all_segments_are_damaged_the_commit_counts(location: Location) -> None:
-    """What it says of the rows of the table is in the commit itself."""
-    first, second = fill(location, 2)
-    third = commit(
-        location, to(lambda base: moved_away(base, base.paths)), operation="t"
-    )
-    assert {*first.segments} < {*second.segments}
-    assert not {*third.segments} & {*second.segments}
-    for segment in third.segments:
-        cut(Path(location.full(segment.path)))
-    found = newest_snapshot(location)
-    assert (found.version, found.damaged) == (2, None)
-    assert [one.segment for one in found.lost] == list(third.segments)
-    assert found.properties == third.properties
-    assert len(found.manifest) == 0
-
-
 def test_a_segment_that_cannot_be_read_now_is_not_written_over(
     location: Location,
 ) -> None:

@@ -16,7 +16,6 @@ from __future__ import annotations
 import errno
 import os
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -31,7 +30,7 @@ from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system import location
 from skipindex.storage.file_system.local import LocalFiles
 from tests.rewrite.arrow_writer import NOW, Rows, listed, rows_of
-from tests.rewrite.kill_and_damage import WRITERS, copy, seen
+from tests.rewrite.kill_and_damage import WRITERS, copy, main, seen
 from tests.tables import forget_open_packs
 
 CALLS: Final[Sequence[tuple[Any, str]]] = (
@@ -130,8 +129,7 @@ def sweep(
         for at in range(0, _MAX_CALLS, stride):
             folder = work / "case"
             copy(begun, folder)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with warnings.catch_warnings(action="ignore"):
                 forget_open_packs()
                 with _failing(kind, at) as calls:
                     raised = _error_of(writer.write, folder)
@@ -168,7 +166,8 @@ def _wrong(
         if not now and not listed(folder):
             return None
         vacuum(folder, retention=NOW)
-        for what, rows in ("ours", seen(folder)), ("listed", _listed(folder)):
+        both = seen(folder), rows_of(folder, listed(folder))
+        for what, rows in zip(("ours", "listed"), both, strict=True):
             if rows != now:
                 return f"{what}: {rows.total()} rows after vacuum, not {now.total()}"
     except Exception as error:  # noqa: BLE001 (told, all of them)
@@ -176,25 +175,5 @@ def _wrong(
     return None
 
 
-def _listed(folder: Path) -> Any:
-    return rows_of(folder, listed(folder))
-
-
-def main(names: Sequence[str]) -> int:
-    """Run the sweep of these writers, or of all."""
-    n_wrong = 0
-    for name in names or WRITERS:
-        n = 0
-        with tempfile.TemporaryDirectory() as work:
-            for case, problem in sweep(name, Path(work)):
-                n += 1
-                if problem:
-                    n_wrong += 1
-                    print(f"{case}: {problem}", flush=True)
-        print(f"{name}: {n} cases", flush=True)
-    print(f"{n_wrong} wrong")
-    return 1 if n_wrong else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], sweep))

@@ -27,7 +27,6 @@ from tests.rewrite.arriving import arrived, overwrite_killed
 from tests.rewrite.arrow_writer import (
     NOW,
     check_rows,
-    everything,
     fill,
     listed,
     optimized,
@@ -363,21 +362,6 @@ def test_a_file_that_is_written_while_others_are_deleted_stays(tmp_path: Path) -
     assert totals(tmp_path) == [21, 21]
 
 
-def test_a_file_is_compared_once_more_when_it_is_aside(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    location = location_of(tmp_path)
-    location.write("a", b"1")
-    before = location.stat("a")
-    assert before is not None
-    location.write("a", b"22")
-    assert not location.delete_own(before)
-    monkeypatch.setattr(Location, "stat", lambda *_: before)
-    assert not location.delete_own(before)
-    assert location.read("a") == b"22"
-    assert everything(tmp_path) == {"a"}
-
-
 @pytest.mark.parametrize("n_shown", [0, 1, 2])
 @pytest.mark.parametrize("is_damaged", [True, False])
 @pytest.mark.filterwarnings("ignore:commit . of the table is damaged")
@@ -412,16 +396,6 @@ def test_a_rewrite_that_a_lost_commit_has_shown_is_not_lost(
     assert seen(tmp_path) == before
     vacuum(tmp_path, retention=NOW)
     assert seen_by_both(tmp_path) == (before, before)
-
-
-def test_the_log_of_an_earlier_version_is_refused_in_a_sentence(folder: Path) -> None:
-    """What its files that are being published mean, this version does not know."""
-    optimized(folder, cluster_by=["x"])
-    rewrite_commit(folder, format=1)
-    with pytest.raises(StorageError, match=r"cannot be told which files .* format 1"):
-        open_table(folder)
-    with pytest.raises(TableError, match=r"format 1.*with the library that wrote it"):
-        vacuum(folder)
 
 
 def test_a_table_that_an_earlier_version_has_vacuumed_is_vacuumed(folder: Path) -> None:

@@ -23,6 +23,7 @@ from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import (
     NOW,
     check_rows,
+    everything,
     listed,
     optimized,
     seen_alike,
@@ -30,7 +31,7 @@ from tests.rewrite.arrow_writer import (
     totals,
 )
 from tests.rewrite.killing import Killed, killed_in, meanwhile
-from tests.tables import build, put
+from tests.tables import build, put, set_mtime
 
 OLD = time.time() - 8 * 86_400
 
@@ -76,13 +77,19 @@ def test_a_pack_that_is_built_again_is_not_deleted(
     assert (plan.paths, plan.notes) == (["a.parquet"], [])
 
 
-def test_a_file_is_deleted_as_it_was_listed(tmp_path: Path) -> None:
+def test_a_file_is_deleted_as_it_was_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     location = Location(str(tmp_path))
     location.write("a", b"12")
     found = location.stat("a")
     assert found is not None
     os.utime(tmp_path / "a", ns=(5, found.mtime + 1))
     assert not location.delete_own(found)
+    with monkeypatch.context() as patch:  # it is looked at once more when it is aside
+        patch.setattr(Location, "stat", lambda *_: found)
+        assert not location.delete_own(found)
+    assert everything(tmp_path) == {"a"}
     now = location.stat("a")
     assert now is not None
     assert not location.delete_own(FileInfo("a", 3, now.mtime))
@@ -193,6 +200,8 @@ def test_the_retention_goes_by_the_clock_of_the_files(
     of_host("the writer")
     opened = sx.open_table(replaced(tmp_path, 2)).paths
     optimized(tmp_path, cluster_by=["i"], rows_per_file=1)
+    for path in opened:  # which count from when they became trash
+        set_mtime(tmp_path / path, OLD)
     of_host("the vacuum")
     assert vacuum(tmp_path).published == 0
     assert all((tmp_path / path).exists() for path in opened)
