@@ -13,7 +13,8 @@ from skipindex.api import removal
 from skipindex.cli import main
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.storage.file_system.names import FOLDER, LOG
-from tests.rewrite.arrow_writer import everything, optimized, seen_by_both
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.seen import everything, seen_by_both
 from tests.tables import build, put, put_all
 
 FILES = [{"x": [1, 2]}, {"x": [3, 4]}, {"x": [5, 6]}]

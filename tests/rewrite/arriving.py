@@ -1,11 +1,14 @@
-"""Rows that arrive without Spark."""
+"""Tables of two days, and rows that arrive there without Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,7 +23,8 @@ from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import Target
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.table import table_of
-from tests.rewrite.killing import killed_in
+from tests.rewrite.killing import Killed, killed_at, killed_in
+from tests.tables import put
 
 
 def arrived(
@@ -75,3 +79,46 @@ def overwrite_killed(folder: Path, at: str = "copy", **written: Any) -> None:
     with pytest.MonkeyPatch.context() as patch, killed_in(Location, at):
         patch.setattr(arrival, "_withdraw", lambda *_, **__: None)
         arrived(folder, SaveMode.OVERWRITE, **written)
+
+
+def fill(folder: Path, n_files: int, *, first: int = 0) -> Path:
+    """Files of 20 rows in each of two days."""
+    for i in range(first, first + n_files):
+        for day in (1, 2):
+            x = np.random.default_rng(2 * i + day).integers(0, 100, 20)
+            put(folder / f"day={day}" / f"{i}.parquet", {"x": x, "i": [i] * 20})
+    return folder
+
+
+def copied(folder: Path, target: Path) -> Path:
+    """A copy with the times of its files: a table that is the same to its log."""
+    return Path(shutil.copytree(folder, target, copy_function=shutil.copy2))
+
+
+def deaths(
+    begun: Path, write: Callable[[Path], object], steps: range, *, after: bool = False
+) -> Iterator[tuple[int, Path]]:
+    """Copies of a table whose writer died at a step, until one lives.
+
+    Args:
+        begun: the table, or a folder that is not there; the copies are beside it.
+        write: what is killed.
+        steps: where it dies, by the changes of the file system from 0.
+        after: it dies when that change is made, and not before.
+    """
+    for step in steps:
+        folder = again(begun, step)
+        try:
+            with killed_at(step, after=after), warnings.catch_warnings(action="ignore"):
+                write(folder)
+        except Killed:
+            yield step, folder
+        else:
+            return
+    raise AssertionError("it does not end")
+
+
+def again(begun: Path, number: int) -> Path:
+    """A copy of a table beside it, if there is a table."""
+    folder = begun.with_name(str(number))
+    return copied(begun, folder) if begun.exists() else folder

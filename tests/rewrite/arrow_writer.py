@@ -1,16 +1,12 @@
-"""Rows rewritten without Spark, and what readers see of a table."""
+"""Rows rewritten without Spark."""
 
 from __future__ import annotations
 
-import shutil
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 from typing import Any, cast
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -25,13 +21,7 @@ from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport, optimize
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.rewrite.transaction import GroupWriter
-from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import location_of
-from skipindex.table import SparkListing
-from tests.tables import put
-
-Rows = Counter[str]
-NOW = timedelta(0)
 
 
 def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
@@ -78,32 +68,6 @@ def optimized(folder: Path | sx.Table, **wish: Any) -> OptimizeReport[sx.Table]:
     return cast(OptimizeReport[sx.Table], replace(report, table=sx.Table(report.table)))
 
 
-def rows_of(root: Path, paths: Sequence[str]) -> Rows:
-    """The rows of files with their partition folders, as text, counted."""
-    found: Rows = Counter()
-    for path in paths:
-        hive = [part for part in path.split("/")[:-1] if "=" in part]
-        for row in pq.ParquetFile(root / path).read().to_pylist():
-            found[repr((hive, sorted(row.items())))] += 1
-    return found
-
-
-def listed(folder: Path) -> list[str]:
-    """The files that a reader sees who knows nothing of commits."""
-    files = list(location_of(folder).list())
-    return sorted(file.path for file in files if SparkListing(files).is_read(file))
-
-
-def everything(folder: Path) -> set[str]:
-    """All files below the folder."""
-    return {str(p.relative_to(folder)) for p in folder.rglob("*") if p.is_file()}
-
-
-def seen_by_both(folder: Path) -> tuple[Rows, Rows]:
-    """The rows that our reader reads, and one who lists the folder."""
-    return rows_of(folder, open_table(folder).paths), rows_of(folder, listed(folder))
-
-
 def make_own(folder: Path, layout: Mapping[str, Any] | None = None) -> sx.Table:
     """Let a folder be a table of ours."""
 
@@ -113,47 +77,3 @@ def make_own(folder: Path, layout: Mapping[str, Any] | None = None) -> sx.Table:
 
     commit(location_of(folder), change, operation="test")
     return open_table(folder)
-
-
-def fill(folder: Path, n_files: int, *, first: int = 0) -> Path:
-    """Files of 20 rows in each of two days."""
-    for i in range(first, first + n_files):
-        for day in (1, 2):
-            x = np.random.default_rng(2 * i + day).integers(0, 100, 20)
-            put(folder / f"day={day}" / f"{i}.parquet", {"x": x, "i": [i] * 20})
-    return folder
-
-
-def copied(folder: Path, target: Path) -> Path:
-    """A copy with the times of its files: a table that is the same to its log."""
-    return Path(shutil.copytree(folder, target, copy_function=shutil.copy2))
-
-
-def seen_alike(folder: Path) -> Rows:
-    """The rows, which both readers see."""
-    ours, theirs = seen_by_both(folder)
-    assert ours == theirs
-    return ours
-
-
-def totals(folder: Path) -> list[int]:
-    """How many rows our reader sees, and one who lists the folder."""
-    return [rows.total() for rows in seen_by_both(folder)]
-
-
-def check_rows(folder: Path, rows: Rows, case: object = "") -> None:
-    """Both readers see these rows, before and after the next vacuum."""
-    assert seen_by_both(folder) == (rows, rows), case
-    vacuum(folder, retention=NOW)
-    assert seen_by_both(folder) == (rows, rows), f"after vacuum {case}"
-
-
-def check_swept(folder: Path) -> None:
-    """After two runs, as the first supersedes commits of its own, nothing is left."""
-    vacuum(folder, retention=NOW)
-    table = open_table(folder)
-    snapshot = table.state.snapshot
-    left = {path for path in everything(folder) if "/log/" not in path}
-    packs = {f"_skipindex/packs/{pack.name}" for pack in snapshot.manifest.packs}
-    assert left == {*table.paths, *packs, *(one.path for one in snapshot.segments)}
-    assert not [path for path in folder.rglob("_skipindex-*") if path.is_dir()]

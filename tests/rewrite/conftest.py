@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rewrite.arrow_writer import fill
+from tests.rewrite.arriving import fill
 from tests.tables import build
 
 

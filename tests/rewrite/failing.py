@@ -29,8 +29,8 @@ from skipindex.errors import SkipIndexError
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system import location
 from skipindex.storage.file_system.local import LocalFiles
-from tests.rewrite.arrow_writer import NOW, Rows, listed, rows_of
 from tests.rewrite.kill_and_damage import WRITERS, copy, main, seen
+from tests.rewrite.seen import NOW, Rows, listed, rows_of
 from tests.tables import forget_open_packs
 
 CALLS: Final[Sequence[tuple[Any, str]]] = (

@@ -34,9 +34,10 @@ from skipindex.errors import TableError
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from tests.rewrite.arriving import arrived, overwrite_killed
-from tests.rewrite.arrow_writer import NOW, Rows, fill, listed, optimized, rows_of
+from tests.rewrite.arriving import arrived, fill, overwrite_killed
+from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import Killed, killed_at
+from tests.rewrite.seen import NOW, Rows, listed, rows_of
 from tests.tables import build, flip
 
 _MAX_STEPS: Final = 300

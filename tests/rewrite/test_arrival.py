@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,28 +15,27 @@ from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
-from tests.rewrite.arriving import arrived, overwrite_killed
-from tests.rewrite.arrow_writer import (
+from skipindex.storage.file_system.names import LOG
+from tests.rewrite.arriving import (
+    again,
+    arrived,
+    deaths,
+    fill,
+    overwrite_killed,
+)
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.killing import EACH_STEP, failing_at, meanwhile
+from tests.rewrite.seen import (
     NOW,
     Rows,
     check_rows,
     check_swept,
-    copied,
     everything,
-    fill,
     listed,
-    optimized,
     rows_of,
     seen_alike,
     seen_by_both,
     totals,
-)
-from tests.rewrite.killing import (
-    EACH_STEP,
-    Killed,
-    failing_at,
-    killed_at,
-    meanwhile,
 )
 from tests.tables import build
 
@@ -47,23 +48,13 @@ def old_table(folder: Path) -> Path:
     return folder
 
 
-def new_rows(folder: Path) -> Rows:
-    """Those that ``arrived`` writes."""
-    arrived(folder, SaveMode.CREATE)
-    return rows_of(folder, listed(folder))
-
-
-def before_and_after(folder: Path, mode: SaveMode, new: Rows) -> tuple[Rows, Rows]:
-    """Make the table that a write in this mode finds; its rows, and those wanted.
-
-    The tables of a test, which lie beside each other, are copies of one.
-    """
-    before = rows_of(folder, [])
-    if mode is not SaveMode.CREATE:
-        begun = folder.with_name("begun")
-        if not begun.exists():
-            old_table(begun)
-        before = rows_of(copied(begun, folder), listed(folder))
+def prepared(begun: Path, mode: SaveMode) -> tuple[Rows, Rows]:
+    """Make the table that a write in this mode finds; its rows, and those wanted."""
+    arrived(begun.with_name("new"), SaveMode.CREATE)
+    new = rows_of(begun.with_name("new"), listed(begun.with_name("new")))
+    if mode is SaveMode.CREATE:
+        return Counter(), new
+    before = rows_of(old_table(begun), listed(begun))
     return before, before + new if mode is SaveMode.APPEND else new
 
 
@@ -139,20 +130,12 @@ STRIDES = pytest.mark.parametrize(
 def test_a_killed_writer_leaves_whole_files(
     tmp_path: Path, mode: SaveMode, after: bool, stride: int
 ) -> None:
-    n_seen = set()
-    new = new_rows(tmp_path / "new")
-    for step in range(0, 200, stride):
-        folder = tmp_path / str(step)
-        before, wanted = before_and_after(folder, mode, new)
-        try:
-            with killed_at(step, after=after):
-                arrived(folder, mode)
-        except Killed:
-            pass
-        else:
-            break
+    n_seen, step, begun = set(), 0, tmp_path / "begun"
+    before, wanted = prepared(begun, mode)
+    write = partial(arrived, mode=mode)
+    for step, folder in deaths(begun, write, range(0, 200, stride), after=after):
         if mode is SaveMode.CREATE and not listed(folder):
-            assert not has_log(folder)
+            assert not any((folder / LOG).glob("*.json"))
             continue
         ours, theirs = seen_by_both(folder)
         if mode is SaveMode.OVERWRITE:
@@ -167,11 +150,6 @@ def test_a_killed_writer_leaves_whole_files(
         n_seen.add(ours == wanted)
     assert step > 8
     assert True in n_seen
-    assert seen_by_both(folder) == (wanted, wanted)
-
-
-def has_log(folder: Path) -> bool:
-    return any((folder / "_skipindex" / "log").glob("*.json"))
 
 
 @pytest.mark.parametrize("mode", BY_MODE)
@@ -181,12 +159,10 @@ def test_a_writer_that_fails_leaves_none_and_one_that_returns_all(
     tmp_path: Path, mode: SaveMode, error: type[BaseException], stride: int
 ) -> None:
     """After Ctrl-C all or none, also when rows that are overwritten are gone."""
-    n_failed = 0
-    new = new_rows(tmp_path / "new")
+    n_failed, begun = 0, tmp_path / "begun"
+    before, wanted = prepared(begun, mode)
     for step in range(0, 200, stride):
-        folder = tmp_path / str(step)
-        before, wanted = before_and_after(folder, mode, new)
-        allowed = [wanted]
+        folder, allowed = again(begun, step), [wanted]
         with (
             failing_at(step, error) as calls,
             warnings.catch_warnings(record=True, action="always") as told,

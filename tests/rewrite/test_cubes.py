@@ -20,7 +20,8 @@ from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import MANIFESTS, round_of
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import NOW, everything, optimized, seen_by_both
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.seen import NOW, everything, seen_by_both
 from tests.tables import put
 
 WISH: dict[str, Any] = {"cluster_by": ["x"], "rows_per_file": 20, "cube_size": 500}

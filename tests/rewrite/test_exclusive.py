@@ -6,7 +6,6 @@ import shutil
 import time
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,9 +26,10 @@ from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location, location_of
-from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import NOW, copied, fill, listed, optimized, rows_of
+from tests.rewrite.arriving import arrived, copied, deaths, fill
+from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import EACH_STEP, Killed, killed_at, killed_in, meanwhile
+from tests.rewrite.seen import NOW, listed, rows_of
 from tests.tables import build, newest_commit, newest_manifest, put, rewrite_commit
 
 
@@ -370,24 +370,23 @@ def test_rows_of_an_append_that_died_are_seen_by_both_after_a_vacuum(
     tmp_path: Path, *, after: bool, stride: int
 ) -> None:
     """Its files are visible one after the other; the log names all of them, or none."""
-    declared(tmp_path / "base", 2)
-    before = rows_of(tmp_path / "base", listed(tmp_path / "base"))
+    begun = tmp_path / "begun"
+    declared(begun, 2)
+    before = rows_of(begun, listed(begun))
     n_seen, step = set(), 0
-    for step in range(0, 200, stride):
-        folder = copied(tmp_path / "base", tmp_path / str(step))
-        with suppress(Killed), killed_at(step, after=after):
-            arrived(folder, SaveMode.APPEND)
-            break
+    append = partial(arrived, mode=SaveMode.APPEND)
+    for step, folder in deaths(begun, append, range(0, 200, stride), after=after):
         n_rows = (rows_of(folder, by_log(folder).paths) - before).total()
-        assert n_rows in (0, 6)
+        assert n_rows in (0, 6), step
         with warnings.catch_warnings(action="ignore"):
             vacuum(folder, retention=NOW)
-        n_seen.add((rows_of(folder, listed(folder)) - before).total())
-        assert before <= rows_of(folder, listed(folder))
+        now = rows_of(folder, listed(folder))
+        n_seen.add((now - before).total())
+        assert before <= now
         if sx.open_table(folder).state.snapshot.is_exclusive:
             check_same(folder)
         else:
-            assert (rows_of(folder, listed(folder)) - before).total() > 0
+            assert now != before
     assert {0, 6} <= n_seen
     assert step > 8
 
@@ -434,23 +433,14 @@ WORK: dict[str, Callable[[Path], Any]] = {
 def test_a_writer_that_dies_leaves_what_both_see_alike(
     tmp_path: Path, name: str, *, after: bool, stride: int
 ) -> None:
-    base = tmp_path / "base"
-    declared(base, 2)
-    optimized(base, cluster_by=["x"], where="day = 1", rows_per_file=10)
-    arrived(base, SaveMode.APPEND)
-    for step in range(0, 200, stride):
-        folder = copied(base, tmp_path / str(step))
-        died = False
-        try:
-            with killed_at(step, after=after), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                WORK[name](folder)
-        except Killed:
-            died = True
+    step, begun = 0, tmp_path / "begun"
+    declared(begun, 2)
+    optimized(begun, cluster_by=["x"], where="day = 1", rows_per_file=10)
+    arrived(begun, SaveMode.APPEND)
+    for step, folder in deaths(begun, WORK[name], range(0, 200, stride), after=after):
+        assert is_from_log(folder), step
         check_same(folder)
         vacuum(folder, retention=NOW)
         check_same(folder)
         shutil.rmtree(folder)
-        if not died:
-            break
     assert step > 3

@@ -20,8 +20,7 @@ from skipindex.rewrite.expiry import expire
 from skipindex.rewrite.retention import parts_of
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
-from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import fill
+from tests.rewrite.arriving import arrived, fill
 from tests.rewrite.killing import Killed, killed_at
 from tests.tables import build, put, set_mtime
 

@@ -2,47 +2,37 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from skipindex.api import open_table
-from skipindex.log.replacements import Rewrites
 from skipindex.rewrite.vacuum import vacuum
-from tests.rewrite.arrow_writer import (
+from tests.rewrite.arriving import deaths, fill
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.killing import EACH_STEP
+from tests.rewrite.seen import (
     NOW,
     check_rows,
     check_swept,
-    copied,
-    fill,
     listed,
-    optimized,
     rows_of,
     seen_by_both,
 )
-from tests.rewrite.killing import EACH_STEP, Killed, killed_at
 from tests.tables import build
 
-WISH: dict[str, Any] = {"cluster_by": ["x"], "rows_per_file": 40, "cube_size": 2000}
+optimize = partial(optimized, cluster_by=["x"], rows_per_file=40, cube_size=2000)
 
 
 @EACH_STEP
 def test_a_killed_optimize_reads_as_before_or_as_after(
     tmp_path: Path, after: bool, stride: int
 ) -> None:
-    n_seen = set()
+    n_seen, step = set(), 0
     begun = fill(tmp_path / "begun", 3)
     build(begun, {"x": "bitmap"})
-    before = rows_of(begun, listed(begun))
-    old = open_table(begun).paths
-    for step in range(stride - 1, 200, stride):
-        folder = copied(begun, tmp_path / str(step))
-        try:
-            with killed_at(step, after=after):
-                optimized(folder, **WISH)
-        except Killed:
-            pass
-        else:
-            break
+    before, old = rows_of(begun, listed(begun)), open_table(begun).paths
+    steps = range(stride - 1, 200, stride)
+    for step, folder in deaths(begun, optimize, steps, after=after):
         table = open_table(folder)
         assert seen_by_both(folder) == (before, before), step
         assert listed(folder) == old
@@ -52,7 +42,7 @@ def test_a_killed_optimize_reads_as_before_or_as_after(
         assert table.plan("x < 5").paths != []
         check_rows(folder, before, step)
         check_swept(folder)
-        optimized(folder, **WISH)
+        optimize(folder)
         assert seen_by_both(folder) == (before, before), step
     assert step > 8
     assert 0 in n_seen
@@ -63,18 +53,13 @@ def test_a_killed_optimize_reads_as_before_or_as_after(
 def test_a_killed_second_optimize_too(tmp_path: Path, after: bool, stride: int) -> None:
     """Its files are hidden already, and some of them go."""
     begun = fill(tmp_path / "begun", 2)
-    optimized(begun, **WISH)
+    optimize(begun)
     fill(begun, 1, first=2)
     before = rows_of(begun, listed(begun))
-    for step in range(stride // 2, 200, stride):
-        folder = copied(begun, tmp_path / str(step))
-        try:
-            with killed_at(step, after=after):
-                optimized(folder, **{**WISH, "mode": "full"})
-        except Killed:
-            pass
-        else:
-            break
+    whole = partial(optimize, mode="full")
+    for step, folder in deaths(
+        begun, whole, range(stride // 2, 200, stride), after=after
+    ):
         check_rows(folder, before, step)
         check_swept(folder)
 
@@ -83,25 +68,19 @@ def test_a_killed_second_optimize_too(tmp_path: Path, after: bool, stride: int) 
 def test_a_killed_vacuum_is_finished_by_the_next(
     tmp_path: Path, after: bool, stride: int
 ) -> None:
-    begun = fill(tmp_path / "begun", 2)
+    step, begun = 0, fill(tmp_path / "begun", 2)
     build(begun, {"x": "bitmap"})
     before = rows_of(begun, listed(begun))
-    optimized(begun, **WISH)
+    optimize(begun)
     optimized(begun, cluster_by=["i"], indexes={"i": []}, where="day = 1")
-    for step in range(stride // 2, 200, stride):
-        folder = copied(begun, tmp_path / str(step))
-        try:
-            with killed_at(step, after=after):
-                vacuum(folder, retention=NOW)
-        except Killed:
-            pass
-        else:
-            break
+    publish = partial(vacuum, retention=NOW)
+    steps = range(stride // 2, 200, stride)
+    for step, folder in deaths(begun, publish, steps, after=after):
         ours, theirs = seen_by_both(folder)
         assert ours == before, step
         assert not before - theirs, "who lists the folder misses no row"
-        publishing = bool(rewrites(folder).replacements or rewrites(folder).shown)
-        assert theirs == before or publishing, step
+        rewrites = open_table(folder).state.snapshot.rewrites
+        assert theirs == before or rewrites.replacements or rewrites.shown, step
         vacuum(folder, retention=NOW)
         assert seen_by_both(folder) == (before, before), step
         check_swept(folder)
@@ -109,8 +88,3 @@ def test_a_killed_vacuum_is_finished_by_the_next(
         assert table.paths == listed(folder)
         assert table.state.index_gaps == {}
     assert step > 15
-    assert open_table(folder).paths == listed(folder)
-
-
-def rewrites(folder: Path) -> Rewrites:
-    return open_table(folder).state.snapshot.rewrites

@@ -14,13 +14,8 @@ from skipindex.rewrite.staging import delete_files
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import location_of
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import (
-    NOW,
-    everything,
-    optimized,
-    seen_by_both,
-    totals,
-)
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.seen import NOW, everything, seen_by_both, totals
 from tests.tables import build, put
 
 DAYS = {day: {"x": [1, 2, 3], "i": [day] * 3} for day in (1, 2, 3)}

@@ -23,17 +23,10 @@ from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.expiry import expire
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location, location_of
-from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import (
-    NOW,
-    copied,
-    listed,
-    optimized,
-    rows_of,
-    seen_by_both,
-    totals,
-)
+from tests.rewrite.arriving import arrived, copied
+from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import answer_lost_at, meanwhile
+from tests.rewrite.seen import NOW, listed, rows_of, seen_by_both, totals
 from tests.tables import build
 
 EXISTS = FileExistsError(17, "File exists")

@@ -15,17 +15,17 @@ from skipindex.errors import CommitConflictError
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.names import LOG, is_own_garbage, is_plain_path
-from tests.rewrite.arrow_writer import (
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.killing import killed_in, meanwhile
+from tests.rewrite.seen import (
     NOW,
     Rows,
     check_rows,
     everything,
     listed,
-    optimized,
     rows_of,
     seen_by_both,
 )
-from tests.rewrite.killing import killed_in, meanwhile
 from tests.tables import build, put, rewrite_commit
 
 

@@ -35,14 +35,12 @@ from skipindex.storage.file_system.names import round_of, visible_name
 from skipindex.table import Overlap
 from tests.quick_run import examples
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import (
+from tests.rewrite.arrow_writer import arrow_writer, make_own, optimized
+from tests.rewrite.seen import (
     NOW,
-    arrow_writer,
     check_rows,
     everything,
     listed,
-    make_own,
-    optimized,
     rows_of,
     seen_alike,
     seen_by_both,

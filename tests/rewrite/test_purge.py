@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,9 @@ from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.parts import ReadCount
-from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import everything, make_own
-from tests.rewrite.killing import Killed, killed_at
+from tests.rewrite.arriving import arrived, deaths
+from tests.rewrite.arrow_writer import make_own
+from tests.rewrite.seen import everything
 from tests.tables import (
     build,
     flip,
@@ -121,17 +122,11 @@ def test_nothing_is_left_of_a_deleted_file(folder: Path) -> None:
 def test_a_purge_after_a_killed_overwrite_leaves_no_path(
     tmp_path: Path, after: bool
 ) -> None:
-    for step in range(100):
-        folder = tmp_path / str(step)
-        put(folder / "day=1" / f"{SECRET}.parquet", {"x": [1, 7], "i": [1, 2]})
-        build(folder, {"x": "bitmap"})
-        try:
-            with killed_at(step, after=after):
-                arrived(folder, SaveMode.OVERWRITE)
-        except Killed:
-            pass
-        else:
-            break
+    step, begun = 0, tmp_path / "begun"
+    put(begun / "day=1" / f"{SECRET}.parquet", {"x": [1, 7], "i": [1, 2]})
+    build(begun, {"x": "bitmap"})
+    overwrite = partial(arrived, mode=SaveMode.OVERWRITE)
+    for step, folder in deaths(begun, overwrite, range(100), after=after):
         (folder / "day=1" / f"{SECRET}.parquet").unlink(missing_ok=True)
         put(folder / "day=1" / "other.parquet", {"x": [4], "i": [1]})
         vacuum(folder, purge=True)

@@ -12,7 +12,8 @@ import pytest
 
 import skipindex as sx
 from skipindex.rewrite.vacuum import vacuum
-from tests.rewrite.arrow_writer import optimized, rows_of
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.seen import rows_of
 from tests.tables import build, put
 from tests.traps.test_unreadable import as_another
 

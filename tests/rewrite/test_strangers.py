@@ -31,15 +31,9 @@ from skipindex.storage.file_system.local import LocalFiles
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import MANIFESTS, commit_path
 from tests.rewrite.arriving import arrived, overwrite_killed
-from tests.rewrite.arrow_writer import (
-    NOW,
-    check_rows,
-    listed,
-    optimized,
-    rows_of,
-    totals,
-)
+from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import killed_in, meanwhile
+from tests.rewrite.seen import NOW, check_rows, listed, rows_of, totals
 from tests.tables import kept, newest_commit, set_mtime
 
 

@@ -23,20 +23,19 @@ from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS
-from tests.rewrite.arriving import arrived, overwrite_killed
-from tests.rewrite.arrow_writer import (
+from tests.rewrite.arriving import arrived, fill, overwrite_killed
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.kill_and_damage import WRITERS, copy, seen, states
+from tests.rewrite.killing import Killed, killed_in, meanwhile
+from tests.rewrite.seen import (
     NOW,
     check_rows,
-    fill,
     listed,
-    optimized,
     rows_of,
     seen_alike,
     seen_by_both,
     totals,
 )
-from tests.rewrite.kill_and_damage import WRITERS, copy, seen, states
-from tests.rewrite.killing import Killed, killed_in, meanwhile
 from tests.tables import build, kept, newest_commit, put, put_all, rewrite_commit
 
 

@@ -25,16 +25,16 @@ from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from skipindex.table import listing
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import (
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.killing import Killed, killed_in, meanwhile
+from tests.rewrite.seen import (
     NOW,
     check_rows,
     everything,
     listed,
-    optimized,
     rows_of,
     seen_by_both,
 )
-from tests.rewrite.killing import Killed, killed_in, meanwhile
 from tests.tables import build, kept, newest_commit, put, put_all, set_mtime
 
 WEEK = timedelta(days=7)

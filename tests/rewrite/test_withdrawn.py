@@ -17,17 +17,10 @@ from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import Location
-from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import (
-    NOW,
-    copied,
-    listed,
-    optimized,
-    rows_of,
-    seen_by_both,
-    totals,
-)
+from tests.rewrite.arriving import arrived, copied
+from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import killed_in, meanwhile
+from tests.rewrite.seen import NOW, listed, rows_of, seen_by_both, totals
 from tests.tables import newest_commit
 
 EIO = OSError(5, "Input/output error")

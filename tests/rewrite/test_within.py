@@ -29,14 +29,8 @@ from skipindex.rewrite.selection.reads import Reads
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.rewrite.selection.within import Within, plan_within
 from tests.quick_run import examples
-from tests.rewrite.arrow_writer import (
-    everything,
-    listed,
-    make_own,
-    optimized,
-    rows_of,
-    seen_by_both,
-)
+from tests.rewrite.arrow_writer import make_own, optimized
+from tests.rewrite.seen import everything, listed, rows_of, seen_by_both
 from tests.rewrite.test_optimize import N_ROWS, fill
 from tests.tables import build, put
 

@@ -20,17 +20,17 @@ from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import (
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.killing import Killed, killed_in, meanwhile
+from tests.rewrite.seen import (
     NOW,
     check_rows,
     everything,
     listed,
-    optimized,
     seen_alike,
     seen_by_both,
     totals,
 )
-from tests.rewrite.killing import Killed, killed_in, meanwhile
 from tests.tables import build, put, set_mtime
 
 OLD = time.time() - 8 * 86_400

@@ -18,7 +18,7 @@ from skipindex.rewrite.arrival import SaveMode
 from skipindex.storage.file_system.file_info import SECOND, Clock, FileInfo, mark_of
 from skipindex.storage.file_system.location import Location
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import seen_by_both
+from tests.rewrite.seen import seen_by_both
 from tests.tables import build, put
 
 FILE = FileInfo("f", 1, 5 * SECOND)

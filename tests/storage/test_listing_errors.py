@@ -13,7 +13,7 @@ import skipindex as sx
 from skipindex.errors import SkipIndexError, StorageError, TableError
 from skipindex.storage.file_system.location import Location
 from tests.rewrite.arriving import overwrite_killed
-from tests.rewrite.arrow_writer import rows_of
+from tests.rewrite.seen import rows_of
 from tests.tables import build, put
 from tests.traps.test_unreadable import as_another
 

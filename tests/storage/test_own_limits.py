@@ -30,7 +30,7 @@ from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import MANIFESTS
 from tests.log.test_log import add
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import everything, seen_by_both
+from tests.rewrite.seen import everything, seen_by_both
 
 FILES = [f"day=1/part-{i:05d}.parquet" for i in range(40)]
 

@@ -25,8 +25,8 @@ from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.descriptors import OPEN
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import rows_of, seen_by_both
 from tests.rewrite.killing import Killed
+from tests.rewrite.seen import rows_of, seen_by_both
 from tests.tables import build, forget_open_packs, put_all
 
 ANOTHER = 65534

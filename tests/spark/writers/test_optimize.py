@@ -22,7 +22,8 @@ from skipindex.api.types import OptimizeReport
 from skipindex.errors import LayoutError, PlanError, TableError
 from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.vacuum import vacuum
-from tests.rewrite.arrow_writer import everything, listed, make_own
+from tests.rewrite.arrow_writer import make_own
+from tests.rewrite.seen import everything, listed
 from tests.spark.reading.whole import columns, rows
 from tests.spark.reading.whole import settings as session_settings
 

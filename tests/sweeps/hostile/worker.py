@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import skipindex as sx
 from skipindex.errors import IndexVersionError, TableError
 from skipindex.rewrite.vacuum import vacuum
-from tests.rewrite.arrow_writer import listed
+from tests.rewrite.seen import listed
 from tests.sweeps.hostile.spoil import SPOILS
 from tests.sweeps.hostile.templates import N_ROWS, NOW, TABLE, TEMPLATES, canary, copy
 

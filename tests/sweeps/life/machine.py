@@ -42,8 +42,9 @@ from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
 from skipindex.storage.file_system.names import FOLDER, LOG
 from tests.rewrite.arriving import arrived
-from tests.rewrite.arrow_writer import listed, optimized
+from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import Killed, killed_at
+from tests.rewrite.seen import listed
 from tests.tables import forget_open_packs, put
 
 NOW = timedelta(0)
