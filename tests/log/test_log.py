@@ -13,11 +13,7 @@ from typing import Any
 
 import pytest
 
-from skipindex.errors import (
-    CommitConflictError,
-    CorruptIndexError,
-    IndexVersionError,
-)
+from skipindex.errors import CommitConflictError, CorruptIndexError, IndexVersionError
 from skipindex.log import (
     FORMAT,
     Change,

@@ -115,8 +115,7 @@ def fill(location: Location, n: int, *, size: int = 1) -> list[Snapshot]:
     """Appends of files, each with a pack of its own."""
     return [
         appended(
-            location,
-            piece({f"f{i}-{j}": 1 for j in range(size)}, {"x": [0]}, low=i),
+            location, piece({f"f{i}-{j}": 1 for j in range(size)}, {"x": [0]}, low=i)
         )
         for i in range(n)
     ]
@@ -304,8 +303,7 @@ def test_packs_keep_their_age_through_segments(location: Location) -> None:
 
 
 @given(
-    st.lists(st.integers(1, 400), min_size=1, max_size=120),
-    st.integers(0, 2**32 - 1),
+    st.lists(st.integers(1, 400), min_size=1, max_size=120), st.integers(0, 2**32 - 1)
 )
 @example([1] * 1000, 0)
 def test_segments_are_few_and_rows_are_written_seldom(

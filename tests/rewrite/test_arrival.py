@@ -16,13 +16,7 @@ from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG
-from tests.rewrite.arriving import (
-    again,
-    arrived,
-    deaths,
-    fill,
-    overwrite_killed,
-)
+from tests.rewrite.arriving import again, arrived, deaths, fill, overwrite_killed
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import EACH_STEP, failing_at, meanwhile
 from tests.rewrite.seen import (
@@ -208,10 +202,7 @@ def test_hidden_files_that_vanish_are_not_committed(tmp_path: Path) -> None:
 
     with (
         meanwhile(
-            Location,
-            "stat",
-            lambda: vacuum(folder, retention=NOW),
-            where=is_the_third,
+            Location, "stat", lambda: vacuum(folder, retention=NOW), where=is_the_third
         ),
         pytest.raises(CommitConflictError, match="deleted before it was commit"),
     ):

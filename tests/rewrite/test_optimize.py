@@ -593,9 +593,7 @@ def test_files_in_a_plain_folder_are_not_rewritten(tmp_path: Path) -> None:
     assert sx.open_table(folder).state.n_rows.sum() == report.n_rows
 
 
-def test_folders_that_spell_a_partition_in_two_ways_are_refused(
-    tmp_path: Path,
-) -> None:
+def test_folders_that_spell_a_partition_in_two_ways_are_refused(tmp_path: Path) -> None:
     for folder in ("P=1", "p=2"):
         fill(tmp_path / folder, 1)
     with pytest.raises(LayoutError, match=r"as \['P', 'p'\] \(expected one spelling"):

@@ -24,15 +24,7 @@ from skipindex.storage.parts import ReadCount
 from tests.rewrite.arriving import arrived, deaths
 from tests.rewrite.arrow_writer import make_own
 from tests.rewrite.seen import everything
-from tests.tables import (
-    build,
-    flip,
-    forget_open_packs,
-    kept,
-    newest_commit,
-    packs,
-    put,
-)
+from tests.tables import build, flip, forget_open_packs, kept, newest_commit, packs, put
 
 KINDS = ["bitmap", "bloom", "bit_sliced", "range_bitmap", "run_length", "ngram_bloom"]
 SECRET = "Geheimnis"

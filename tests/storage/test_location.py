@@ -173,8 +173,7 @@ def test_spark_reads_the_very_characters_of_a_local_path() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["{}", "{}/", "{}/x/..", "file:{}", "file://{}", "file://{}/"],
+    "text", ["{}", "{}/", "{}/x/..", "file:{}", "file://{}", "file://{}/"]
 )
 def test_one_folder_has_one_location(text: str, tmp_path: Path) -> None:
     assert location_of(text.format(tmp_path)) == Location(str(tmp_path))
