@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 from hypothesis import strategies as st
 
 from skipindex.expressions.domain import Domain
+from skipindex.log import Change, Snapshot
 from skipindex.log.manifest import Manifest, StatsColumn
+from skipindex.log.properties import TableProperties
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.pack import BlobEntry, BlobMeta
@@ -137,3 +139,12 @@ PIECES = st.builds(
     ),
     low=st.integers(0, 9),
 )
+
+
+def saying(**values: Any) -> Change:
+    """The change of a commit that says these properties, and nothing else anew."""
+
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        return base.manifest, replace(base.properties, **values)
+
+    return change

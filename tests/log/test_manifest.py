@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError
 from skipindex.log.manifest import Manifest
-from skipindex.storage.blobs import spec_key
 from skipindex.storage.checks import unpacked_bytes
 from skipindex.storage.file_system.file_info import FileInfo
-from tests.log.pieces import PIECES, SPECS, Known, add, facts, manifest_of, piece
+from tests.log.pieces import PIECES, Known, add, facts, manifest_of, piece
 
 
 @given(st.lists(PIECES, max_size=5))
@@ -71,15 +70,6 @@ def test_two_builders_of_the_same_bytes_lose_nothing() -> None:
     assert facts(merged) == facts(merged.merge(mine)) == facts(mine)
 
 
-def test_a_file_that_changed_keeps_nothing_of_its_old_self() -> None:
-    old = piece({"a": 1, "b": 1}, {"x": [0], "y": [0]}, low=1)
-    merged = old.merge(piece({"a": 2}, {"x": [1]}, low=2))
-    known = facts(merged)
-    assert known["a"].stats == {"x": 2}
-    assert list(known["a"].payloads) == [("x", spec_key(SPECS[1]))]
-    assert known["b"] == facts(old)["b"]
-
-
 @pytest.mark.parametrize("position", range(3))
 def test_each_part_of_the_identity_counts(position: int) -> None:
     old = piece({"a": 1}, {"x": [0]}, low=1)
@@ -99,15 +89,6 @@ def test_statistics_of_another_domain_are_dropped() -> None:
     assert merged.stats["x"].domain == "string"
     known = facts(merged)
     assert (known["a"].stats, known["b"].stats) == ({"x": 2}, {})
-
-
-def test_a_newer_index_of_some_files_leaves_the_older_one_to_the_others() -> None:
-    old = piece({"a": 1, "b": 1}, {"x": [0]})
-    new = piece({"a": 1}, {"x": [0]})
-    known = facts(old.merge(new))
-    key = "x", spec_key(SPECS[0])
-    assert known["a"].payloads[key] == (new.packs[0].name, 0)
-    assert known["b"].payloads[key] == (old.packs[0].name, 1)
 
 
 def test_nothing_is_a_manifest_too() -> None:

@@ -16,7 +16,6 @@ from crc32c import crc32c
 
 from skipindex.errors import CorruptIndexError, StorageError
 from skipindex.log import (
-    Snapshot,
     commit,
     latest_version,
     manifest,
@@ -24,14 +23,13 @@ from skipindex.log import (
     newest_snapshot,
     properties,
 )
-from skipindex.log.manifest import Manifest
-from skipindex.log.properties import TableProperties
 from skipindex.log.replacements import Replacement
 from skipindex.storage import checks
 from skipindex.storage.checks import RefusedError, canonical, unsealed
 from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, commit_path
+from tests.log.pieces import saying
 from tests.log.test_log import add
 from tests.rewrite.killing import meanwhile
 
@@ -49,10 +47,6 @@ ERRORS: list[Exception] = [
     ValueError("of a client of some store"),
     RuntimeError("of a client of some store"),
 ]
-
-
-def keep(base: Snapshot) -> tuple[Manifest, TableProperties]:
-    return base.manifest, base.properties
 
 
 @pytest.fixture
@@ -89,7 +83,7 @@ def test_what_cannot_be_read_now_is_not_written_over(
     with unreadable(is_new, error):
         assert newest_snapshot(location).notes, "a reader goes on, and says so"
         with pytest.raises(StorageError, match="so nothing was changed") as told:
-            commit(location, keep, operation="test")
+            commit(location, saying(), operation="test")
     assert "\n" not in str(told.value)
     assert latest_version(location) == 1
 
@@ -106,15 +100,15 @@ def test_what_cannot_be_checked_now_is_not_written_over(
         if check in vars(module):
             monkeypatch.setattr(module, check, short)
     with pytest.raises(StorageError, match="so nothing was changed"):
-        commit(location, keep, operation="test")
+        commit(location, saying(), operation="test")
     assert latest_version(location) == 1
 
 
 def test_a_property_that_cannot_be_checked_now_is_not_dropped(
     location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layout = TableProperties(layout={"cluster_by": ["x"]})
-    commit(location, lambda base: (base.manifest, layout), operation="test")
+    layout = {"cluster_by": ["x"]}
+    commit(location, saying(layout=layout), operation="test")
 
     def short(_: Any) -> None:
         raise MemoryError
@@ -122,8 +116,8 @@ def test_a_property_that_cannot_be_checked_now_is_not_dropped(
     with monkeypatch.context() as patch:
         patch.setitem(properties._CHECKS, "layout", short)
         with pytest.raises(StorageError, match="so nothing was changed"):
-            commit(location, keep, operation="test")
-    assert newest_snapshot(location).properties == layout
+            commit(location, saying(), operation="test")
+    assert newest_snapshot(location).properties.layout == layout
 
 
 def spoil_text(path: Path) -> None:
@@ -199,10 +193,10 @@ def test_a_number_that_another_commit_took_is_none_of_ours(
     location: Location, n: int
 ) -> None:
     """Whether that has fewer bytes than ours or more."""
-    layout = TableProperties(layout={"cluster_by": [f"other{i}" for i in range(n)]})
+    layout = {"cluster_by": [f"other{i}" for i in range(n)]}
 
     def other() -> None:
-        commit(location, lambda base: (base.manifest, layout), operation="test")
+        commit(location, saying(layout=layout), operation="test")
 
     with meanwhile(Location, "write_new", other):
         commit(location, add("h"), operation="test")

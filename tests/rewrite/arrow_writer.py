@@ -14,14 +14,13 @@ import skipindex as sx
 from skipindex.api import open_table
 from skipindex.build.runners import LocalRunner
 from skipindex.layout import CurveLayout
-from skipindex.log import Snapshot, commit
-from skipindex.log.manifest import Manifest
-from skipindex.log.properties import TableProperties
+from skipindex.log import commit
 from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport, optimize_files
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.rewrite.transaction import GroupWriter
 from skipindex.storage.file_system.location import location_of
+from tests.log.pieces import saying
 
 
 def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
@@ -70,10 +69,5 @@ def optimized(folder: Path | sx.Table, **wish: Any) -> OptimizeReport[sx.Table]:
 
 def make_own(folder: Path, layout: Mapping[str, Any] | None = None) -> sx.Table:
     """Let a folder be a table of ours."""
-
-    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-        properties = replace(base.properties, layout=dict(layout or {}))
-        return base.manifest, properties
-
-    commit(location_of(folder), change, operation="test")
+    commit(location_of(folder), saying(layout=dict(layout or {})), operation="test")
     return open_table(folder)

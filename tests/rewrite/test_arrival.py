@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 import skipindex as sx
-from skipindex.errors import CommitConflictError, TableError
+from skipindex.errors import TableError
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG
 from tests.rewrite.arriving import again, arrived, deaths, fill, overwrite_killed
 from tests.rewrite.arrow_writer import optimized
@@ -186,28 +185,6 @@ def test_a_vacuum_that_has_read_the_log_before_a_commit_takes_nothing_back(
         vacuum(folder, retention=NOW)
     vacuum(folder, retention=NOW)
     assert totals(folder) == [6, 6]
-
-
-def test_hidden_files_that_vanish_are_not_committed(tmp_path: Path) -> None:
-    """As by a vacuum without retention, which is told not to run beside writers."""
-    folder = old_table(tmp_path)
-    before = rows_of(folder, listed(folder))
-    looked: list[str] = []
-
-    def is_the_third(_: Location, path: str) -> bool:
-        """Each file is looked at twice when it is moved, and then at the commit."""
-        if "_skipindex-" in path and (folder / path).exists():
-            looked.append(path)
-        return len(looked) == 3
-
-    with (
-        meanwhile(
-            Location, "stat", lambda: vacuum(folder, retention=NOW), where=is_the_third
-        ),
-        pytest.raises(CommitConflictError, match="deleted before it was commit"),
-    ):
-        arrived(folder, SaveMode.APPEND)
-    assert seen_by_both(folder) == (before, before)
 
 
 def test_an_overwrite_replaces_rows_that_are_arriving(folder: Path) -> None:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from skipindex.api import open_table
-from skipindex.log import Snapshot, commit
-from skipindex.log.manifest import Manifest
-from skipindex.log.properties import TableProperties
+from skipindex.log import commit
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.expiry import LOG_AGE, expire
 from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import MANIFESTS, round_of
+from tests.log.pieces import saying
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.seen import NOW, everything, seen_by_both
@@ -45,12 +43,8 @@ def runs(folder: Path) -> set[str]:
 def of_before(folder: Path) -> dict[str, Any]:
     """Let 0.1.0 have clustered the files: they are listed in a file."""
     record = {"name": BEFORE, "size": 2, "crc32c": 1}
-
-    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-        others = {**base.properties.others, "cube_file": record}
-        return base.manifest, replace(base.properties, runs=None, others=others)
-
     (folder / MANIFESTS / BEFORE).write_text("{}")
+    change = saying(runs=None, others={"cube_file": record})
     commit(location_of(folder), change, operation="test")
     return record
 
@@ -84,14 +78,6 @@ def test_an_append_costs_the_same_whatever_is_clustered(folder: Path) -> None:
     vacuum(folder)
     properties = open_table(folder).state.snapshot.properties
     assert len(json.dumps(properties.runs)) < 300
-
-
-def test_runs_end_with_their_files(folder: Path) -> None:
-    first = runs(folder)
-    optimized(folder, **{**WISH, "mode": "full", "rows_per_file": 30})
-    second = runs(folder)
-    assert len(first) == len(second) == 1
-    assert not first & second
 
 
 def test_a_table_of_before_is_clustered_once_more(folder: Path) -> None:

@@ -125,18 +125,6 @@ def test_appended_files_leave_sealed_cubes_alone(tmp_path: Path) -> None:
     assert optimized(folder, **wish).files_in == 0
 
 
-def test_full_joins_what_incremental_runs_left_apart(tmp_path: Path) -> None:
-    folder = fill(tmp_path)
-    wish = {"cluster_by": ["x"], "rows_per_file": 100}
-    optimized(folder, **wish, cube_size=1000)
-    fill(folder, 2, first=8)
-    apart = optimized(folder, **wish, cube_size=1000)
-    whole = optimized(folder, **wish, mode="full")
-    assert whole.files_in == 10
-    assert overlap(whole.overlap_after).mean < overlap(apart.overlap_after).mean
-    assert optimized(folder, **wish, mode="full").files_in == 0
-
-
 def test_check_13_smaller_cubes_overlap_more(tmp_path: Path) -> None:
     found = []
     for i, cube_size in enumerate((10**9, 9000, 1000)):

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -110,12 +111,23 @@ def test_a_store_without_tags_says_no_fractions(tmp_path: Path, fraction: int) -
     assert location.delete_own(FileInfo("a", 2, second + fraction))
 
 
-@pytest.mark.parametrize("call", ["move", "sync"])
-def test_a_staged_file_that_is_gone_is_a_conflict(folder: Path, call: str) -> None:
-    """As after a vacuum without retention, which is told not to run beside writers."""
-    before = seen_by_both(folder)
+@pytest.mark.parametrize(("call", "number"), [("move", 1), ("sync", 1), ("stat", 3)])
+def test_a_staged_file_that_is_gone_is_a_conflict(
+    folder: Path, call: str, number: int
+) -> None:
+    """As after a vacuum without retention, which is told not to run beside writers.
+
+    A file is looked at twice when it is moved, and then at the commit.
+    """
+    before, calls = seen_by_both(folder), []
+
+    def is_it(_: Location, path: Any, *__: Any) -> bool:
+        if call != "stat" or ("_skipindex-" in path and (folder / path).exists()):
+            calls.append(path)
+        return len(calls) == number
+
     with (
-        meanwhile(Location, call, lambda: vacuum(folder, retention=NOW)),
+        meanwhile(Location, call, lambda: vacuum(folder, retention=NOW), where=is_it),
         pytest.raises(CommitConflictError, match="deleted before it was commit"),
     ):
         arrived(folder, SaveMode.APPEND)

@@ -5,41 +5,33 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import skipindex.log.segments as of_segments
-from skipindex.errors import CorruptIndexError, TableError
+from skipindex.errors import TableError
 from skipindex.log import (
     Snapshot,
     commit,
     commits,
     latest_version,
-    manifest,
     properties,
 )
-from skipindex.log.commits import Change, newest_snapshot
+from skipindex.log.commits import newest_snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.storage import checks
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import MANIFESTS
+from tests.log.pieces import saying
 from tests.log.test_log import add
 from tests.rewrite.arriving import arrived
 from tests.rewrite.seen import everything, seen_by_both
 
 FILES = [f"day=1/part-{i:05d}.parquet" for i in range(40)]
-
-
-def properties_of(**values: Any) -> Change:
-    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-        return base.manifest, replace(base.properties, **values)
-
-    return change
 
 
 LIMITS: dict[str, tuple[Any, int]] = {
@@ -138,23 +130,9 @@ def test_all_that_a_commit_says_comes_back(tmp_path: Path) -> None:
     ]
     for values in bad:
         with pytest.raises(TableError, match=f"property '{next(iter(values))}'"):
-            commit(location, properties_of(**values), operation="test")
+            commit(location, saying(**values), operation="test")
     assert latest_version(location) == -1
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        commit(location, properties_of(others={"of the future": 1}), operation="test")
+        commit(location, saying(others={"of the future": 1}), operation="test")
     assert newest_snapshot(location).properties.others == {"of the future": 1}
-
-
-def test_the_checks_are_those_of_readers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever a reader refuses of a new segment, the writer does first."""
-
-    def never(*_: Any) -> None:
-        raise CorruptIndexError("not this one")
-
-    monkeypatch.setattr(manifest, "check_files", never)
-    with pytest.raises(TableError, match="not this one"):
-        commit(Location(str(tmp_path)), add("f"), operation="test")
-    assert latest_version(Location(str(tmp_path))) == -1
