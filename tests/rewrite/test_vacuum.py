@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -36,6 +37,7 @@ from tests.rewrite.seen import (
     seen_by_both,
 )
 from tests.tables import build, kept, newest_commit, put, put_all, set_mtime
+from tests.traps.test_unreadable import as_another
 
 WEEK = timedelta(days=7)
 
@@ -440,3 +442,40 @@ def test_a_vacuum_between_the_listing_and_the_schema(tmp_path: Path) -> None:
     assert table.paths == listed(tmp_path)
     assert "0.parquet" not in table.paths
     assert kept(table, "x = 0") != []
+
+
+# Who may read a table may read what says which of its files count
+
+
+@contextmanager
+def masked(mask: int) -> Iterator[None]:
+    old = os.umask(mask)
+    try:
+        yield
+    finally:
+        os.umask(old)
+
+
+def test_another_user_opens_a_table_that_was_vacuumed_in_private(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "t"
+    for day in (1, 2):
+        for name in "ab":
+            put(folder / f"day={day}" / f"{name}.parquet", {"x": [1, 2], "i": [3, 4]})
+    build(folder, {"x": "bitmap"})
+    optimized(folder, cluster_by=["x"], rows_per_file=100)
+    for path in (*tmp_path.parents[:2], tmp_path, folder):
+        path.chmod(0o755)
+    with masked(0o077):
+        vacuum(folder, retention=timedelta(0))
+    for path in folder.rglob("day=*/**/*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    for path in folder.glob("day=*"):
+        path.chmod(0o755)
+    if os.geteuid() != 0:
+        pytest.skip("only root may become another user")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "chown", lambda *_, **__: None)  # it is another one's table
+        with as_another(folder), pytest.warns(UserWarning, match="cannot be read"):
+            assert rows_of(folder, sx.open_table(folder).paths).total() == 8
