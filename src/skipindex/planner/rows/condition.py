@@ -19,9 +19,11 @@ from skipindex.errors import PlanError
 from skipindex.expressions import atoms
 from skipindex.expressions.atoms import Value, Wildcard
 from skipindex.expressions.domain import NAN, Domain, float_key
+from skipindex.expressions.operators import Operator
 from skipindex.expressions.patterns import arrow_pattern, matches
 from skipindex.planner.bound_predicate import (
     BoundPredicate,
+    ComparedColumns,
     Computed,
     Leaf,
     Unknown,
@@ -66,6 +68,12 @@ def condition_of(
         return column.holds(leaf)
 
     def of_unknown(node: Unknown) -> pc.Expression:
+        if isinstance(node, ComparedColumns):
+            left, right = (
+                _Column(table, table.stored(name), distinct)
+                for name in (node.left, node.right)
+            )
+            return left.compared(node.operator, right)
         if node.in_arrow is None:
             raise PlanError(
                 f"{node.text} cannot be evaluated without Spark: {node.reason} "
@@ -146,6 +154,48 @@ class _Column:
         true = [value for value, answer in answers.items() if answer]
         expression = self._among(true) if true else NO_ROW
         return expression | self._own.is_null() if with_null else expression
+
+    def compared(self, operator: Operator, other: _Column) -> pc.Expression:
+        """Whether the value and that of another column of one order compare so."""
+        mine, theirs = self._ordered, other._ordered
+        less, more, equal = mine < theirs, mine > theirs, mine == theirs
+        both = self._own.is_valid() & other._own.is_valid()
+        if self._is_float:
+            mine, theirs = self._own.is_nan(), other._own.is_nan()
+            less |= ~mine & theirs
+            more |= mine & ~theirs
+            equal |= mine & theirs
+        match operator:
+            case Operator.LT:
+                found = less & both
+            case Operator.LE:
+                found = (less | equal) & both
+            case Operator.GT:
+                found = more & both
+            case Operator.GE:
+                found = (more | equal) & both
+            case Operator.EQ:
+                found = equal & both
+            case Operator.NE:
+                found = ~equal & both
+            case Operator.NULL_SAFE_EQ | Operator.NULL_SAFE_NE:
+                nothing = self._own.is_null() & other._own.is_null()
+                found = (equal & both) | nothing
+                found = found if operator is Operator.NULL_SAFE_EQ else ~found
+        return (found | _UNFORESEEN) & ~_UNFORESEEN if self._is_float else found
+
+    @property
+    def _ordered(self) -> pc.Expression:
+        """The value in a type that all columns of the order share."""
+        match self._domain.name:
+            case "date":
+                return self._value.cast(pa.int32()).cast(pa.int64())
+            case "int" | "timestamp" | "timestamp_ntz" | "bool":
+                return self._value.cast(pa.int64())
+            case "decimal" | "big_decimal":
+                return self._value.cast(pa.decimal128(38, self._domain.scale))
+            case _:
+                return self._value
 
     def _among(self, values: Collection[Value]) -> pc.Expression:
         found = self._numbers(values)
