@@ -229,10 +229,6 @@ def test_a_commit_of_a_newer_library_is_refused_and_not_written_over(
     assert latest_version(one) == 0
 
 
-def keep(base: Snapshot) -> tuple[Manifest, TableProperties]:
-    return base.manifest, base.properties
-
-
 @pytest.mark.parametrize("n_damaged", [1, 2, 3])
 def test_a_damaged_commit_falls_back_to_the_newest_whole_one(
     location: Location, tmp_path: Path, n_damaged: int

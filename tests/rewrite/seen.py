@@ -63,6 +63,13 @@ def check_rows(folder: Path, rows: Rows, case: object = "") -> None:
     assert seen_by_both(folder) == (rows, rows), f"after vacuum {case}"
 
 
+def check_total(folder: Path, n_rows: int) -> None:
+    """Both readers see so many rows, before and after the next vacuum."""
+    assert totals(folder) == [n_rows, n_rows]
+    vacuum(folder, retention=NOW)
+    assert totals(folder) == [n_rows, n_rows], "after vacuum"
+
+
 def check_swept(folder: Path) -> None:
     """After two runs, as the first supersedes commits of its own, nothing is left."""
     vacuum(folder, retention=NOW)

@@ -33,9 +33,14 @@ def _no_hour(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def own(folder: Path) -> list[Path]:
+    """All that is stored of commits, segments and packs."""
     return [
         path for name in (LOG, MANIFESTS, PACKS) for path in (folder / name).iterdir()
     ]
+
+
+def commits(folder: Path) -> dict[int, Path]:
+    return {int(path.stem): path for path in sorted((folder / LOG).iterdir())}
 
 
 def pass_time(folder: Path, seconds: float) -> None:
@@ -86,12 +91,8 @@ def test_all_commits_of_the_retention_stay_whole(
 ) -> None:
     aged(tmp_path, seed=seed).declare_retention(timedelta(days=days))
     pass_time(tmp_path, 60)
-    times = {
-        int(path.stem): path.stat().st_mtime for path in (tmp_path / LOG).iterdir()
-    }
-    begin = time.time() - days * DAY
-    oldest = max(version for version, at in times.items() if at <= begin)
-    wanted = [version for version in sorted(times) if version >= oldest]
+    oldest = before_retention(tmp_path, days)
+    wanted = [version for version in commits(tmp_path) if version >= oldest]
     before = len(own(tmp_path))
     gone = expire(location_of(tmp_path))
     assert gone
@@ -103,6 +104,19 @@ def test_all_commits_of_the_retention_stay_whole(
         assert left == parts_of(newest) | {f"{LOG}/{newest.version:020d}.json"}
     assert expire(location_of(tmp_path)) == []
     assert sx.open_table(tmp_path).notes == ()
+
+
+def before_retention(folder: Path, days: float) -> int:
+    """The newest commit that is as old as that."""
+    begin = time.time() - days * DAY
+    found = commits(folder).items()
+    return max(version for version, path in found if path.stat().st_mtime <= begin)
+
+
+def spoil(path: Path) -> None:
+    at = path.stat().st_mtime
+    path.write_bytes(b"{}")
+    set_mtime(path, at)
 
 
 def test_by_default_a_week_stays(tmp_path: Path) -> None:
@@ -117,11 +131,11 @@ def test_a_young_number_is_not_free(
 ) -> None:
     monkeypatch.setattr(expiry, "LOG_AGE", 3600.0)
     aged(tmp_path, n_steps=3).declare_retention(timedelta(0))
-    for path in (tmp_path / LOG).iterdir():
+    before = commits(tmp_path)
+    for path in before.values():
         set_mtime(path, time.time() - 60)
-    before = len(list((tmp_path / LOG).iterdir()))
     expire(location_of(tmp_path))
-    assert len(list((tmp_path / LOG).iterdir())) == before
+    assert commits(tmp_path) == before
 
 
 def test_a_pack_that_a_writer_has_not_committed_yet_stays(
@@ -151,15 +165,11 @@ def test_where_a_commit_is_damaged_nothing_goes(
     location = location_of(tmp_path)
     version = latest_version(location)
     if which != "newest":
-        begin = time.time() - 2.5 * DAY
-        logs = sorted((tmp_path / LOG).iterdir())
-        version = int([p for p in logs if p.stat().st_mtime <= begin][-1].stem)
-    path = tmp_path / LOG / f"{version:020d}.json"
+        version = before_retention(tmp_path, 2.5)
+    path = commits(tmp_path)[version]
     if part == "segment":
         path = tmp_path / read_snapshot(location, version).segments[-1].path
-    at = path.stat().st_mtime
-    path.write_bytes(b"{}")
-    set_mtime(path, at)
+    spoil(path)
     before = own(tmp_path)
     assert expire(location) == []
     assert own(tmp_path) == before
@@ -175,9 +185,8 @@ def test_packs_of_a_segment_that_cannot_be_read_stay(tmp_path: Path) -> None:
     table.declare_retention(timedelta(hours=12))
     assert len(old.segments) > 1
     path = tmp_path / old.segments[-1].path
-    data, at = path.read_bytes(), path.stat().st_mtime
-    path.write_bytes(b"{}")
-    set_mtime(path, at)
+    data = path.read_bytes()
+    spoil(path)
     assert expire(location_of(tmp_path)) == []
     path.write_bytes(data)
     assert old.version in readable(tmp_path)
@@ -219,20 +228,19 @@ def test_who_opened_the_table_before_reads_all_files_that_may_match(
         read_snapshot(location_of(tmp_path), 0)
 
 
-def test_an_append_deletes_now_and_then(tmp_path: Path) -> None:
-    fill(tmp_path, 1)
-    build(tmp_path, {"x": "bitmap"}).declare_retention(timedelta(0))
-    numbers = []
+def test_an_append_deletes_now_and_then(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sx.open_table(folder).declare_retention(timedelta(0))
+    monkeypatch.setattr(expiry, "_EVERY", 8)
+    real, numbers = time.time, []
+    monkeypatch.setattr(time, "time", lambda: real() + 60)
     for _ in range(8):
-        with (
-            mock.patch.object(expiry, "_EVERY", 8),
-            mock.patch.object(time, "time", return_value=time.time() + 60),
-        ):
-            arrived(tmp_path, SaveMode.APPEND)
-        numbers.append(len(list((tmp_path / LOG).iterdir())))
+        arrived(folder, SaveMode.APPEND)
+        numbers.append(len(commits(folder)))
     assert max(numbers) <= 10
     assert min(numbers[4:]) < max(numbers)
-    assert len(sx.open_table(tmp_path)) == 18
+    assert len(sx.open_table(folder)) == 18
 
 
 def test_an_error_of_it_is_a_warning(folder: Path) -> None:

@@ -23,13 +23,14 @@ from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS
-from tests.rewrite.arriving import arrived, fill, overwrite_killed
+from tests.rewrite.arriving import arrived, overwrite_killed
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.kill_and_damage import WRITERS, copy, seen, states
 from tests.rewrite.killing import Killed, killed_in, meanwhile
 from tests.rewrite.seen import (
     NOW,
     check_rows,
+    check_total,
     listed,
     rows_of,
     seen_alike,
@@ -37,14 +38,6 @@ from tests.rewrite.seen import (
     totals,
 )
 from tests.tables import build, kept, newest_commit, put, put_all, rewrite_commit
-
-
-def unpublished(folder: Path) -> Path:
-    """A table of two days with 20 rows each, and three of days 2 and 3 instead."""
-    fill(folder, 1)
-    build(folder, {"x": "bitmap"})
-    overwrite_killed(folder)
-    return folder
 
 
 def rewritten(folder: Path, n_files: int = 2, **wish: Any) -> Path:
@@ -58,8 +51,8 @@ def rewritten(folder: Path, n_files: int = 2, **wish: Any) -> Path:
 @pytest.mark.parametrize(
     "lost", ["partition", "hidden file", "damaged file", "link in its place"]
 )
-def test_files_that_arrive_count_each_for_itself(tmp_path: Path, lost: str) -> None:
-    folder = unpublished(tmp_path)
+def test_files_that_arrive_count_each_for_itself(folder: Path, lost: str) -> None:
+    overwrite_killed(folder)
     assert totals(folder) == [6, 40]
     (hidden,) = (folder / "day=2").glob("_skipindex-*/*.parquet")
     if lost == "partition":
@@ -69,27 +62,24 @@ def test_files_that_arrive_count_each_for_itself(tmp_path: Path, lost: str) -> N
     elif lost == "damaged file":
         hidden.write_bytes(b"PAR1")
     else:
-        hidden.rename(tmp_path.parent / f"{tmp_path.name}.parquet")
-        hidden.symlink_to(tmp_path.parent / f"{tmp_path.name}.parquet")
-    left = 3
-    assert totals(folder)[0] == left
+        hidden.symlink_to(hidden.rename(folder.parent / "elsewhere.parquet"))
+    assert totals(folder)[0] == 3
     assert "files that arrived are gone" in " ".join(open_table(folder).notes)
     waits = lost == "link in its place"  # which is not ours to delete
     for retention in (None, NOW):
         vacuum(folder, retention=retention)
-        assert totals(folder) == [left, 40 if waits else left]
+        assert totals(folder) == [3, 40 if waits else 3]
     assert bool(open_table(folder).state.snapshot.rewrites.replacements) == waits
 
 
 def test_a_file_whose_hidden_name_is_gone_counts_by_its_visible_one(
-    tmp_path: Path,
+    folder: Path,
 ) -> None:
     """As if the folder were cleaned of all that begins with an underscore."""
-    folder = unpublished(tmp_path)
-    location = location_of(folder)
+    overwrite_killed(folder)
     (hidden,) = (folder / "day=2").glob("_skipindex-*/*.parquet")
-    path = hidden.relative_to(folder)
-    location.copy(str(path), f"day=2/{path.name}")
+    path = str(hidden.relative_to(folder))
+    location_of(folder).copy(path, f"day=2/{hidden.name}")
     assert totals(folder)[0] == 6
     shutil.rmtree(hidden.parent)
     assert totals(folder)[0] == 6
@@ -227,9 +217,7 @@ def test_a_publisher_that_wakes_up_brings_no_row_back(
             arrived(folder, SaveMode.OVERWRITE, values=[8, 9])
         else:
             vacuum(folder, retention=NOW)
-    assert totals(folder) == [6, 6]
-    vacuum(folder, retention=NOW)
-    assert totals(folder) == [6, 6]
+    check_total(folder, 6)
 
 
 def test_an_overwrite_that_wakes_up_before_its_hidden_names_go_brings_no_row_back(

@@ -235,9 +235,11 @@ def test_a_file_deleted_while_it_is_published_stays_deleted(tmp_path: Path) -> N
     check_rows(tmp_path, before)
 
 
-def test_a_retention_below_zero_is_refused(tmp_path: Path) -> None:
+def test_what_is_asked_wrongly(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="expected 0 or more"):
         vacuum(tmp_path, retention=timedelta(-1))
+    with pytest.raises(TableError, match="no such table"):
+        vacuum(tmp_path / "nowhere")
 
 
 def test_a_store_that_copies_gives_files_new_marks(tmp_path: Path) -> None:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import re
 import threading
-import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import IO
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape, unescape
 
@@ -24,7 +21,7 @@ _HTTP_DATE = "Fri, 02 Jan 2026 03:04:05 GMT"
 
 
 class _Store(ThreadingHTTPServer):
-    """Objects by ``bucket/key``, and the parts of uploads that are not complete.
+    """Objects by ``bucket/key``.
 
     Args:
         conditional: heed ``If-None-Match``, as some servers do not.
@@ -35,7 +32,6 @@ class _Store(ThreadingHTTPServer):
     def __init__(self, *, conditional: bool = True) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.objects: dict[str, bytes] = {}
-        self.parts: dict[str, dict[int, bytes]] = {}
         self.conditional = conditional
         self.lock = threading.Lock()
         self.max_copy = 5 << 30
@@ -64,13 +60,6 @@ def _tag(data: bytes) -> str:
     return f'"{hashlib.md5(data).hexdigest()}"'
 
 
-def _chunks(stream: IO[bytes]) -> Iterator[bytes]:
-    """The parts of a body: ``<hexadecimal length>[;signature]\\r\\n<bytes>\\r\\n``."""
-    while n := int(stream.readline().partition(b";")[0], 16):
-        yield stream.read(n)
-        stream.readline()
-
-
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Store
@@ -87,21 +76,11 @@ class _Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    def _body(self) -> bytes:
-        if self.headers.get("Transfer-Encoding") == "chunked":
-            data = b"".join(_chunks(self.rfile))
-            self.rfile.readline()
-        else:
-            data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        if self.headers.get("Content-Encoding") == "aws-chunked":
-            return b"".join(_chunks(io.BytesIO(data)))
-        return data
-
     def _serve(self) -> None:
         url = urlsplit(self.path)
         name = unquote(url.path).removeprefix("/")
         query = {k: v[0] for k, v in parse_qs(url.query, True).items()}
-        body = self._body()
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         if f"Credential={KEY}/" not in self.headers.get("Authorization", ""):
             self._answer(403)
         elif f"/{REGION}/s3/" not in self.headers["Authorization"]:
@@ -111,15 +90,12 @@ class _Handler(BaseHTTPRequestHandler):
                 self._delete(name.rstrip("/"), body)
             else:
                 self._bucket(name.rstrip("/"), query)
-        elif self.command in {"PUT", "POST"}:
-            self._store(name, query, body)
-        elif self.command == "DELETE":
-            self.server.objects.pop(name, None)
-            self._answer(204)
+        elif self.command == "PUT":
+            self._store(name, body)
         else:
             self._fetch(name)
 
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve
+    do_GET = do_HEAD = do_PUT = do_POST = _serve
 
     def _bucket(self, bucket: str, query: Mapping[str, str]) -> None:
         prefix = query.get("prefix", "")
@@ -152,33 +128,18 @@ class _Handler(BaseHTTPRequestHandler):
         rows = [f"<Deleted><Key>{key}</Key></Deleted>" for key in keys]
         self._answer(200, f"<DeleteResult>{''.join(rows)}</DeleteResult>".encode())
 
-    def _store(self, name: str, query: Mapping[str, str], body: bytes) -> None:
-        parts = self.server.parts
-        text = ""
+    def _store(self, name: str, body: bytes) -> None:
         if source := self.headers.get("x-amz-copy-source"):
             self._copy(unquote(source).lstrip("/"), name)
             return
         self.server.tags.pop(name, None)
-        if "uploads" in query:
-            upload = uuid.uuid4().hex
-            parts[upload] = {}
-            text = f"<R><UploadId>{upload}</UploadId></R>"
-            text = text.replace("R>", "InitiateMultipartUploadResult>")
-        elif "partNumber" in query:
-            parts[query["uploadId"]][int(query["partNumber"])] = body
-        elif "uploadId" in query:
-            own = parts.pop(query["uploadId"])
-            self.server.objects[name] = b"".join(own[n] for n in sorted(own))
-            text = "<CompleteMultipartUploadResult><ETag>e</ETag>"
-            text += "</CompleteMultipartUploadResult>"
-        else:
-            once = self.server.conditional and self.headers.get("If-None-Match") == "*"
-            with self.server.lock:
-                if once and name in self.server.objects:
-                    self._answer(412)
-                    return
-                self.server.objects[name] = body
-        self._answer(200, text.encode(), ETag=_tag(body))
+        once = self.server.conditional and self.headers.get("If-None-Match") == "*"
+        with self.server.lock:
+            if once and name in self.server.objects:
+                self._answer(412)
+                return
+            self.server.objects[name] = body
+        self._answer(200, ETag=_tag(body))
 
     def _copy(self, source: str, name: str) -> None:
         data = self.server.objects.get(source)

@@ -33,21 +33,18 @@ def sources(tmp_path: Path) -> list[ByteSource]:
 
 
 def test_files_are_opened_again(sources: list[ByteSource]) -> None:
-    before = n_descriptors()
-    for _ in range(2):
-        for i, source in enumerate(sources):
-            assert len(source) == i + 1
-            assert bytes(source.read(0, 100)) == bytes([i]) * (i + 1)
-            assert len(OPEN) <= MAX_OPEN
-    assert n_descriptors() <= before
+    """By one thread, and by several at once."""
 
-
-def test_threads_read_what_they_asked_for(sources: list[ByteSource]) -> None:
     def read(i: int) -> bool:
-        source = sources[i % len(sources)]
-        n = i % len(sources)
-        return bytes(source.read(0, 100)) == bytes([n]) * (n + 1)
+        i %= len(sources)
+        return bytes(sources[i].read(0, 100)) == bytes([i]) * (i + 1)
 
+    before = n_descriptors()
+    for i in range(2 * len(sources)):
+        assert read(i)
+        assert len(OPEN) <= MAX_OPEN
+    assert list(map(len, sources)) == list(range(1, len(sources) + 1))
+    assert n_descriptors() <= before
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(read, range(4000)))
     assert len(OPEN) <= MAX_OPEN + 8

@@ -132,7 +132,6 @@ def test_all_that_a_commit_says_comes_back(tmp_path: Path) -> None:
         with pytest.raises(TableError, match=f"property '{next(iter(values))}'"):
             commit(location, saying(**values), operation="test")
     assert latest_version(location) == -1
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with warnings.catch_warnings(action="error"):
         commit(location, saying(others={"of the future": 1}), operation="test")
     assert newest_snapshot(location).properties.others == {"of the future": 1}
