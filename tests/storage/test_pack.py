@@ -118,6 +118,22 @@ def test_other_tools_read_it_as_a_puffin_file() -> None:
     assert {"fields", "snapshot-id", "sequence-number"} <= blob.keys()
 
 
+def test_every_flipped_byte_is_noticed_or_harmless() -> None:
+    data, entry = pack_of(SMALL)
+    harmless = 0
+    for position in range(len(data)):
+        damaged = bytearray(data)
+        damaged[position] ^= 0xFF
+        try:
+            found = read_all(bytes(damaged), entry, len(SMALL))
+        except CorruptIndexError:
+            continue
+        assert found == SMALL, f"byte {position}"
+        harmless += 1
+    inside = entry.length - sum(-len(p) % 8 for parts in SMALL for p in parts)
+    assert harmless == len(data) - inside, "all but the puffin frame and padding"
+
+
 def test_every_cut_is_noticed_or_harmless() -> None:
     data, entry = pack_of(SMALL)
     end = entry.offset + entry.length
