@@ -6,13 +6,16 @@ import doctest
 import inspect
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import skipindex as sx
 from skipindex import api
 from tests.tables import api_members, put
+
+if TYPE_CHECKING:  # the others run without PySpark
+    from pyspark.sql import SparkSession
 
 FINDER = doctest.DocTestFinder(recurse=False)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -79,6 +82,6 @@ def test_the_example_runs(name: str, names: dict[str, Any]) -> None:
 @pytest.mark.spark
 @pytest.mark.parametrize("name", [n for n, e in EXAMPLES.items() if needs_spark(e)])
 def test_the_example_runs_on_spark(
-    name: str, names: dict[str, Any], request: pytest.FixtureRequest
+    name: str, names: dict[str, Any], spark: SparkSession
 ) -> None:
-    run(EXAMPLES[name], {**names, "spark": request.getfixturevalue("spark")})
+    run(EXAMPLES[name], {**names, "spark": spark})

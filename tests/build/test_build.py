@@ -244,18 +244,20 @@ def test_a_process_pool_builds_the_same_bytes(folder: Path) -> None:
     assert newest_manifest(folder).read_bytes() == content
 
 
-def test_progress_counts_files_from_the_beginning_to_the_end(folder: Path) -> None:
-    for workers in (1, 2):
-        calls: list[tuple[int, int]] = []
+@pytest.mark.few(1)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_progress_counts_files_from_the_beginning_to_the_end(
+    folder: Path, workers: int
+) -> None:
+    calls: list[tuple[int, int]] = []
 
-        def note(now: Progress, calls: Any = calls) -> None:
-            assert (now.what, now.unit) == ("indexing", "files")
-            calls.append((now.done, now.total))
+    def note(now: Progress) -> None:
+        assert (now.what, now.unit) == ("indexing", "files")
+        calls.append((now.done, now.total))
 
-        sx.open_table(folder).drop_indexes()
-        sx.build_indexes(folder, {"*": "minmax"}, workers=workers, progress=note)
-        assert (calls[0], calls[-1]) == ((0, 4), (4, 4))
-        assert calls == sorted(set(calls))
+    sx.build_indexes(folder, {"*": "minmax"}, workers=workers, progress=note)
+    assert (calls[0], calls[-1]) == ((0, 4), (4, 4))
+    assert calls == sorted(set(calls))
 
 
 def test_the_report_reads_well(folder: Path) -> None:

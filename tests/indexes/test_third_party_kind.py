@@ -126,6 +126,7 @@ def test_damage_is_no_index_of_the_installed_kind(site: Path, folder: Path) -> N
     assert "crc32c" in plan.notes[0]
 
 
+@pytest.mark.slow
 def test_a_new_process_finds_the_kind_by_itself(site: Path, folder: Path) -> None:
     """As every worker of a build does."""
     code = (

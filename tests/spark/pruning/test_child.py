@@ -95,17 +95,15 @@ def test_a_question_that_fails_is_answered_with_nothing(
     assert "a question of the driver failed: list index out of range" in caplog.text
 
 
-def test_the_process_ends_with_its_input() -> None:
-    command = [sys.executable, "-m", "skipindex.spark.pruning.child", OLD]
+def test_the_process_ends_with_its_input_and_needs_no_pyspark() -> None:
+    code = (
+        "import runpy, sys; sys.modules['pyspark'] = sys.modules['py4j'] = None; "
+        "runpy.run_module('skipindex.spark.pruning.child', run_name='__main__')"
+    )
+    command = [sys.executable, "-c", code, OLD]
     done = subprocess.run(command, input=b"", capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout.endswith("\n".join(SETTINGS).encode())
-
-
-def test_the_process_needs_no_pyspark() -> None:
-    block = "import sys; sys.modules['pyspark'] = sys.modules['py4j'] = None; "
-    code = block + "import skipindex.spark.pruning.child"
-    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_classes_of_other_sources_are_not_its_own() -> None:

@@ -88,6 +88,7 @@ def write(folder: Path, files: list[dict[str, list[Any]]]) -> None:
     sx.build_indexes(folder, {"key": "bitmap"}, workers=1)
 
 
+@pytest.mark.slow
 def test_long_questions_are_sent_in_pieces_that_tcp_sends_at_once(
     spark: SparkSession, sent: list[str], tmp_path: Path
 ) -> None:

@@ -158,6 +158,7 @@ def test_a_side_runs_once_for_all_columns_that_it_is_joined_by(
         assert f"{column} IN (10 keys)" in condition
 
 
+@pytest.mark.slow
 def test_without_an_index_no_keys_are_computed(
     star: SparkSession, tmp_path: Path
 ) -> None:

@@ -138,6 +138,7 @@ def test_sessions_are_not_remembered(pruned: SparkSession, folder: str) -> None:
     pytest.fail("all of the sessions are still there")
 
 
+@pytest.mark.slow
 def test_keys_of_joins_are_computed_in_every_session(
     pruned: SparkSession, folder: str
 ) -> None:

@@ -133,6 +133,7 @@ def test_a_given_schema_reads_as_it_does_in_spark(
         check(spark, table, schema)
 
 
+@pytest.mark.slow
 def test_a_footer_that_names_a_missing_column_reads_as_in_spark(
     spark: SparkSession, tmp_path: Path
 ) -> None:

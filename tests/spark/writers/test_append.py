@@ -189,6 +189,7 @@ def test_every_file_of_a_partition_is_sorted(df: DataFrame, tmp_path: Path) -> N
         assert ids == sorted(ids)
 
 
+@pytest.mark.slow
 def test_options_of_the_caller_win(df: DataFrame, tmp_path: Path) -> None:
     options = {"maxRecordsPerFile": "40", "compression": "zstd"}
     made = {"indexes": STATISTICS, "options": options}

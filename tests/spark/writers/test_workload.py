@@ -225,13 +225,20 @@ def test_append_follows_other_layouts_too(
     assert not table.state.index_gaps
 
 
-def test_what_cannot_be_appended_is_refused(
+def test_a_table_without_a_layout_takes_no_rows(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     df = facts(spark)
     df.write.parquet(str(tmp_path / "foreign"))
     with pytest.raises(LayoutError, match="no layout of its own"):
         sx.append(df, tmp_path / "foreign")
+
+
+@pytest.mark.slow
+def test_what_cannot_be_appended_is_refused(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    df = facts(spark)
     sx.write_table(df, tmp_path / "ours")
     with pytest.raises(TableError, match="cannot append columns"):
         sx.append(df.drop("day"), tmp_path / "ours")
