@@ -68,6 +68,7 @@ def ints(column: pa.ChunkedArray, *, factor: int = 1) -> np.ndarray:
 # ----------------------------------------------------------------- the tables
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_row_counts_follow_from_the_scale(tables: dict[str, pa.Table]) -> None:
     n_rows = {name: table.num_rows for name, table in tables.items()}
@@ -78,6 +79,7 @@ def test_row_counts_follow_from_the_scale(tables: dict[str, pa.Table]) -> None:
     assert n_rows == {"customer": 300, "supplier": 20, "part": 2000, "date": 2556}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_columns_and_types(tables: dict[str, pa.Table]) -> None:
     flat = tables["lineorder_flat"]
@@ -96,12 +98,14 @@ def test_columns_and_types(tables: dict[str, pa.Table]) -> None:
                 assert field.type == (pa.string() if is_text else pa.int32()), field
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_there_are_no_nulls(tables: dict[str, pa.Table]) -> None:
     for table in tables.values():
         assert {table[name].null_count for name in table.column_names} == {0}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_every_foreign_key_finds_one_row(tables: dict[str, pa.Table]) -> None:
     for table, (fact_key, key) in DIMENSIONS.items():
@@ -111,6 +115,7 @@ def test_every_foreign_key_finds_one_row(tables: dict[str, pa.Table]) -> None:
         assert pc.all(pc.is_in(facts, keys.combine_chunks())).as_py(), table
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_flat_table_is_the_star_joined(tables: dict[str, pa.Table]) -> None:
     flat = tables["lineorder_flat"]
@@ -123,6 +128,7 @@ def test_the_flat_table_is_the_star_joined(tables: dict[str, pa.Table]) -> None:
         assert columns.equals(joined.cast(columns.schema)), table
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_files_are_even_and_in_the_order_of_generation(ssb_dataset: Dataset) -> None:
     for table in ("lineorder", "lineorder_flat"):
@@ -229,6 +235,7 @@ def test_a_third_of_the_customers_never_orders(
     assert set(moved) == {-1, 0, 1}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_money_follows_its_formulas(tables: dict[str, pa.Table]) -> None:
     facts = {
@@ -298,6 +305,7 @@ NATION_NAMES = {
 REGION_NAMES = {"AFRICA", "AMERICA", "ASIA", "EUROPE", "MIDDLE EAST"}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("table", ["customer", "supplier"])
 def test_people_live_in_the_cities_of_their_nation(
@@ -348,6 +356,7 @@ def test_parts_follow_their_rules(
     assert len(words) == 92
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_draws_are_uniform(tables: dict[str, pa.Table]) -> None:
     part, customer = tables["part"], tables["customer"]
@@ -368,6 +377,7 @@ def test_draws_are_uniform(tables: dict[str, pa.Table]) -> None:
         assert chi_square < n + 6 * (2 * n) ** 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_draws_are_an_xxhash_chain_of_purpose_seed_and_key(
     tables: dict[str, pa.Table],

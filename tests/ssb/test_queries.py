@@ -68,6 +68,7 @@ def test_exact_answers_are_known_at_two_scales() -> None:
     assert exact_answers(0.5) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_understands_every_query(
     spark: SparkSession, ssb_dataset: Dataset

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from skipindex import Table, build_indexes, open_table
+from skipindex import Table, build_indexes
 from skipindex.expressions import to_sql
 from skipindex.planner.sql.parser import parse
 from ssb.data.generate import Dataset
@@ -70,14 +70,6 @@ def test_the_table_has_a_line_a_query_and_sums() -> None:
     lines = table_of("some", [OUTCOME, OUTCOME]).splitlines()
     assert len({len(line) for line in lines if line.startswith("Q")}) == 1
     assert lines[-1].split()[:6] == ["all", "6", "20", "16", "12", "4"]
-
-
-@pytest.mark.spark
-def test_a_query_has_the_unpruned_answer_from_the_oracles_files(
-    spark: SparkSession, ssb_dataset: Dataset, tmp_path: Path
-) -> None:
-    flat = shutil.copytree(ssb_dataset.flat, tmp_path / "flat")
-    check_outcomes(spark, open_table(flat), [QUERIES[1]])
 
 
 @pytest.mark.slow

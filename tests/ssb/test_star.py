@@ -119,6 +119,7 @@ def test_unchanged_sql_gives_the_same_rows(
             assert all(outcome.is_tight for outcome in outcomes)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_files_are_counted_by_folder(spark: SparkSession, ssb_dataset: Dataset) -> None:
     session = spark.newSession()

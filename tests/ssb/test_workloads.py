@@ -20,6 +20,7 @@ from ssb.workloads.workload import CROSS_QUERIES, GROUPS, columns_of, workload
 pytestmark = pytest.mark.spark  # the data are made by Spark
 
 
+@pytest.mark.slow
 def test_the_groups_hold_all_queries_under_names_of_their_own(
     ssb_dataset: Dataset,
 ) -> None:
@@ -30,6 +31,7 @@ def test_the_groups_hold_all_queries_under_names_of_their_own(
     assert len(set(names)) == len(names)
 
 
+@pytest.mark.slow
 def test_every_condition_parses_and_names_columns_of_the_table(
     ssb_dataset: Dataset,
 ) -> None:
@@ -40,6 +42,7 @@ def test_every_condition_parses_and_names_columns_of_the_table(
     assert set(columns_of(asked.queries)) <= set(ds.dataset(files).schema.names)
 
 
+@pytest.mark.slow
 def test_a_seed_draws_the_same_and_another_seed_draws_others(
     ssb_dataset: Dataset,
 ) -> None:
@@ -48,6 +51,7 @@ def test_a_seed_draws_the_same_and_another_seed_draws_others(
     assert drawn != drawn_lookups(ssb_dataset, 14, seed=6)
 
 
+@pytest.mark.slow
 def test_every_form_is_drawn_in_turn(ssb_dataset: Dataset) -> None:
     forms = ("point", "in", "or", "or-of-ands", "not", "like", "absent")
     names = [query.name for query in drawn_lookups(ssb_dataset, 15, seed=1)]
@@ -75,6 +79,7 @@ def test_absent_values_are_absent_and_points_mostly_present(
     assert any(matched("like"))
 
 
+@pytest.mark.slow
 def test_a_negative_number_of_lookups_is_refused(ssb_dataset: Dataset) -> None:
     with pytest.raises(SsbError, match="cannot draw -1 look-ups: accepted is 0"):
         drawn_lookups(ssb_dataset, -1, seed=1)
