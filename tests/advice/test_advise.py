@@ -209,7 +209,7 @@ def test_under_a_cap_too_what_keeps_no_file_fewer_is_not_bought(
 @pytest.mark.parametrize(
     "ratios",
     [
-        (0.05, 0.15, 0.5),
+        (0.05, 0.5),
         pytest.param(
             (0.05, 0.07, 0.1, 0.13, 0.15, 0.2, 0.3, 0.5, 1.0), marks=pytest.mark.slow
         ),
