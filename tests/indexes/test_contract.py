@@ -122,7 +122,7 @@ def big_columns() -> Iterator[tuple[str, pa.Array]]:
     yield "strings", pa.array([f"Customer#{i:09d}" for i in rng.integers(0, 30_000, n)])
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("name", "array"), [pytest.param(n, a, id=n) for n, a in big_columns()]
 )
@@ -220,7 +220,7 @@ def _flipped(parts: list[bytes], chooser: random.Random) -> list[bytes]:
     return [*parts[:i], bytes(part), *parts[i + 1 :]]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @each_spec
 def test_without_a_checksum_damage_is_no_other_error(spec: IndexSpec) -> None:
     check_damage(spec, 40)

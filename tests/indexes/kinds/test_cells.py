@@ -60,6 +60,7 @@ def test_each_slice_costs_a_bit_a_row(totals: pa.Array) -> None:
     assert np.diff(sizes).tolist() == [4 * N_ROWS // 8] * 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("per_value", [8, 64])
 def test_absent_values_and_narrow_ranges_are_ruled_out(
     totals: pa.Array, per_value: int

@@ -409,6 +409,7 @@ def test_staged_copies_are_read(tmp_path: Path) -> None:
         plan.to_arrow()
 
 
+@pytest.mark.slow
 def test_an_object_store_is_read_with_its_options(tmp_path: Path) -> None:
     uri = "s3://bucket/t"
     with s3_server() as server:

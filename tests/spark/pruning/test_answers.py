@@ -93,7 +93,7 @@ NONE_READ = (
 LAST = "(SELECT max(name) AS x FROM t WHERE rest = 1)"
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", NONE_READ)
 def test_no_file_is_read(answering: SparkSession, folder: Path, text: str) -> None:
     assert folder.is_dir()
@@ -127,7 +127,7 @@ LEFT = (
 """Queries that are left to Spark."""
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", LEFT)
 def test_other_aggregates_are_left_to_spark(
     answering: SparkSession, folder: Path, text: str

@@ -86,6 +86,7 @@ def test_keys_do_not_come_from_a_cache_of_a_former_listing(
         whole.unpersist(blocking=True)
 
 
+@pytest.mark.slow
 def test_a_frame_that_is_cached_after_the_query_was_planned_gives_no_keys(
     star: Star,
 ) -> None:

@@ -196,6 +196,7 @@ def test_partitions_are_pruned_by_a_dimension_with_indexes(
         pruned.conf.unset(setting)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("both")
 def test_a_scan_with_keys_runs_once_where_it_is_used_twice(
     pruned: SparkSession,

@@ -110,6 +110,7 @@ def test_a_table_without_indexes_is_looked_up_once(
     assert lookups(pruned) == before + 1
 
 
+@pytest.mark.slow
 def test_a_catalog_table_without_indexes_is_looked_up_once(
     pruned: SparkSession, tmp_path: Path, store: str
 ) -> None:
@@ -139,7 +140,7 @@ def test_a_scan_of_many_folders_asks_for_none(
     assert lookups(pruned) == before
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "paths",
     [

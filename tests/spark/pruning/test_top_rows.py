@@ -60,7 +60,7 @@ TEXTS = {
 """Queries, and at most how many files their scans read."""
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("text", TEXTS)
 def test_files_after_the_first_rows_are_not_read(
     pruned: SparkSession, folder: Path, text: str
@@ -87,7 +87,7 @@ ALL = (
 """Queries whose first rows may be those of any file."""
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", ALL)
 def test_other_queries_read_all(pruned: SparkSession, folder: Path, text: str) -> None:
     assert folder.is_dir()

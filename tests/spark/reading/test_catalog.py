@@ -68,7 +68,7 @@ def test_a_registered_name_is_pruned(spark: SparkSession, events: Path) -> None:
         sx.disable(spark)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "why"),
     [

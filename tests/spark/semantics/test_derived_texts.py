@@ -383,7 +383,7 @@ def queried(spark: SparkSession, folder: Path, *, seed: int, n: int) -> tuple[in
     return right, left_out
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(2))
 def test_queries_find_the_rows_of_moved_partitions(
     spark: SparkSession, tmp_path: Path, seed: int

@@ -175,6 +175,7 @@ TYPED = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", TYPED)
 def test_settings_that_give_columns_another_type(
     spark: SparkSession, tmp_path: Path, name: str

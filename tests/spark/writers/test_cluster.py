@@ -137,7 +137,7 @@ def test_rows_and_schema_stay_as_they_were(mixed: DataFrame, curve: str) -> None
     assert contents(found) == contents(mixed)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CLUSTERABLE)
 def test_every_type_clusters_with_its_nulls(
     mixed: DataFrame, name: str, spark_api: str

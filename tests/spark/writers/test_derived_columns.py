@@ -79,6 +79,7 @@ def test_what_is_rewritten_keeps_computed_folders(
     assert (copied.status().derived, copied.state.derived.timezone) == (PARTS, "UTC")
 
 
+@pytest.mark.slow
 def test_an_overwritten_table_has_its_own_declaration(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -308,6 +308,7 @@ def test_row_groups_have_some_rows_by_default(
     assert groups(table) == [[ROWS_PER_GROUP, 1]]
 
 
+@pytest.mark.slow
 def test_a_spark_that_counts_no_rows_of_a_group_says_so(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,6 +333,7 @@ def test_no_rows_and_few_rows_are_a_file_of_any_size(
     assert sum(file.n_rows for file in table.files) == n
 
 
+@pytest.mark.slow
 def test_progress_is_told(df: DataFrame, tmp_path: Path) -> None:
     calls: list[tuple[int, int]] = []
 
