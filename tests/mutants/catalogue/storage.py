@@ -124,7 +124,7 @@ STORAGE: Final = (
         "crc32c(part) != self._crc[i]",
         "len(part) != self.lengths[i]",
         "damaged bytes are read: trap C-52",
-        _DAMAGE,
+        (*_DAMAGE, "tests/traps/test_bit_flips.py"),
     ),
     Mutant(
         "cached-neighbour",

@@ -139,8 +139,8 @@ def test_a_wall_clock_that_is_not_unique_is_left_to_spark(now: str, text: str) -
     assert "INTERVAL" not in text_of(text, "UTC", now=moment)
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> sx.Table:
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
     """A file for each of ten days, the last of which is that of NOW."""
     files = []
     for i in range(10):
@@ -153,7 +153,7 @@ def table(tmp_path: Path) -> sx.Table:
                 "s": [f"{day:%Y%m%d}"],
             }
         )
-    return build(put_all(tmp_path, files))
+    return build(put_all(tmp_path_factory.mktemp("days"), files))
 
 
 @pytest.mark.parametrize(

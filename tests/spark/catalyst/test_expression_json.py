@@ -90,6 +90,7 @@ def test_text_that_is_no_utf8_is_opaque(spark: SparkSession, folder: str) -> Non
     )
 
 
+@pytest.mark.slow
 def test_deep_trees_are_opaque_and_long_chains_are_not(
     spark: SparkSession, folder: str
 ) -> None:

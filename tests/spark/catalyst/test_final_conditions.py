@@ -121,7 +121,7 @@ def test_texts_that_a_plan_judges(
 def test_some_texts_of_every_kind(
     spark: SparkSession, frame: DataFrame, table: sx.Table
 ) -> None:
-    check_texts(spark, frame, table, TEXTS[::7])
+    check_texts(spark, frame, table, TEXTS[::14])
 
 
 @pytest.mark.slow
@@ -134,7 +134,7 @@ def test_texts_of_every_kind(
 SESSIONS = [("UTC", "true"), ("+05:30", "false")]
 
 
-@pytest.mark.few(1)
+@pytest.mark.slow
 @pytest.mark.parametrize(("zone", "ansi"), SESSIONS)
 def test_a_few_drawn_conditions(
     spark: SparkSession, tmp_path: Path, zone: str, ansi: str

@@ -177,6 +177,7 @@ def table(tmp_path: Path) -> sx.Table:
     )
 
 
+@pytest.mark.slow
 def test_columns_are_read_as_their_text(spark: SparkSession, table: sx.Table) -> None:
     with settings(spark, NO_PUSHDOWN):
         whole = spark.read.parquet(table.state.location.spark_path())

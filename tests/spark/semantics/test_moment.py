@@ -158,6 +158,7 @@ def test_the_functions_are_those_of_spark(spark: SparkSession, zone: str) -> Non
         assert spark.sql(f"SELECT {pairs}").head() == said[1:]
 
 
+@pytest.mark.slow
 def test_intervals_of_old_settings(spark: SparkSession) -> None:
     """``spark.sql.legacy.interval.enabled``: of another type, but of the same value."""
     now = datetime(2026, 10, 25, 12, 30, tzinfo=UTC)
