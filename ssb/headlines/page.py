@@ -139,8 +139,9 @@ def setting_lines(run: Mapping[str, Any], records: Records) -> Iterator[str]:
     if noisy:
         yield (
             f"{len(noisy)} steps ran beside other work, which took up to "
-            f"{percent(max(noisy))} of the processors: take their ratios, not their "
-            "seconds."
+            f"{percent(max(noisy))} of the processors, and not the same part of each "
+            "step: sides that took turns in a step compare, and between steps the "
+            "order of magnitude alone."
         )
 
 
