@@ -55,7 +55,7 @@ BUDGETS = {
     "indexes": 7203,
     "layout": 2527,
     "log": 3039,
-    "planner": 14846,
+    "planner": 14851,
     "rewrite": 3625,
     "spark": 6379,
     "storage": 4872,

@@ -247,6 +247,11 @@ def unknowns(tree: BoundPredicate) -> Iterator[Unknown]:
     return (part for part in _parts(tree) if isinstance(part, Unknown))
 
 
+def comparisons(tree: BoundPredicate) -> Iterator[ComparedColumns]:
+    """Every comparison of two columns in ``tree``."""
+    return (part for part in _parts(tree) if isinstance(part, ComparedColumns))
+
+
 def text_of(tree: BoundPredicate) -> str:
     """``tree`` in SQL words."""
     match tree:

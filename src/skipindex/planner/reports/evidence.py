@@ -169,7 +169,7 @@ def _of(
     for kind, removed in record.removed_by.items():
         if removed[file]:
             if kind in _STATISTICS:
-                return _by_statistics(found, leaf.text, record.column, file, kind)
+                return _by_statistics(found, leaf.text, record, file, kind)
             if kind == DERIVED:
                 words = "what the partition columns were made of rules it out"
                 return Evidence(leaf.text, (kind,), words)
@@ -188,29 +188,36 @@ def _values(leaf: Leaf | Computed, record: LeafRecord) -> dict[str, Any]:
 
 def _of_two(found: Evaluation, node: ComparedColumns, file: int) -> Evidence:
     """What is known of both columns."""
-    kind = "minmax"
     sides = {
-        name: _by_statistics(found, "", found.table.stored(name), file, kind)
+        name: _bounds(found, found.table.stored(name), file)
         for name in (node.left, node.right)
     }
-    words = [f"{name} {of.words.split(': ', 1)[1]}" for name, of in sides.items()]
-    facts = {name: of.facts for name, of in sides.items()}
-    return Evidence(node.text, (kind,), f"{kind}: {'; '.join(words)}", facts)
+    words = "; ".join(f"{name} {told}" for name, (told, _) in sides.items())
+    facts = {name: of_side for name, (_, of_side) in sides.items()}
+    return Evidence(node.text, ("minmax",), f"minmax: {words}", facts)
 
 
 def _by_statistics(
-    found: Evaluation, text: str, column: ColumnInfo, file: int, kind: str
+    found: Evaluation, text: str, record: LeafRecord, file: int, kind: str
 ) -> Evidence:
+    words, facts = _bounds(found, record.column, file)
+    return Evidence(text, (kind,), f"{kind}: {words}", facts)
+
+
+def _bounds(
+    found: Evaluation, column: ColumnInfo, file: int
+) -> tuple[str, dict[str, Any]]:
+    """What the statistics of a file say of a column, in words and as facts."""
     stats, domain = found.table.stats(column), column.domain
     assert domain is not None
     facts: dict[str, Any] = {"null": bool(stats.can_null[file])}
     if not stats.bounded[file]:
         words = "only NULL" if stats.can_null[file] else "no rows"
-        return Evidence(text, (kind,), f"{kind}: {words}", {**facts, "values": False})
+        return words, {**facts, "values": False}
     low, high = (domain.show(bound_of(ends, file)) for ends in (stats.low, stats.high))
     null = "" if facts["null"] else ", no NULL"
     facts |= {"low": low, "high": high, "exact": bool(stats.exact[file])}
-    return Evidence(text, (kind,), f"{kind}: values in {low} .. {high}{null}", facts)
+    return f"values in {low} .. {high}{null}", facts
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,10 @@ from skipindex.expressions.patterns import select
 from skipindex.notebook import InNotebook
 from skipindex.planner.bound_predicate import (
     BoundPredicate,
-    ComparedColumns,
     Computed,
     Leaf,
+    comparisons,
     evaluate,
-    unknowns,
 )
 from skipindex.planner.engine import engine_of
 from skipindex.planner.stages.row_counts import RowCounts
@@ -210,8 +209,7 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
 
         compared = {
             node: _compared(values(node.left), node.operator, values(node.right))
-            for node in unknowns(tree)
-            if isinstance(node, ComparedColumns)
+            for node in comparisons(tree)
         }
         found = evaluate(
             tree,

@@ -18,13 +18,12 @@ from skipindex.expressions.arrays import Mask
 from skipindex.expressions.bounds import Bounds
 from skipindex.planner.bound_predicate import (
     BoundPredicate,
-    ComparedColumns,
     Computed,
     Leaf,
+    comparisons,
     evaluate,
     leaves,
     text_of,
-    unknowns,
 )
 from skipindex.planner.stages.computed import Purse
 from skipindex.planner.stages.cost import purse_seconds, reading_seconds
@@ -103,11 +102,7 @@ class Evaluation:
             )
             for leaf in checked(leaves(tree))
         }
-        self.compared: dict[ComparedColumns, Bounds[Mask]] = {
-            node: unknown
-            for node in unknowns(tree)
-            if isinstance(node, ComparedColumns)
-        }
+        self.compared = dict.fromkeys(comparisons(tree), unknown)
         self.possible, self.certain = self.every_file, self.no_file
         self.is_open = n > 0
         self.rows: dict[int, RowVerdict] = {}
