@@ -158,16 +158,15 @@ class MatchingRows:
     @cached_property
     def _evaluator(self) -> RowEvaluator:
         found = self._found
-        columns = {r.column.name: r.column for r in found.leaves.values()}
         return RowEvaluator(
             found.tree,
             found.leaves,
             found.reader,
             compared=found.compared,
             locations={
-                name: self._locations(column) for name, column in columns.items()
+                name: self._locations(column) for name, column in found.columns.items()
             },
-            n_rows=found.table.n_rows,
+            table=found.table,
         )
 
 

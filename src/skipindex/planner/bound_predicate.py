@@ -125,7 +125,7 @@ class Unknown:
 
 @dataclass(frozen=True, slots=True)
 class ComparedColumns(Unknown):
-    """``left operator right`` of two columns, which min/max alone can tell.
+    """``left operator right`` of two columns, by their min/max and indexes of rows.
 
     Args:
         left: the column on the left.
@@ -136,6 +136,11 @@ class ComparedColumns(Unknown):
     left: str = ""
     operator: Operator = Operator.EQ
     right: str = ""
+
+    @property
+    def expression(self) -> str:
+        """What plans call it."""
+        return self.text
 
 
 BoundPredicate: TypeAlias = AllOf | AnyOf | Leaf | Computed | TruthValue | Unknown

@@ -1,7 +1,8 @@
-"""Two columns are compared by min and max of every file."""
+"""Two columns are compared by min and max of every file, and row by row."""
 
 from __future__ import annotations
 
+import itertools
 import tempfile
 from collections.abc import Sequence
 from functools import cmp_to_key
@@ -17,9 +18,10 @@ from hypothesis import strategies as st
 import skipindex as sx
 from skipindex.expressions import ColumnComparison, Operator, Reference, to_sql
 from tests import oracle
+from tests.planner.test_soundness import EXACT, INEXACT, specs_for
 from tests.quick_run import examples
 from tests.strategies import TYPES, tables, to_arrow, values_of
-from tests.tables import build, put_all
+from tests.tables import build, put, put_all
 
 LEFT, RIGHT = Reference(("a",)), Reference(("b",))
 
@@ -90,6 +92,60 @@ def test_files_are_kept_whose_ends_allow_a_match(data: st.DataObject) -> None:
             assert low <= n <= high, to_sql(tree)
 
 
+@examples(60)
+@given(st.data())
+def test_files_are_kept_that_hold_a_match(data: st.DataObject) -> None:
+    """Exact indexes on both columns, of any two kinds, know the very rows."""
+    dtype = data.draw(st.sampled_from(TYPES))
+    drawn = data.draw(tables(dtypes=[dtype], max_columns=2).filter(has_two))
+    specs = {
+        name: data.draw(st.sampled_from(specs_for(drawn[name], EXACT))) for name in "ab"
+    }
+    values, table = values_of(drawn), to_arrow(drawn)
+    n_rows = len(table)
+    cut = data.draw(st.integers(0, n_rows))
+    files = [(0, cut), (cut, n_rows)]
+    with tempfile.TemporaryDirectory() as folder:
+        opened = build(
+            put_all(Path(folder), [table.slice(a, b - a) for a, b in files]), specs
+        )
+        kinds = ["minmax", *(spec.kind for spec in specs.values())]
+        for operator in Operator:
+            tree = ColumnComparison(LEFT, operator, RIGHT)
+            plan = opened.plan(tree, timezone="UTC", kinds=kinds)
+            rows = oracle.matching(tree, values)
+            expected = [
+                f"{i}.parquet"
+                for i, (a, b) in enumerate(files)
+                if any(a <= row < b for row in rows)
+            ]
+            assert plan.paths == expected, to_sql(tree)
+            assert plan.count_bounds == (len(rows), len(rows)), to_sql(tree)
+
+
+@examples(40)
+@given(st.data())
+def test_indexes_that_do_not_know_all_rows_lose_none(data: st.DataObject) -> None:
+    dtype = data.draw(st.sampled_from(TYPES))
+    drawn = data.draw(tables(dtypes=[dtype], max_columns=2).filter(has_two))
+    specs = {
+        name: data.draw(st.sampled_from(specs_for(drawn[name], EXACT + INEXACT)))
+        for name in "ab"
+    }
+    values = values_of(drawn)
+    with tempfile.TemporaryDirectory() as folder:
+        opened = build(put_all(Path(folder), [to_arrow(drawn)]), specs)
+        kinds = ["minmax", *(spec.kind for spec in specs.values())]
+        for operator in Operator:
+            tree = ColumnComparison(LEFT, operator, RIGHT)
+            plan = opened.plan(tree, timezone="UTC", kinds=kinds)
+            n = len(oracle.matching(tree, values))
+            low, high = plan.count_bounds
+            assert high is not None
+            assert low <= n <= high, to_sql(tree)
+            assert bool(plan.paths) or not n
+
+
 def has_two(drawn: dict[str, Any]) -> bool:
     return len(drawn) == 2
 
@@ -116,32 +172,92 @@ def table(tmp_path: Path) -> sx.Table:
 
 
 @pytest.mark.parametrize(
-    ("condition", "kept"),
+    ("condition", "by_bounds", "by_rows"),
     [
-        ("a > b", "34"),
-        ("b < a", "34"),
-        ("NOT (a <= b)", "34"),
-        ("a > b AND s = 'k'", "34"),
-        ("a > b OR s = 'm'", "34"),
-        ("NOT (a > b OR s = 'm')", "0123"),
-        ("(a > b) IS NULL", "01234"),
-        ("(a > b) <=> TRUE", "34"),
-        ("CASE WHEN a > b THEN 1 ELSE 0 END = 1", "34"),
-        ("a BETWEEN b AND 100", "234"),
-        ("s < t", ""),
-        ("s > t", "01234"),
-        ("CAST(b AS BIGINT) < a", "34"),  # as Spark casts, and no value changes
-        ("CAST(f AS DOUBLE) > d", "234"),
-        ("f > d", "234"),
-        ("CAST(a AS INT) > b", "01234"),  # which may overflow
-        ("a > d", "01234"),  # of other types: Spark casts
-        ("a + 1 > b", "01234"),
+        ("a > b", "34", "34"),
+        ("b < a", "34", "34"),
+        ("NOT (a <= b)", "34", "34"),
+        ("a > b AND s = 'k'", "34", "34"),
+        ("a > b AND s = 'l'", "34", "34"),
+        ("a < b AND s = 'l'", "0123", "012"),
+        ("a = b AND s = 'l'", "23", ""),
+        ("a > b OR s = 'm'", "34", "34"),
+        ("NOT (a > b OR s = 'm')", "0123", "012"),
+        ("(a > b) IS NULL", "01234", "01234"),
+        ("(a > b) <=> TRUE", "34", "34"),
+        ("CASE WHEN a > b THEN 1 ELSE 0 END = 1", "34", "34"),
+        ("a BETWEEN b AND 100", "234", "34"),
+        ("s < t", "", ""),
+        ("s > t", "01234", "01234"),
+        ("s > t AND a > 15", "234", "234"),
+        ("CAST(b AS BIGINT) < a", "34", "34"),  # as Spark casts; no value changes
+        ("CAST(f AS DOUBLE) > d", "234", "234"),
+        ("f > d", "234", "234"),
+        ("f = d", "23", ""),
+        ("CAST(a AS INT) > b", "01234", "01234"),  # which may overflow
+        ("a > d", "01234", "01234"),  # of other types: Spark casts
+        ("a + 1 > b", "01234", "01234"),
     ],
 )
 def test_conditions_with_two_columns(
-    table: sx.Table, condition: str, kept: str
+    table: sx.Table, condition: str, by_bounds: str, by_rows: str
 ) -> None:
-    assert [path[0] for path in table.plan(condition).paths] == list(kept)
+    for kinds, kept in ((["minmax"], by_bounds), (None, by_rows)):
+        plan = table.plan(condition, kinds=kinds)
+        assert [path[0] for path in plan.paths] == list(kept), kinds
+
+
+def test_a_column_is_compared_with_that_of_a_partition(tmp_path: Path) -> None:
+    files: dict[str, list[int | None]] = {
+        "0": [1, 3, None],
+        "1": [2, 2],
+        "2": [None],
+        "3": [3],
+    }
+    days = {"1": 1, "2": 2, "3": 3, "__HIVE_DEFAULT_PARTITION__": None}
+    rows: dict[str, list[dict[str, Any]]] = {}
+    for folder, day in days.items():
+        for name, values in files.items():
+            path = f"day={folder}/{name}.parquet"
+            put(tmp_path / path, {"x": pa.array(values, pa.int32())})
+            rows[path] = [{"x": x, "day": day} for x in values]
+    table = build(tmp_path, {"x": "bitmap"})
+    x, day = Reference(("x",)), Reference(("day",))
+    for operator, sides in itertools.product(Operator, [(x, day), (day, x)]):
+        tree = ColumnComparison(sides[0], operator, sides[1])
+        true = {
+            path: n
+            for path, of_file in rows.items()
+            if (n := sum(oracle.evaluate(tree, row) is True for row in of_file))
+        }
+        plan = table.plan(tree, kinds=["minmax", "bitmap"])
+        assert plan.paths == sorted(true), to_sql(tree)
+        assert plan.count_bounds == (sum(true.values()),) * 2, to_sql(tree)
+
+
+def test_values_are_not_compared_if_that_takes_longer_than_reading(
+    tmp_path: Path,
+) -> None:
+    n = 700
+    file = {"x": range(n), "y": [*range(1, n), 0]}
+    table = build(put_all(tmp_path, [file]), {"*": "bit_sliced"})
+    plan = table.plan("x = y")
+    assert plan.count_bounds == (0, n)
+    assert "the values of 1 files were not tested for x = y" in "".join(plan.notes)
+    forced = table.plan("x = y", kinds=["bit_sliced"])
+    assert (forced.paths, forced.notes) == ([], [])
+    assert table.plan("x > y", kinds=["bit_sliced"]).count_bounds == (1, 1)
+
+
+def test_a_column_of_very_many_values_is_not_compared_at_any_price(
+    tmp_path: Path,
+) -> None:
+    n = 1025
+    file = {"x": range(n), "y": [*range(1, n), 0], "z": [i % 5 for i in range(n)]}
+    table = build(put_all(tmp_path, [file]), {"*": "bit_sliced"})
+    assert table.plan("x = y", kinds=["bit_sliced"]).count_bounds == (0, n)
+    assert table.plan("x = z", kinds=["bit_sliced"]).count_bounds == (5, 5)
+    assert table.plan("z < x", kinds=["bit_sliced"]).count_bounds == (n - 5, n - 5)
 
 
 def test_builder_and_text_say_the_same(table: sx.Table) -> None:
@@ -151,7 +267,7 @@ def test_builder_and_text_say_the_same(table: sx.Table) -> None:
 
 
 def test_a_plan_says_what_ruled_a_file_out(table: sx.Table) -> None:
-    plan = table.plan("a > b")
+    plan = table.plan("a > b", kinds=["minmax"])
     assert "a > b: minmax ruled out 3 files" in plan.explain()
     assert plan.skipped[0].reason == (
         "a > b: minmax: a values in 0 .. 5; b values in 25 .. 31, no NULL"

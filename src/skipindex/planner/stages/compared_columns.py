@@ -1,24 +1,57 @@
-"""Comparisons of two columns, as far as min and max of every file tell."""
+"""Comparisons of two columns, by min and max of every file and by indexes of rows.
+
+The two columns have values of one order.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.expressions.arrays import Mask
+from skipindex.expressions.atoms import (
+    Atom,
+    NotNullAtom,
+    OneOf,
+    Range,
+    Value,
+    successor,
+)
 from skipindex.expressions.bounds import Bounds
-from skipindex.expressions.operators import Operator
+from skipindex.expressions.domain import INT64_MAX
+from skipindex.expressions.operators import NULL_SAFE, Operator
+from skipindex.storage.deadline import checked
 from skipindex.table.statistics.file_stats import FileStats
+
+MOST_COMPARED: Final = 1 << 10
+"""Columns of which each has more values in a file are not compared row by row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A column of one file.
+
+    Args:
+        column: its name.
+        values: all that the file has, ascending; None if they are too many, or not
+            known.
+        ask: the bounds of the rows for which an atom is TRUE; None is "no opinion".
+    """
+
+    column: str
+    values: Sequence[Value] | None
+    ask: Callable[[Atom], Bounds[AbstractBitMap] | None]
 
 
 def compared(left: FileStats, operator: Operator, right: FileStats) -> Bounds[Mask]:
-    """Files whose every row makes ``left operator right`` TRUE, and where some may.
-
-    The two columns have values of one order.
-    """
+    """Files whose every row makes ``left operator right`` TRUE, and where some may."""
     match operator:
         case Operator.NULL_SAFE_NE:
             equal = compared(left, Operator.NULL_SAFE_EQ, right)
@@ -54,3 +87,66 @@ def _below(some: Any, others: Any, *, or_equal: bool = False) -> Mask:
     some, others = (bounds.cast(pa.large_binary()) for bounds in (some, others))
     found = pc.less_equal(some, others) if or_equal else pc.less(some, others)
     return np.asarray(found.fill_null(False))
+
+
+def cuts(left: Side, right: Side) -> Sequence[Value] | None:
+    """The values of the column that has fewer; None if those of neither are known."""
+    lists = [side.values for side in (left, right) if side.values is not None]
+    return min(lists, key=len, default=None)
+
+
+def compared_rows(
+    left: Side, operator: Operator, right: Side, values: Sequence[Value], n_rows: int
+) -> AbstractBitMap | None:
+    """The rows that make ``left operator right`` TRUE; None if they are not known.
+
+    ``values`` are all of one of the columns.  The values of both are cut at them, into
+    each of them and all between two of them, so that the numbers of the pieces are
+    ordered as the values are.
+    """
+    one, other = (_pieces(side, values, n_rows) for side in (left, right))
+    if one is None or other is None:
+        return None
+    match operator:
+        case Operator.EQ | Operator.NULL_SAFE_EQ:
+            true = one == other
+        case Operator.NE | Operator.NULL_SAFE_NE:
+            true = one != other
+        case Operator.LT:
+            true = one < other
+        case Operator.LE:
+            true = one <= other
+        case Operator.GT:
+            true = one > other
+        case Operator.GE:
+            true = one >= other
+    if operator not in NULL_SAFE:
+        true &= (one >= 0) & (other >= 0)
+    return BitMap(np.flatnonzero(true).astype(np.uint32))
+
+
+def _pieces(
+    side: Side, values: Sequence[Value], n_rows: int
+) -> npt.NDArray[np.int32] | None:
+    """For each row the number of its piece, -1 for NULL; None if some is not known."""
+    found = np.full(n_rows, -1, np.int32)
+    for number, atom in enumerate(_cut(side.column, values)):
+        if atom is None or (number % 2 == 0 and side.values is values):
+            continue
+        rows = side.ask(atom)
+        if rows is None or rows.lower is not rows.upper:
+            return None
+        found[np.frombuffer(rows.upper.to_array(), np.uint32)] = number
+    return found
+
+
+def _cut(column: str, values: Sequence[Value]) -> Iterator[Atom | None]:
+    """The pieces between ``values`` and, with an odd number, each of these."""
+    start: Value | None = None
+    for value in checked(values):
+        yield None if start == value else Range(column, start, value)
+        yield OneOf(column, (value,))
+        if value == INT64_MAX:
+            return
+        start = successor(value)
+    yield NotNullAtom(column) if start is None else Range(column, start, None)

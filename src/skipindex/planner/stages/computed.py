@@ -20,7 +20,8 @@ from skipindex.expressions.atoms import NullAtom, OneOf, Value, values_of
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.interface import Dictionary, Index
 from skipindex.planner.binding.terms import Remembered
-from skipindex.planner.bound_predicate import Computed, Leaf
+from skipindex.planner.bound_predicate import ComparedColumns, Computed, Leaf
+from skipindex.planner.stages.cost import SECONDS_PER_QUESTION
 from skipindex.storage.deadline import checked
 
 if TYPE_CHECKING:
@@ -38,6 +39,8 @@ SECONDS_PER_TEST: Final = 3e-6
 """To test a value that was not tested before."""
 SECONDS_PER_VALUE: Final = 4e-7
 """To read a value of a dictionary, and to look up its answer."""
+SECONDS_PER_ROW: Final = 1e-8
+"""To compare two columns of a row, beside asking for the rows of each value."""
 _LOOKS: Final = 4
 """At so many dictionaries a function looks before its price is known: files often have
 the values of others, which are tested once."""
@@ -69,7 +72,7 @@ class Purse:
 
     def __init__(self, seconds: float) -> None:
         self.left = seconds
-        self._looks: dict[Computed, _Looks] = {}
+        self._looks: dict[Computed | ComparedColumns, _Looks] = {}
 
     def most(self, leaf: Computed, reading: float) -> int:
         """How many values a file may have to be looked at.
@@ -96,10 +99,27 @@ class Purse:
             looks.refused += 1
         return is_affordable
 
+    def buys_rows(
+        self, node: ComparedColumns, n_values: int, n_rows: int, reading: float
+    ) -> bool:
+        """Whether the rows of two columns may be compared; they are paid for.
+
+        ``n_values`` are the values that both are cut at.
+        """
+        looks = self._of(node)
+        looks.n += 1
+        seconds = 2 * n_values * SECONDS_PER_QUESTION[True] + n_rows * SECONDS_PER_ROW
+        is_affordable = seconds <= self._affordable(looks, reading)
+        if is_affordable:
+            self.left -= seconds
+        else:
+            looks.refused += 1
+        return is_affordable
+
     def _affordable(self, looks: _Looks, reading: float) -> float:
         return self.left if looks.n < _LOOKS else min(self.left, reading)
 
-    def _of(self, leaf: Computed) -> _Looks:
+    def _of(self, leaf: Computed | ComparedColumns) -> _Looks:
         return self._looks.setdefault(leaf, _Looks())
 
     def refuse(self, leaf: Computed) -> None:
@@ -107,8 +127,8 @@ class Purse:
         self._of(leaf).refused += 1
 
     @property
-    def refused(self) -> dict[Computed, int]:
-        """Number of files whose values were not tested, by leaf."""
+    def refused(self) -> dict[Computed | ComparedColumns, int]:
+        """Number of files whose values were not tested, by leaf or comparison."""
         found = {leaf: looks.refused for leaf, looks in self._looks.items()}
         return {leaf: n for leaf, n in found.items() if n}
 

@@ -25,6 +25,7 @@ from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,
+    ComparedColumns,
     Computed,
     Leaf,
     fold,
@@ -100,7 +101,10 @@ def purse_seconds(reading: float) -> float:
 
 
 def asking_seconds(
-    asked: Sequence[Leaf | Computed], table: TableState, *, positional: bool
+    asked: Sequence[Leaf | Computed | ComparedColumns],
+    table: TableState,
+    *,
+    positional: bool,
 ) -> float:
     """About how long it takes to ask the indexes of one file, in seconds.
 
@@ -114,7 +118,7 @@ def asking_seconds(
     return once + again + listed * SECONDS_PER_LISTED
 
 
-def _listed(leaf: Leaf | Computed) -> Sequence[atoms.Value]:
+def _listed(leaf: Leaf | Computed | ComparedColumns) -> Sequence[atoms.Value]:
     match leaf:
         case Leaf(atoms.OneOf(_, values) | atoms.NoneOf(_, values)):
             return values
@@ -125,7 +129,7 @@ def _listed(leaf: Leaf | Computed) -> Sequence[atoms.Value]:
 def not_worth_it(
     table: TableState,
     left: np.ndarray,
-    asked: Sequence[Leaf | Computed],
+    asked: Sequence[Leaf | Computed | ComparedColumns],
     *,
     positional: bool,
     kinds: Collection[str] | None,

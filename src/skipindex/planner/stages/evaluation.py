@@ -33,7 +33,7 @@ from skipindex.planner.stages.records import LeafRecord, Stage, StageRun
 from skipindex.planner.stages.rows import RowVerdict
 from skipindex.storage.deadline import check, checked
 from skipindex.storage.parts import reads_so_far
-from skipindex.table import TableState
+from skipindex.table import ColumnInfo, TableState
 
 
 class PlanningStage(Protocol):
@@ -163,6 +163,14 @@ class Evaluation:
     def undecided(self) -> Mask:
         """Files to ask an index of, which are all that have one."""
         return self.possible & ~self.certain & (self.table.n_rows >= 0)
+
+    @cached_property
+    def columns(self) -> dict[str, ColumnInfo]:
+        """The columns of all leaves and comparisons, by their stored names."""
+        compared = (name for node in self.compared for name in (node.left, node.right))
+        every = [record.column for record in self.leaves.values()]
+        every += map(self.table.stored, compared)
+        return {column.name: column for column in every}
 
     @cached_property
     def reading(self) -> np.ndarray:

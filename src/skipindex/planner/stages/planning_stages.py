@@ -25,7 +25,13 @@ from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.encoding.column import MAX_ROWS
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import UNUSABLE
-from skipindex.planner.bound_predicate import Computed, Leaf, fold, leaves
+from skipindex.planner.bound_predicate import (
+    ComparedColumns,
+    Computed,
+    Leaf,
+    fold,
+    leaves,
+)
 from skipindex.planner.stages.compared_columns import compared
 from skipindex.planner.stages.computed import probe_index, probe_stats
 from skipindex.planner.stages.cost import (
@@ -265,11 +271,12 @@ def _why_not_asked(found: Evaluation, *, positional: bool) -> str:
     """Why indexes that know rows, or those that know none, are not asked."""
     if not found.is_open:
         return _DECIDED
-    asked = [
+    asked: list[Leaf | Computed | ComparedColumns] = [
         leaf
         for leaf in leaves(found.tree)
         if found.reader.has(found.leaves[leaf].column, positional=positional)
     ]
+    asked += [node for node in found.compared if positional and _has_rows(found, node)]
     if not asked:
         return "no such index on these columns"
     left = found.possible & ~found.certain
@@ -278,13 +285,19 @@ def _why_not_asked(found: Evaluation, *, positional: bool) -> str:
     )
 
 
+def _has_rows(found: Evaluation, node: ComparedColumns) -> bool:
+    """Whether rows of both columns are known, or one has the same value in all."""
+    both = [found.table.stored(name) for name in (node.left, node.right)]
+    return all(c.is_partition or found.reader.has(c, positional=True) for c in both)
+
+
 def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
     """Count the matching rows of some files; those that have none."""
     if not len(files):
         return found.no_file
     wanted = found.no_file.copy()
     wanted[files] = True
-    columns = {r.column.name: r.column for r in found.leaves.values()}
+    columns = found.columns
     found.reader.open_ahead(columns.values())
     located = {
         name: found.reader.locations(column, wanted, positional=True)
@@ -305,7 +318,7 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
         found.reader,
         compared=found.compared,
         locations=located,
-        n_rows=found.table.n_rows,
+        table=found.table,
         purse=found.purse,
         reading=found.reading,
     )

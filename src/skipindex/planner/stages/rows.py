@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.expressions.arrays import Mask
-from skipindex.expressions.bounds import Bounds
-from skipindex.indexes.interface import UNUSABLE
+from skipindex.expressions.atoms import Atom, Value
+from skipindex.expressions.bounds import Bounds, exactly
+from skipindex.indexes.interface import UNUSABLE, Dictionary
 from skipindex.planner.bound_predicate import (
     AllOf,
     BoundPredicate,
@@ -28,11 +30,17 @@ from skipindex.planner.bound_predicate import (
     fold,
     leaves,
 )
-from skipindex.planner.stages.computed import Purse, probe_index
+from skipindex.planner.stages.compared_columns import (
+    MOST_COMPARED,
+    Side,
+    compared_rows,
+    cuts,
+)
+from skipindex.planner.stages.computed import Purse, bound_of, probe_index
 from skipindex.planner.stages.cost import FEW
 from skipindex.planner.stages.index_reader import IndexReader
 from skipindex.planner.stages.records import IndexLocation, LeafRecord
-from skipindex.table import ColumnInfo
+from skipindex.table import ColumnInfo, TableState
 
 Rows: TypeAlias = tuple[AbstractBitMap, AbstractBitMap]
 """Rows certainly and possibly TRUE; one object where they are the same."""
@@ -64,7 +72,7 @@ class RowEvaluator:
         reader: opens their indexes.
         compared: what is known of comparisons of two columns.
         locations: by column name and file, where the indexes are.
-        n_rows: the row count of every file.
+        table: whose files they are.
         purse: what tests of values are paid from; None is any price.
         reading: the seconds that reading each file takes.
     """
@@ -77,7 +85,7 @@ class RowEvaluator:
         *,
         compared: Mapping[ComparedColumns, Bounds[Mask]],
         locations: Mapping[str, Mapping[int, Sequence[IndexLocation]]],
-        n_rows: np.ndarray,
+        table: TableState,
         purse: Purse | None = None,
         reading: np.ndarray | None = None,
     ) -> None:
@@ -89,7 +97,8 @@ class RowEvaluator:
         self._compared = compared
         self._reader = reader
         self._locations = locations
-        self._n_rows = n_rows.data  # plain integers, looked up one at a time
+        self._table = table
+        self._n_rows = table.n_rows.data  # plain integers, looked up one at a time
         self._used: dict[str, None] = {}
         self.empty_leaves: dict[Leaf | Computed, list[int]] = {}
         self._leaf_probes: dict[Leaf | Computed, RowProbe] = {}
@@ -148,10 +157,71 @@ class RowEvaluator:
         def ask(file: int, within: AbstractBitMap | None) -> Rows:
             if not bounds.upper[file]:
                 return _NONE
-            every = bool(bounds.lower[file])
-            return (self._everything if every else self._any_row)(file, within)
+            if bounds.lower[file]:
+                return self._everything(file, within)
+            rows = self._all(file, within)
+            found = self._compared_rows(node, file, rows)
+            return (_NONE[0], rows) if found is None else (found.lower, found.upper)
 
         return ask
+
+    def _compared_rows(
+        self, node: ComparedColumns, file: int, rows: AbstractBitMap
+    ) -> Bounds[AbstractBitMap] | None:
+        """The ``rows`` that make it TRUE; None without an opinion."""
+        n_rows = int(self._n_rows[file])
+        left, right = (
+            self._side(self._table.stored(name), file, rows)
+            for name in (node.left, node.right)
+        )
+        values = cuts(left, right)
+        if values is None:
+            return None
+        if self._purse is not None and self._reading is not None:
+            reading = float(self._reading[file])
+            if not self._purse.buys_rows(node, len(values), n_rows, reading):
+                return None
+        found = compared_rows(left, node.operator, right, values, n_rows)
+        return None if found is None else exactly(rows & found)
+
+    def _side(self, column: ColumnInfo, file: int, rows: AbstractBitMap) -> Side:
+        if column.is_partition:
+            return self._of_partition(column, file)
+        values: list[Value] | None = None
+        ask: Callable[[Atom], Bounds[AbstractBitMap] | None] = _no_opinion
+        for location in self._locations[column.name].get(file, ()):
+            ask = partial(self._of_atom, location, column, file, rows)
+            index = self._reader.open(location, file, column)
+            try:
+                if isinstance(index, Dictionary):
+                    values = index.distinct(MOST_COMPARED)
+            except UNUSABLE as error:
+                self._reader.refuse(error, location[1])
+            if values is not None:
+                break
+        return Side(column.name, values, ask)
+
+    def _of_partition(self, column: ColumnInfo, file: int) -> Side:
+        """A column that has one value, or NULL, in all rows of a file."""
+        stats, every = self._table.stats(column), self._all(file, None)
+
+        def ask(atom: Atom) -> Bounds[AbstractBitMap]:
+            found = stats.probe(atom)
+            lower, upper = found.lower[file], found.upper[file]
+            return Bounds(*(every if known else _NONE[0] for known in (lower, upper)))
+
+        values = [bound_of(stats.low, file)] if stats.single[file] else None
+        return Side(column.name, values, ask)
+
+    def _of_atom(
+        self,
+        location: IndexLocation,
+        column: ColumnInfo,
+        file: int,
+        rows: AbstractBitMap,
+        atom: Atom,
+    ) -> Bounds[AbstractBitMap] | None:
+        return self._asked(location, column, file, Leaf(atom, ""), rows)
 
     def _all_of(self, parts: Iterator[RowProbe]) -> RowProbe:
         probes = list(parts)
@@ -339,6 +409,10 @@ def _numbers(
     if bounds.lower is bounds.upper and lower is upper:
         return n_upper, n_upper
     return bounds.lower.intersection_cardinality(lower), n_upper
+
+
+def _no_opinion(_atom: Atom) -> None:
+    return None
 
 
 def _no_row(_file: int, _within: AbstractBitMap | None) -> Rows:
