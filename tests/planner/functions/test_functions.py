@@ -7,6 +7,7 @@ the files hold.
 
 from __future__ import annotations
 
+import math
 from datetime import date, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -373,6 +374,41 @@ def test_what_no_function_takes_fails_no_plan(tmp_path: Path, text: str) -> None
     row = {"i": [1], "c": column, "s": ["9" * 5000]}
     table = build(put_all(tmp_path, [row]), {"*": "bitmap"})
     assert table.plan(text).count_bounds == (0, 1)
+
+
+@pytest.fixture(scope="module")
+def numbers(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
+    file: dict[str, Any] = {
+        "r": [3.0, -3.0, 4.5, math.inf, math.nan, None],
+        "n": [1 << 60, (1 << 60) + 1, 5, 0, None, 7],
+    }
+    for name, digits in (("c", 9), ("big", 25)):
+        values = [Decimal("1.50"), Decimal("-2.00"), *[None] * 4]
+        file[name] = pa.array(values, pa.decimal128(digits, 2))
+    folder = tmp_path_factory.mktemp("numbers")
+    return build(put_all(folder, [file]), {"*": "bitmap"})
+
+
+@pytest.mark.parametrize(
+    ("condition", "bounds"),
+    [
+        ("r % 2.0D = 1.0D", (1, 2)),  # what is left of infinity is Spark's to say
+        ("round(r, 1) = 4.5D", (1, 1)),
+        ("r + 1.5 = 6.0", (1, 2)),
+        ("n = 1152921504606846976D", (2, 2)),  # as doubles, two of them are equal
+        ("n <> 1152921504606846976D", (3, 3)),
+        ("c IN (1.5D, 2)", (1, 1)),
+        ("big + 1.5 = 3.0", (0, 6)),
+        ("c + 1.5D = 3.0D", (0, 6)),
+        ("big IN (1.5D, 100000000000000000000D)", (0, 6)),
+        ("n = CAST(TRUE AS DATE)", (0, 6)),
+        ("CASE WHEN n = 5 5 END = 1", (0, 6)),
+    ],
+)
+def test_numbers_are_those_that_spark_computes(
+    numbers: sx.Table, condition: str, bounds: tuple[int, int]
+) -> None:
+    assert numbers.plan(condition).count_bounds == bounds
 
 
 def test_a_long_list_of_a_function_is_bounded_and_computed() -> None:

@@ -252,8 +252,13 @@ def test_check_28_more_than_four_columns_are_advised_against(
         fit_clustering(facts(spark), by=five, n_files=2)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("by", [["id"], sx.Workload(["id < 900", "flag"])])
+@pytest.mark.parametrize(
+    "by",
+    [
+        ["id"],
+        pytest.param(sx.Workload(["id < 900", "flag"]), marks=pytest.mark.slow),
+    ],
+)
 def test_check_19_files_can_be_balanced_by_the_size_of_rows(
     spark: SparkSession, by: list[str] | sx.Workload
 ) -> None:
