@@ -50,7 +50,7 @@ BUDGETS = {
     "advice": 2102,
     "api": 3204,
     "build": 3102,
-    "cli": 1103,
+    "cli": 1123,
     "expressions": 1915,
     "indexes": 7203,
     "layout": 2527,

@@ -325,12 +325,38 @@ def test_optimize_and_names_of_the_catalog(
         n_files = len(list(path.glob("*.parquet")))
         assert as_json(capsys, "status", *named)["indexed_files"] == n_files
         if optimized:
-            how = ("--by", "city", "--in-place", "--mode", "full")
+            queries = tmp_path / "queries.sql"
+            queries.write_text("SELECT * FROM t WHERE city = 3")
+            how = ("--queries", str(queries), "--in-place", "--mode", "full")
             assert as_json(capsys, "optimize", *named, *how)["n_rows"] == 100
         assert main(["plan", *named, "city = 3"]) == 0
         assert "rows that match: 14\n" in capsys.readouterr().out
     finally:
         spark.sql("DROP TABLE command_line")
+
+
+def test_optimize_takes_queries_of_a_file(
+    folder: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    asked: list[Any] = []
+
+    def optimize(_table: sx.Table, _spark: None, **given: Any) -> None:
+        asked.append(given["layout"].by)
+        raise sx.TableError("enough")
+
+    monkeypatch.setattr(sx.Table, "optimize", optimize)
+    monkeypatch.setattr(actions, "session", lambda _options: None)
+    queries = tmp_path / "queries.sql"
+    queries.write_text("SELECT b FROM t WHERE t.a = 1; -- the second\nb < 3")
+    named = ["optimize", str(folder), "--queries", str(queries)]
+    assert main([*named, "--timezone", "Europe/Rome"]) == 2
+    assert "enough" in capsys.readouterr().err
+    assert asked == [sx.Workload(["a = 1", "b < 3"], timezone="Europe/Rome")]
+    assert main([*named, "--by", "a"]) == 2
+    assert "--by and --queries both say" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

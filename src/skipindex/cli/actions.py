@@ -16,6 +16,7 @@ from typing import Any, Final
 from click.shell_completion import get_completion_class
 
 from skipindex.advice import MAX_BYTES_RATIO
+from skipindex.advice.questions import conditions_of
 from skipindex.api import Clustering, Plan, Table, build_indexes, open_table, plan_files
 from skipindex.api.calls import runner_of
 from skipindex.api.functions import table_of_catalog
@@ -24,7 +25,13 @@ from skipindex.api.types import BuildReport
 from skipindex.cli.answer import Answer
 from skipindex.cli.sessions import session
 from skipindex.cli.tables import files, size, table
-from skipindex.errors import AdviceError, TableError, UnknownIndexError
+from skipindex.errors import (
+    AdviceError,
+    LayoutError,
+    TableError,
+    UnknownIndexError,
+)
+from skipindex.layout import Workload
 from skipindex.rewrite.verify_table import verify
 from skipindex.spark.driver import extension_settings
 from skipindex.table import Status
@@ -96,15 +103,18 @@ def _describe(options: SimpleNamespace) -> Answer:
     return Answer(text.rstrip(), status.to_dict())
 
 
+def _queries(options: SimpleNamespace) -> list[str] | None:
+    if options.queries is None:
+        return None
+    try:
+        return [Path(options.queries).read_text(encoding="utf-8")]
+    except (OSError, UnicodeDecodeError) as error:
+        raise AdviceError(f"cannot read the queries: {error}") from error
+
+
 def _choice(options: SimpleNamespace) -> dict[str, Any]:
-    queries = None
-    if options.queries is not None:
-        try:
-            queries = [Path(options.queries).read_text(encoding="utf-8")]
-        except (OSError, UnicodeDecodeError) as error:
-            raise AdviceError(f"cannot read the queries: {error}") from error
     return {
-        "queries": queries,
+        "queries": _queries(options),
         "columns": options.columns,
         "max_bytes_ratio": options.max_bytes_ratio,
         "timezone": options.timezone,
@@ -261,8 +271,15 @@ def _merge(options: SimpleNamespace) -> Answer:
 
 
 def _optimize(options: SimpleNamespace) -> Answer:
-    given = {"by": options.by, "curve": options.curve}
-    layout = Clustering(**given, rows_per_file=options.rows_per_file)
+    by: list[str] | Workload | None = options.by
+    if texts := _queries(options):
+        if by:
+            raise LayoutError(
+                "--by and --queries both say which rows share a file (accepted: one)"
+            )
+        conditions = [one for text in texts for one in conditions_of(text)]
+        by = Workload(conditions, timezone=options.timezone)
+    layout = Clustering(by, curve=options.curve, rows_per_file=options.rows_per_file)
     opened = _opened(options)
     spark = session(options)
     report = opened.optimize(

@@ -102,12 +102,13 @@ _TRUST: Final = _option(
 _ZONE: Final = _option(
     "--timezone", "ZONE", "of the session that asks, such as Europe/Rome"
 )
+_QUERIES: Final = _option(
+    "--queries", "FILE.sql",
+    "a workload: conditions or whole SELECTs, with ; between them",
+    type=click.Path(),
+)  # fmt: skip
 _CHOICE: Final = (
-    _option(
-        "--queries", "FILE.sql",
-        "a workload: conditions or whole SELECTs, with ; between them",
-        type=click.Path(),
-    ),
+    _QUERIES,
     _option("--columns", "A,B", "choose for these columns alone", type=_names),
     _option(
         "--max-bytes-ratio", "R", "cap of the indexes, as a part of the data's bytes",
@@ -211,6 +212,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "/data/events --by user_id,day --in-place --budget 10GB",
         (
             _option("--by", "A,B", "cluster by these columns", type=_names),
+            _QUERIES,
             _option("--curve", "NAME", "hilbert, zorder or linear"),
             _option("--where", "PREDICATE", "these partitions alone"),
             _option(
@@ -222,6 +224,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             _option("--rows-per-file", "N", "of the new files", type=int),
             _flag("--in-place", "rewrite a table that skipindex has not written"),
             _option("--into", "PATH", "write a copy there, and leave the table alone"),
+            _ZONE,
         ),
     ),
     "vacuum": Command(
