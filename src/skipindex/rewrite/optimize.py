@@ -258,6 +258,7 @@ def _planned(
 
 def budget_of(options: OptimizeOptions) -> int | None:
     """The bytes that a run may rewrite; None is all."""
+    mode = mode_named(options.mode)
     if options.budget is None:
         return None
     found = bytes_in(options.budget)
@@ -266,7 +267,7 @@ def budget_of(options: OptimizeOptions) -> int | None:
             f"a run cannot rewrite up to {options.budget!r} (accepted: bytes, or a "
             "text such as '10GB')"
         )
-    if mode_named(options.mode) is Mode.FULL:
+    if mode is Mode.FULL:
         raise LayoutError(
             "mode='full' rewrites all files, whatever the budget (accepted: a budget "
             "with mode='incremental')"

@@ -119,7 +119,7 @@ def test_optimize_lays_a_table_of_others_out_for_a_workload(
 
 
 def test_a_workload_chooses_its_curve_and_reads_rows(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spark.range(10).write.parquet(str(tmp_path / "t"))
     table, asked = sx.open_table(tmp_path / "t"), sx.Workload(["id < 3"])
@@ -129,6 +129,11 @@ def test_a_workload_chooses_its_curve_and_reads_rows(
         )
     with pytest.raises(TableError, match="was not written by skipindex"):
         table.optimize(spark, layout=asked)
+    with monkeypatch.context() as patched:
+        patched.setattr("skipindex.spark.writers.optimize.fit_workload", None)
+        for wrong in ({"mode": "half"}, {"budget": "much"}):
+            with pytest.raises(LayoutError, match=r"half|much"):
+                table.optimize(spark, layout=asked, in_place=True, **wrong)
     with pytest.raises(LayoutError, match="declare_layout reads no rows"):
         table.declare_layout(sx.Clustering(by=asked))
     where = sx.Clustering(by=asked)

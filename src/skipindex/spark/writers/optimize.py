@@ -19,6 +19,7 @@ from skipindex.layout import Workload
 from skipindex.rewrite.optimize import (
     OptimizeOptions,
     OptimizeReport,
+    budget_of,
     optimize_files,
     require_own,
     target_of,
@@ -112,6 +113,7 @@ def _with_choice(
             f"a workload chooses its curve (accepted: no curve={asked.curve!r}, or "
             "columns to cluster by)"
         )
+    budget_of(asked)  # a mode or a budget that is none is refused before rows are read
     own, zone = _strict(spark), spark.conf.get("spark.sql.session.timeZone")
     files = eligible_files(table, choose(table, asked.where, timezone=zone))
     sizes = target_of(table, replace(asked, cluster_by=()), {})
