@@ -21,7 +21,7 @@ from tests import oracle
 from tests.planner.test_soundness import EXACT, INEXACT, specs_for
 from tests.quick_run import examples
 from tests.strategies import TYPES, tables, to_arrow, values_of
-from tests.tables import build, put, put_all
+from tests.tables import build, flip, forget_open_packs, packs, put, put_all
 
 LEFT, RIGHT = Reference(("a",)), Reference(("b",))
 
@@ -233,6 +233,26 @@ def test_a_column_is_compared_with_that_of_a_partition(tmp_path: Path) -> None:
         plan = table.plan(tree, kinds=["minmax", "bitmap"])
         assert plan.paths == sorted(true), to_sql(tree)
         assert plan.count_bounds == (sum(true.values()),) * 2, to_sql(tree)
+
+
+def test_damaged_indexes_rule_out_no_file(tmp_path: Path) -> None:
+    """Whatever byte it is: of a dictionary, of rows, or of where they are."""
+    file = {"x": [i % 7 for i in range(300)], "y": [i % 7 + i % 2 for i in range(300)]}
+    table = build(put_all(tmp_path, [file]), {"x": "bitmap", "y": "bit_sliced"})
+    asked = {"kinds": ["bitmap", "bit_sliced"]}
+    assert table.plan("x > y", **asked).paths == []
+    noted = 0
+    for pack in packs(tmp_path):
+        for place in range(0, pack.stat().st_size, 97):
+            flip(pack, place)
+            forget_open_packs()
+            plan = sx.open_table(tmp_path).plan("x > y", **asked)
+            assert plan.paths in ([], ["0.parquet"])
+            noted += bool(plan.notes)
+            assert plan.paths == [] or plan.notes
+            assert sx.open_table(tmp_path).plan("x >= y", **asked).paths
+            flip(pack, place)
+    assert noted > 5
 
 
 def test_values_are_not_compared_if_that_takes_longer_than_reading(

@@ -17,7 +17,7 @@ import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.expressions.arrays import Mask
-from skipindex.expressions.atoms import Atom, Value
+from skipindex.expressions.atoms import Atom
 from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.interface import UNUSABLE, Dictionary
 from skipindex.planner.bound_predicate import (
@@ -187,19 +187,21 @@ class RowEvaluator:
     def _side(self, column: ColumnInfo, file: int, rows: AbstractBitMap) -> Side:
         if column.is_partition:
             return self._of_partition(column, file)
-        values: list[Value] | None = None
-        ask: Callable[[Atom], Bounds[AbstractBitMap] | None] = _no_opinion
+        found = Side(column.name, None, _no_opinion)
         for location in self._locations[column.name].get(file, ()):
-            ask = partial(self._of_atom, location, column, file, rows)
             index = self._reader.open(location, file, column)
+            if not isinstance(index, Dictionary):
+                continue
             try:
-                if isinstance(index, Dictionary):
-                    values = index.distinct(MOST_COMPARED)
+                values = index.distinct(MOST_COMPARED)
             except UNUSABLE as error:
                 self._reader.refuse(error, location[1])
+                continue
+            ask = partial(self._of_atom, location, column, file, rows)
+            found = Side(column.name, values, ask)
             if values is not None:
                 break
-        return Side(column.name, values, ask)
+        return found
 
     def _of_partition(self, column: ColumnInfo, file: int) -> Side:
         """A column that has one value, or NULL, in all rows of a file."""
