@@ -55,7 +55,7 @@ BUDGETS = {
     "indexes": 7203,
     "layout": 2527,
     "log": 3039,
-    "planner": 15072,
+    "planner": 15101,
     "rewrite": 3626,
     "spark": 6381,
     "storage": 4872,

@@ -293,6 +293,12 @@ def test_a_plan_says_what_ruled_a_file_out(table: sx.Table) -> None:
         "a > b: minmax: a values in 0 .. 5; b values in 25 .. 31, no NULL"
     )
     assert "a != b: ruled out no file alone" in table.plan("a <> b").explain()
+    told = table.plan("a = b").explain()
+    assert "a = b: minmax ruled out 3 files, bitmaps ruled out 2 files" in told
+    assert "together" not in told
+    told = table.plan("a = b AND s = 'l'").explain()
+    assert "together, row by row: bitmap ruled out 2 more files" in told
+    assert "no row of these files fulfils a = b AND s = 'l'" in told
 
 
 def test_a_column_that_is_not_there_is_refused(table: sx.Table) -> None:

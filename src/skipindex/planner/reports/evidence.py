@@ -261,9 +261,11 @@ def conditions(
         unused = _unused(found, record, removed, notes, kinds)
         listed.append(ConditionReport(leaf.text, record.column.name, removed, unused))
     for node, bounds in found.compared.items():
-        columns, n_removed = f"{node.left}, {node.right}", int((~bounds.upper).sum())
-        by_kind = {"minmax": n_removed} if n_removed else {}
-        unused = {} if n_removed else {"minmax": "ruled out no file"}
+        nowhere = found.without_rows.get(node, found.no_file)
+        counts = {"minmax": int((~bounds.upper).sum()), ROWS: int(nowhere.sum())}
+        by_kind = {kind: n for kind, n in counts.items() if n}
+        unused = {} if by_kind else {"minmax": "ruled out no file"}
+        columns = f"{node.left}, {node.right}"
         listed.append(ConditionReport(node.text, columns, by_kind, unused))
     opaque = [u for u in dict.fromkeys(unknowns(found.tree)) if u not in found.compared]
     listed += [ConditionReport(u.text, "", {}, {}, u.reason) for u in opaque]

@@ -14,6 +14,7 @@ from skipindex.planner.bound_predicate import (
     BoundPredicate,
     Computed,
     Leaf,
+    comparisons,
     evaluate,
     leaves,
     shorten,
@@ -72,12 +73,17 @@ def _alone(found: Evaluation) -> Mask:
         left = upper if nowhere is None else upper & ~nowhere
         return Bounds(found.no_file, left)
 
+    compared = {}
+    for node, of_both in found.compared.items():
+        nowhere = found.without_rows.get(node, found.no_file)
+        compared[node] = Bounds(found.no_file, of_both.upper & ~nowhere)
     return evaluate(
         found.tree,
         bounds,
         nothing=found.no_file,
         everything=found.every_file,
         is_empty=lambda mask: not np.any(mask),
+        compared=compared,
     ).upper
 
 
@@ -88,7 +94,8 @@ def _combined(found: Evaluation) -> BoundPredicate:
     asked = tuple(
         child
         for child in found.tree.children
-        if any(
+        if any(comparisons(child))
+        or any(
             found.reader.has(found.leaves[leaf].column, positional=True)
             for leaf in leaves(child)
         )

@@ -18,6 +18,7 @@ from skipindex.expressions.arrays import Mask
 from skipindex.expressions.bounds import Bounds
 from skipindex.planner.bound_predicate import (
     BoundPredicate,
+    ComparedColumns,
     Computed,
     Leaf,
     comparisons,
@@ -65,7 +66,8 @@ class Evaluation:
     Attributes:
         reader: where indexes came from, and why some were not used.
         leaves: what is known of each leaf.
-        compared: what is known of each comparison of two columns.
+        compared: what min and max say of each comparison of two columns.
+        without_rows: the files where indexes know no row for a comparison.
         possible: the files that may hold a matching row.
         certain: the files whose every row matches.
         rows: what bitmaps say of files, by their number.
@@ -103,6 +105,7 @@ class Evaluation:
             for leaf in checked(leaves(tree))
         }
         self.compared = dict.fromkeys(comparisons(tree), unknown)
+        self.without_rows: dict[ComparedColumns, Mask] = {}
         self.possible, self.certain = self.every_file, self.no_file
         self.is_open = n > 0
         self.rows: dict[int, RowVerdict] = {}

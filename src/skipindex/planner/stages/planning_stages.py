@@ -331,8 +331,12 @@ def _look_at_rows(found: Evaluation, files: np.ndarray) -> Mask:
         elif verdict.lower == found.table.n_rows[file]:
             certain[file] = True
     found.certain = certain
-    for leaf, nowhere in evaluator.empty_leaves.items():
-        removed = found.leaves[leaf].removed_by.setdefault(ROWS, found.no_file.copy())
+    for node, nowhere in evaluator.empty_leaves.items():
+        if isinstance(node, ComparedColumns):
+            removed = found.without_rows.setdefault(node, found.no_file.copy())
+        else:
+            by_kind = found.leaves[node].removed_by
+            removed = by_kind.setdefault(ROWS, found.no_file.copy())
         removed[nowhere] = True
     return empty
 

@@ -100,7 +100,7 @@ class RowEvaluator:
         self._table = table
         self._n_rows = table.n_rows.data  # plain integers, looked up one at a time
         self._used: dict[str, None] = {}
-        self.empty_leaves: dict[Leaf | Computed, list[int]] = {}
+        self.empty_leaves: dict[Leaf | Computed | ComparedColumns, list[int]] = {}
         self._leaf_probes: dict[Leaf | Computed, RowProbe] = {}
         *first, last = tree.children if isinstance(tree, AllOf) else (tree,)
         self._first = [self._probe_of(child) for child in first]
@@ -161,9 +161,24 @@ class RowEvaluator:
                 return self._everything(file, within)
             rows = self._all(file, within)
             found = self._compared_rows(node, file, rows)
-            return (_NONE[0], rows) if found is None else (found.lower, found.upper)
+            if found is None:
+                return _NONE[0], rows
+            self._note_empty(node, file, within, found.upper)
+            return found.lower, found.upper
 
         return ask
+
+    def _note_empty(
+        self,
+        node: Leaf | Computed | ComparedColumns,
+        file: int,
+        within: AbstractBitMap | None,
+        upper: AbstractBitMap,
+    ) -> None:
+        """Note a file that a condition rules out alone."""
+        is_alone = within is None or len(within) == self._n_rows[file]
+        if not upper and is_alone:
+            self.empty_leaves.setdefault(node, []).append(file)
 
     def _compared_rows(
         self, node: ComparedColumns, file: int, rows: AbstractBitMap
@@ -298,9 +313,7 @@ class RowEvaluator:
                 lower = low if lower is None else lower | low
             if upper is None:
                 upper = self._all(file, None)
-            is_alone = within is None or len(within) == self._n_rows[file]
-            if not upper and is_alone:
-                self.empty_leaves.setdefault(leaf, []).append(file)
+            self._note_empty(leaf, file, within, upper)
             return (_NONE[0] if lower is None else lower), upper
 
         return ask
