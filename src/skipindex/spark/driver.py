@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -29,6 +30,9 @@ FAMILIES: Final = (("3.5", "2.12"), ("3.5", "2.13"), ("4.0", "2.13"))
 _COMPILED: Final = r"(3\.5|4\.[0-3])\.\d+"
 """The versions of Spark that a wheel's classes are for.  For those of vendors, and for
 later ones, the driver compiles: Janino says what they lack."""
+
+
+_LOADING: Final = threading.Lock()
 
 
 def new_object(gateway: Any, name: str) -> Any:
@@ -113,9 +117,14 @@ def _numbers(version: str) -> tuple[int, ...]:
     return tuple(map(int, version.split(".")[:2]))
 
 
-@lru_cache(maxsize=1)
 def _loader(gateway: Any) -> Any:
     """One for every JVM: Py4J takes classes of one name for one class."""
+    with _LOADING:  # threads that ask at once get one, too
+        return _loaded(gateway)
+
+
+@lru_cache(maxsize=1)
+def _loaded(gateway: Any) -> Any:
     jvm = gateway.jvm
     # Its parent has Spark's classes.
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()

@@ -78,7 +78,7 @@ def test_the_driver_takes_classes_of_these_very_sources(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     gateway = spark.sparkContext._gateway
-    fresh = driver._loader.__wrapped__
+    fresh = driver._loaded.__wrapped__
     monkeypatch.setattr(driver, "_CLASSES", tmp_path)
     write_jar(tmp_path / "spark_4-scala_2_13-0123456789abcdef.jar", classes(compiled))
     assert "janino" in fresh(gateway).getClass().getName()
