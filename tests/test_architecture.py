@@ -54,10 +54,10 @@ BUDGETS = {
     "expressions": 1915,
     "indexes": 7203,
     "layout": 2527,
-    "log": 3039,
+    "log": 3051,
     "planner": 15101,
     "rewrite": 3626,
-    "spark": 6381,
+    "spark": 6387,
     "storage": 4872,
     "table": 4293,
 }

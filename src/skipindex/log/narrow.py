@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,7 @@ from crc32c import crc32c
 
 from skipindex.log.manifest import Manifest, with_fields
 
-_WIDTHS: Final = (pa.int8(), pa.int16(), pa.int32())
+_WIDTHS: Final = [(width, np.iinfo(width)) for width in (np.int8, np.int16, np.int32)]
 _MAX_TEXTS: Final = 1 << 30
 """Bytes of all strings of a column whose offsets are 32 bits wide."""
 _COPY_BELOW: Final = 4
@@ -47,15 +47,27 @@ def narrow_column(values: pa.StructArray) -> pa.StructArray:
 
 def _narrow_ints(arrays: Sequence[pa.Array]) -> list[pa.Array]:
     """Integers in the narrowest type that holds all of them."""
-    spans = [pc.min_max(array).as_py() for array in arrays]
-    ends = [end for span in spans for end in span.values() if end is not None]
+    ends = [end for array in arrays for end in _ends(array)]
     least, most = min(ends, default=0), max(ends, default=0)
-    for width in _WIDTHS:
-        limits = np.iinfo(width.to_pandas_dtype())
+    for width, limits in _WIDTHS:
         if limits.min <= least and most <= limits.max:
-            # A null has any number below it, which need not fit.
-            return [array.cast(width, safe=False) for array in arrays]
+            return [_cast(array, width) for array in arrays]
     return list(arrays)
+
+
+def _ends(array: pa.Array) -> list[int]:
+    """The least and the greatest integer, if there are any."""
+    if array.null_count or not len(array):
+        return [end for end in pc.min_max(array).as_py().values() if end is not None]
+    numbers = array.to_numpy()  # of hundreds of columns, three times as fast
+    return [int(numbers.min()), int(numbers.max())]
+
+
+def _cast(array: pa.Array, width: type[np.signedinteger[Any]]) -> pa.Array:
+    if array.null_count:
+        # A null has any number below it, which need not fit.
+        return array.cast(pa.from_numpy_dtype(width), safe=False)
+    return pa.array(array.to_numpy().astype(width))
 
 
 def _narrow_texts(arrays: Sequence[pa.Array]) -> list[pa.Array]:

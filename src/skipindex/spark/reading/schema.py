@@ -68,9 +68,11 @@ def table_schema(spark: SparkSession, table: TableState) -> StructType:
     schema = _spark_schema(spark, table, "" if whole else table.schema_path)
     if table.declared is None and is_true(spark, _MERGE):
         _check_merged(spark, table)
-    fields = {_folded(spark, field.name): field for field in schema}
+    # A setting takes a call of the JVM, and there may be hundreds of columns.
+    folded = str if is_case_sensitive(spark) else str.lower
+    fields = {folded(field.name): field for field in schema}
     for partition in table.partitions:
-        name = _folded(spark, partition.name)
+        name = folded(partition.name)
         if not whole or partition.name in table.partition_types:
             # It takes the place of a column of the files that has its name.
             spelled = fields[name].name if whole else partition.name
@@ -129,11 +131,6 @@ def _check_merged(spark: SparkSession, table: TableState) -> None:
             f"{table.schema_path!r} differ in the columns {differ} (accepted: "
             "skipindex.read, or a table that was opened with schema=)"
         )
-
-
-def _folded(spark: SparkSession, name: str) -> str:
-    """The name, as the session tells it from others."""
-    return name if is_case_sensitive(spark) else name.lower()
 
 
 def typed(table: TableState, schema: StructType) -> TableState:
