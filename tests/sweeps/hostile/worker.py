@@ -17,7 +17,7 @@ from typing import Any, Final
 import pyarrow.parquet as pq
 
 import skipindex as sx
-from skipindex.errors import IndexVersionError, TableError
+from skipindex.errors import IndexVersionError, StorageError, TableError
 from skipindex.rewrite.vacuum import vacuum
 from tests.rewrite.seen import listed
 from tests.sweeps.hostile.spoil import SPOILS
@@ -56,7 +56,10 @@ def case(seed: int, templates: Path, work: Path) -> dict[str, Any]:
                 vacuum(table, retention=NOW if "now" in step else week)
         except Exception as error:  # noqa: BLE001 (told, whatever it is)
             newer = isinstance(error.__cause__, IndexVersionError)
-            if "vacuum" in step and isinstance(error, TableError) and newer:
+            refused = "vacuum" in step and isinstance(error, TableError) and newer
+            # Rows that only a commit of a newer library counts: no plan may lack them.
+            unknown = isinstance(error, StorageError) and "may name" in str(error)
+            if refused or (unknown and "newer than ours" in str(error)):
                 told["refused"] = True
                 continue
             where = traceback.extract_tb(error.__traceback__)[-1]
