@@ -1,8 +1,9 @@
 """How long a plan takes: ``python -m benchmarks.planning [--folder F] [--quick]``.
 
 Tables of 100, 1,000 and 10,000 small files with real packs, 1,000,000 files of
-synthetic statistics, and the row-level AND of a range and an equality over files of
-60,000 rows.  All of it is warm; each figure is the best of a few calls.
+synthetic statistics, the row-level AND of a range and an equality over files of
+60,000 rows, and two columns of files of 500,000 rows that are compared.  All of it is
+warm; each figure is the best of a few calls.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
@@ -30,6 +32,7 @@ from skipindex.table import Observed, TableState
 
 N_KEYS = 100_000
 ROWS = 60_000
+LARGE_ROWS = 500_000
 EQUAL = 50
 """A value of ``b``, whose values are ``EQUAL_STEP * n + EQUAL``."""
 EQUAL_STEP = 977
@@ -173,6 +176,39 @@ def rows(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
     yield Measure(what=what, figure=micros, unit="us")
 
 
+def compared_columns(folder: Path, n_files: int, rounds: int) -> Iterator[Measure]:
+    """Two columns of days, of which one row of one file compares so."""
+    rng = np.random.default_rng(1)
+    folder.mkdir()
+    for i in range(n_files):
+        promised = 8_000 + rng.integers(0, 30, LARGE_ROWS)
+        shipped = promised - rng.integers(0, 15, LARGE_ROWS)
+        if i == n_files // 2:
+            shipped[-1] = promised[-1] + 1
+        columns = {"shipped": shipped, "promised": promised}
+        pq.write_table(pa.table(columns), folder / f"{i:06}.parquet")
+    late = ds.field("shipped") > ds.field("promised")
+    read = best_seconds(
+        lambda: ds.dataset(folder, format="parquet").to_table(filter=late),
+        rounds=rounds,
+    )
+    for kind in ("bitmap", "bit_sliced"):
+        sx.build_indexes(folder, {"*": kind})
+        table = sx.open_table(folder)
+        forced = ["minmax", kind]
+
+        def plan(table: sx.Table = table, kinds: Sequence[str] = forced) -> None:
+            assert len(table.plan("shipped > promised", kinds=kinds).paths) == 1
+
+        seconds = best_seconds(plan, rounds=rounds)
+        yield Measure(
+            what=f"a file of {LARGE_ROWS:,} rows, two columns of days, {kind}",
+            figure=seconds * 1e3 / n_files,
+            unit="ms",
+            note=f"{seconds / read:.1f} times what Arrow takes, of a file in memory",
+        )
+
+
 def main(arguments: Sequence[str] = ()) -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -189,6 +225,7 @@ def main(arguments: Sequence[str] = ()) -> None:
             measures += small_files(folder / f"small{n_files}", n, rounds)
         measures.append(statistics(1_000_000 // scale, rounds))
         measures += rows(folder / "large", 1_000 // scale, rounds)
+        measures += compared_columns(folder / "days", max(2, 20 // scale), rounds)
     show("planning: warm, best of a few", measures)
 
 
