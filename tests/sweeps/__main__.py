@@ -3,7 +3,7 @@
 ``python -m tests.sweeps --minutes 15``; some of them alone: ``--only queries kills``.
 What was run is kept in ``build/sweeps.json``: no case is drawn twice, and a sweep that
 was stopped goes on with the case that it was at.  A failure is printed with the command
-that repeats it.
+that repeats it, and the next run begins with it.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     end = time.monotonic() + 60 * given.minutes
     totals = Totals.read(given.state, seed=given.seed)
+    for told in totals.again(end):
+        print(told, flush=True)
     names = totals.in_turn(given.only or list(SWEEPS))
     room = 60 * given.minutes * given.jobs
     n_slices = max(1, min(len(names), int(room / _LEAST_SECONDS)))

@@ -61,6 +61,21 @@ def test_a_slice_goes_on_where_the_last_one_ended(tmp_path: Path) -> None:
     )
 
 
+def test_a_case_that_failed_is_run_again_and_may_be_mended() -> None:
+    state = Totals(1)
+    commands = [f"python -c 'exit({code})'" for code in (0, 1)]
+    failures = [Told(1, "lost", again) for again in commands]
+    state.add("kills", Slice(2, 2, 1.0, failures))
+    assert list(state.again(time.monotonic() + 60)) == [
+        f"kills: passes now: {commands[0]}",
+        f"kills: fails still: {commands[1]}",
+    ]
+    assert state.of["kills"].failures == commands[1:]
+    state.of["kills"].failures = ["python -c 'import time; time.sleep(60)'"]
+    (told,) = state.again(time.monotonic() + 0.2)
+    assert "fails still" in told
+
+
 def test_what_ran_on_another_package_does_not_count_for_this(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shlex
 import subprocess
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -19,6 +21,8 @@ from tests.sweeps.slices import Slice
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _PACKAGE: Final = _ROOT / "src" / "skipindex"
 _BEGIN: Final = "<!-- totals of the sweeps, written by `make sweep PAGE=…` -->"
+_MOST_SECONDS: Final = 300.0
+"""For a case that failed to run again."""
 _END: Final = "<!-- end of the totals -->"
 
 
@@ -29,7 +33,7 @@ class Total:
     Args:
         next: the number of the case to go on with.
         n: what all cases compared.
-        failures: the commands of the cases that failed.
+        failures: the commands of the cases that failed, and are not mended.
         package: the content of the package in the newest slice.
         since: what was compared since the package had another content.
         commit: of the newest slice.
@@ -114,6 +118,22 @@ class Totals:
         total.commit, total.spark = _commit(), version("pyspark")
         self.last = name
 
+    def again(self, end: float) -> Iterator[str]:
+        """Run cases again that failed in earlier runs; those that pass now are mended.
+
+        Args:
+            end: by the monotonic clock, when the last of them is stopped.
+        """
+        for name, total in self.of.items():
+            for command in list(total.failures):
+                _, *arguments = shlex.split(command)
+                seconds = min(_MOST_SECONDS, end - time.monotonic())
+                if seconds <= 0 or not _passes(arguments, seconds):
+                    yield f"{name}: fails still: {command}"
+                    continue
+                total.failures.remove(command)
+                yield f"{name}: passes now: {command}"
+
     def line(self, name: str, done: Slice) -> str:
         """What a slice did, and all of them."""
         total, what = self.of[name], SWEEPS[name].what
@@ -140,7 +160,7 @@ class Totals:
             if (total := self.of.get(name)) is not None
         ]
         head = [
-            "| sweep | compared | cases | failed | since the package changed | with |",
+            "| sweep | compared | cases | fail | since the package changed | with |",
             "|---|---|---|---|---|---|",
         ]
         marked = re.compile(f"{re.escape(_BEGIN)}.*?{re.escape(_END)}", re.DOTALL)
@@ -149,6 +169,18 @@ class Totals:
         if n != 1:
             raise SystemExit(f"{path} has no line {_BEGIN!r} with {_END!r} behind it")
         path.write_text(text)
+
+
+def _passes(arguments: Sequence[str], seconds: float) -> bool:
+    """Whether a case passes in so many seconds."""
+    try:
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=_ROOT, capture_output=True, check=False, timeout=seconds,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return False
+    return not done.returncode
 
 
 def content_of(folder: Path) -> str:
