@@ -70,7 +70,7 @@ class Life:
         self.write(f"{i:05}.parquet")
         name = self.random.choice(sorted(self.files))
         match self.random.randrange(12):
-            case 0:
+            case 0 if len(self.files) > 1:  # a folder without files is no table
                 (self.folder / name).unlink()
                 del self.files[name]
             case 1:
