@@ -103,18 +103,20 @@ def _describe(options: SimpleNamespace) -> Answer:
     return Answer(text.rstrip(), status.to_dict())
 
 
-def _queries(options: SimpleNamespace) -> list[str] | None:
+def _queries(options: SimpleNamespace) -> str | None:
+    """The text of the file of queries; None if none is named."""
     if options.queries is None:
         return None
     try:
-        return [Path(options.queries).read_text(encoding="utf-8")]
+        return Path(options.queries).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise AdviceError(f"cannot read the queries: {error}") from error
 
 
 def _choice(options: SimpleNamespace) -> dict[str, Any]:
+    text = _queries(options)
     return {
-        "queries": _queries(options),
+        "queries": None if text is None else [text],
         "columns": options.columns,
         "max_bytes_ratio": options.max_bytes_ratio,
         "timezone": options.timezone,
@@ -272,13 +274,13 @@ def _merge(options: SimpleNamespace) -> Answer:
 
 def _optimize(options: SimpleNamespace) -> Answer:
     by: list[str] | Workload | None = options.by
-    if texts := _queries(options):
+    text = _queries(options)
+    if text is not None:
         if by:
             raise LayoutError(
                 "--by and --queries both say which rows share a file (accepted: one)"
             )
-        conditions = [one for text in texts for one in conditions_of(text)]
-        by = Workload(conditions, timezone=options.timezone)
+        by = Workload(conditions_of(text), timezone=options.timezone)
     layout = Clustering(by, curve=options.curve, rows_per_file=options.rows_per_file)
     opened = _opened(options)
     spark = session(options)

@@ -37,8 +37,6 @@ class Bounds(Generic[S]):
 
     def __and__(self, other: Bounds[S]) -> Bounds[S]:
         """TRUE for both."""
-        if self.lower is self.upper and other.lower is other.upper:
-            return exactly(self.upper & other.upper)
         return Bounds(self.lower & other.lower, self.upper & other.upper)
 
     def __or__(self, other: Bounds[S]) -> Bounds[S]:

@@ -31,8 +31,8 @@ _COMPILED: Final = r"(3\.5|4\.[0-3])\.\d+"
 """The versions of Spark that a wheel's classes are for.  For those of vendors, and for
 later ones, the driver compiles: Janino says what they lack."""
 
-
 _LOADING: Final = threading.Lock()
+"""Held while the classes are loaded."""
 
 
 def new_object(gateway: Any, name: str) -> Any:
@@ -125,6 +125,7 @@ def _loader(gateway: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _loaded(gateway: Any) -> Any:
+    """The class loader, compiled with a wheel or by Janino."""
     jvm = gateway.jvm
     # Its parent has Spark's classes.
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()

@@ -89,8 +89,8 @@ PLANNER: Final = (
     Mutant(
         "rows-between-values",
         "planner.stages.compared_columns._pieces",
-        "number % 2 == 0 and side.values is values",
-        "number % 2 == 0",
+        "is_between and side.values is values",
+        "is_between",
         "rows between two values of the other column are taken for NULL",
         _COMPARED,
     ),

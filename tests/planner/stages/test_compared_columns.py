@@ -20,7 +20,7 @@ from skipindex.expressions import ColumnComparison, Operator, Reference, to_sql
 from tests import oracle
 from tests.planner.test_soundness import EXACT, INEXACT, specs_for
 from tests.quick_run import examples
-from tests.strategies import TYPES, tables, to_arrow, values_of
+from tests.strategies import TYPES, ColumnData, tables, to_arrow, values_of
 from tests.tables import build, flip, forget_open_packs, packs, put, put_all
 
 LEFT, RIGHT = Reference(("a",)), Reference(("b",))
@@ -92,15 +92,24 @@ def test_files_are_kept_whose_ends_allow_a_match(data: st.DataObject) -> None:
             assert low <= n <= high, to_sql(tree)
 
 
+def two_columns(
+    data: st.DataObject, kinds: Sequence[Any]
+) -> tuple[dict[str, ColumnData], dict[str, Any]]:
+    """Two columns of one type, and an index of one of the kinds on each."""
+    dtype = data.draw(st.sampled_from(TYPES))
+    drawn = data.draw(tables(dtypes=[dtype], max_columns=2).filter(has_two))
+    specs = {
+        name: data.draw(st.sampled_from(specs_for(column, kinds)))
+        for name, column in drawn.items()
+    }
+    return drawn, specs
+
+
 @examples(60)
 @given(st.data())
 def test_files_are_kept_that_hold_a_match(data: st.DataObject) -> None:
     """Exact indexes on both columns, of any two kinds, know the very rows."""
-    dtype = data.draw(st.sampled_from(TYPES))
-    drawn = data.draw(tables(dtypes=[dtype], max_columns=2).filter(has_two))
-    specs = {
-        name: data.draw(st.sampled_from(specs_for(drawn[name], EXACT))) for name in "ab"
-    }
+    drawn, specs = two_columns(data, EXACT)
     values, table = values_of(drawn), to_arrow(drawn)
     n_rows = len(table)
     cut = data.draw(st.integers(0, n_rows))
@@ -126,12 +135,7 @@ def test_files_are_kept_that_hold_a_match(data: st.DataObject) -> None:
 @examples(40)
 @given(st.data())
 def test_indexes_that_do_not_know_all_rows_lose_none(data: st.DataObject) -> None:
-    dtype = data.draw(st.sampled_from(TYPES))
-    drawn = data.draw(tables(dtypes=[dtype], max_columns=2).filter(has_two))
-    specs = {
-        name: data.draw(st.sampled_from(specs_for(drawn[name], EXACT + INEXACT)))
-        for name in "ab"
-    }
+    drawn, specs = two_columns(data, EXACT + INEXACT)
     values = values_of(drawn)
     with tempfile.TemporaryDirectory() as folder:
         opened = build(put_all(Path(folder), [to_arrow(drawn)]), specs)

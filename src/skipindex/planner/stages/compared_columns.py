@@ -31,7 +31,7 @@ from skipindex.storage.deadline import checked
 from skipindex.table.statistics.file_stats import FileStats
 
 MOST_COMPARED: Final = 1 << 10
-"""Columns of which each has more values in a file are not compared row by row."""
+"""Two columns are compared row by row if one has at most so many values in the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,8 @@ def compared_rows(
     each of them and all between two of them, so that the numbers of the pieces are
     ordered as the values are.
     """
-    one, other = (_pieces(side, values, n_rows) for side in (left, right))
+    one = _pieces(left, values, n_rows)
+    other = None if one is None else _pieces(right, values, n_rows)
     if one is None or other is None:
         return None
     match operator:
@@ -131,8 +132,9 @@ def _pieces(
     """For each row the number of its piece, -1 for NULL; None if some is not known."""
     found = np.full(n_rows, -1, np.int32)
     for number, atom in enumerate(_cut(side.column, values)):
-        if atom is None or (number % 2 == 0 and side.values is values):
-            continue
+        is_between = number % 2 == 0
+        if atom is None or (is_between and side.values is values):
+            continue  # no row is there: a column has none between its own values
         rows = side.ask(atom)
         if rows is None or rows.lower is not rows.upper:
             return None

@@ -89,15 +89,10 @@ class Purse:
         looks = self._of(leaf)
         n_unknown = _n_unknown(leaf, values)
         self.left -= len(values) * SECONDS_PER_VALUE
-        seconds = n_unknown * SECONDS_PER_TEST
-        is_affordable = seconds <= self._affordable(looks, reading)
+        is_paid = self._pays(looks, n_unknown * SECONDS_PER_TEST, reading)
         looks.n += 1
         looks.share = n_unknown / max(len(values), 1)
-        if is_affordable:
-            self.left -= seconds
-        else:
-            looks.refused += 1
-        return is_affordable
+        return is_paid
 
     def buys_rows(
         self, node: ComparedColumns, n_values: int, n_rows: int, reading: float
@@ -109,6 +104,9 @@ class Purse:
         looks = self._of(node)
         looks.n += 1
         seconds = 2 * n_values * SECONDS_PER_QUESTION[True] + n_rows * SECONDS_PER_ROW
+        return self._pays(looks, seconds, reading)
+
+    def _pays(self, looks: _Looks, seconds: float, reading: float) -> bool:
         is_affordable = seconds <= self._affordable(looks, reading)
         if is_affordable:
             self.left -= seconds

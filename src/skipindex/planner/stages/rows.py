@@ -189,6 +189,8 @@ class RowEvaluator:
             self._side(self._table.stored(name), file, rows)
             for name in (node.left, node.right)
         )
+        if left is None or right is None:
+            return None
         values = cuts(left, right)
         if values is None:
             return None
@@ -199,10 +201,11 @@ class RowEvaluator:
         found = compared_rows(left, node.operator, right, values, n_rows)
         return None if found is None else exactly(rows & found)
 
-    def _side(self, column: ColumnInfo, file: int, rows: AbstractBitMap) -> Side:
+    def _side(self, column: ColumnInfo, file: int, rows: AbstractBitMap) -> Side | None:
+        """A column of a file, by its first index that lists its values, or by any."""
         if column.is_partition:
             return self._of_partition(column, file)
-        found = Side(column.name, None, _no_opinion)
+        found = None
         for location in self._locations[column.name].get(file, ()):
             index = self._reader.open(location, file, column)
             if not isinstance(index, Dictionary):
@@ -424,10 +427,6 @@ def _numbers(
     if bounds.lower is bounds.upper and lower is upper:
         return n_upper, n_upper
     return bounds.lower.intersection_cardinality(lower), n_upper
-
-
-def _no_opinion(_atom: Atom) -> None:
-    return None
 
 
 def _no_row(_file: int, _within: AbstractBitMap | None) -> Rows:
