@@ -56,9 +56,9 @@ BUDGETS = {
     "layout": 2527,
     "log": 3051,
     "planner": 15100,
-    "rewrite": 3626,
+    "rewrite": 3630,
     "spark": 6388,
-    "storage": 4872,
+    "storage": 4878,
     "table": 4293,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

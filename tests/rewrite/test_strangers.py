@@ -370,7 +370,7 @@ def test_a_file_that_is_gone_before_it_is_visible_is_an_error(folder: Path) -> N
         meanwhile(
             Location,
             "copy",
-            lambda: next(folder.glob("day=2/_skipindex-*/*.parquet")).unlink(),
+            lambda: next(folder.glob("day=2/_skipindex-*/*.hidden")).unlink(),
         ),
         pytest.raises(Exception, match="were deleted while they were written"),
     ):

@@ -22,7 +22,7 @@ from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.storage.file_system.names import LOG, MANIFESTS
+from skipindex.storage.file_system.names import LOG, MANIFESTS, published
 from tests.rewrite.arriving import arrived, overwrite_killed
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.kill_and_damage import WRITERS, copy, seen, states
@@ -54,7 +54,7 @@ def rewritten(folder: Path, n_files: int = 2, **wish: Any) -> Path:
 def test_files_that_arrive_count_each_for_itself(folder: Path, lost: str) -> None:
     overwrite_killed(folder)
     assert totals(folder) == [6, 40]
-    (hidden,) = (folder / "day=2").glob("_skipindex-*/*.parquet")
+    (hidden,) = (folder / "day=2").glob("_skipindex-*/*.hidden")
     if lost == "partition":
         shutil.rmtree(folder / "day=2")
     elif lost == "hidden file":
@@ -77,9 +77,9 @@ def test_a_file_whose_hidden_name_is_gone_counts_by_its_visible_one(
 ) -> None:
     """As if the folder were cleaned of all that begins with an underscore."""
     overwrite_killed(folder)
-    (hidden,) = (folder / "day=2").glob("_skipindex-*/*.parquet")
+    (hidden,) = (folder / "day=2").glob("_skipindex-*/*.hidden")
     path = str(hidden.relative_to(folder))
-    location_of(folder).copy(path, f"day=2/{hidden.name}")
+    location_of(folder).copy(path, published(path))
     assert totals(folder)[0] == 6
     shutil.rmtree(hidden.parent)
     assert totals(folder)[0] == 6
@@ -153,7 +153,7 @@ def test_a_commit_of_a_newer_library_is_no_garbage(folder: Path) -> None:
     body = json.loads(newest_commit(folder).read_bytes())["commit"]
     for segment in body["segments"]:
         assert (folder / MANIFESTS / segment["name"]).exists()
-    assert len(list(folder.glob("day=*/_skipindex-*/*.parquet"))) == 2
+    assert len(list(folder.glob("day=*/_skipindex-*/*.hidden"))) == 2
 
 
 COPIED = [
@@ -228,7 +228,7 @@ def test_an_overwrite_that_wakes_up_before_its_hidden_names_go_brings_no_row_bac
     def others() -> None:
         with killed_in(Publisher, "_delete_names"):
             vacuum(folder)
-        assert list(folder.glob("day=*/_skipindex-*/*.parquet"))
+        assert list(folder.glob("day=*/_skipindex-*/*.hidden"))
         arrived(folder, SaveMode.OVERWRITE)
 
     with (

@@ -11,6 +11,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
@@ -20,6 +21,7 @@ from skipindex.log import Snapshot, commit, latest_version
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.log.replacements import Rewrites
+from skipindex.rewrite import staging
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location, location_of
@@ -72,8 +74,48 @@ def test_published_files_keep_their_indexes_and_readers(tmp_path: Path) -> None:
     assert table.state.index_gaps == {}
     assert len(table.plan("x = 4").paths) < len(table)
     assert not list(folder.glob(".*.crc"))
-    old_names, new_names = ({Path(p).name for p in t.paths} for t in (opened, table))
-    assert old_names == new_names
+    hidden, shown = ({Path(p).name for p in t.paths} for t in (opened, table))
+    assert hidden == {f"{name}.hidden" for name in shown}
+
+
+def test_no_glob_of_parquet_files_finds_a_hidden_copy(tmp_path: Path) -> None:
+    """DuckDB and Polars read what a glob finds, under names with an underscore too."""
+
+    def found(folder: Path) -> int:
+        paths = folder.rglob("*.parquet")
+        return sum(pq.read_metadata(path).num_rows for path in paths)
+
+    folder = fill(tmp_path)
+    build(folder, {"x": "bitmap"})
+    n_rows = found(folder)
+    optimized(folder, cluster_by=["x"], rows_per_file=2)
+    assert len(list(folder.rglob("*.hidden"))) > 1
+    assert found(folder) == n_rows
+    backdate(folder, days=8)
+    assert vacuum(folder, retention=WEEK).published
+    assert list(folder.rglob("*.hidden")), "for who opened it before"
+    assert found(folder) == n_rows
+    vacuum(folder, retention=timedelta(0))
+    assert not list(folder.rglob("*.hidden"))
+    assert found(folder) == n_rows
+
+
+def test_a_table_with_hidden_names_of_before_is_published(tmp_path: Path) -> None:
+    """They ended in ``.parquet``, and a table may still have some."""
+    folder = fill(tmp_path)
+    build(folder, {"x": "bitmap"})
+    before = rows_of(folder, listed(folder))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(staging, "HIDDEN_END", "")
+        optimized(folder, cluster_by=["x"], rows_per_file=2)
+    assert list(folder.rglob("_skipindex-*/*.parquet"))
+    assert seen_by_both(folder) == (before, before)
+    assert vacuum(folder, retention=timedelta(0)).published
+    assert seen_by_both(folder) == (before, before)
+    optimized(folder, cluster_by=["x"], rows_per_file=3, mode="full")
+    vacuum(folder, retention=timedelta(0))
+    assert seen_by_both(folder) == (before, before)
+    assert not list(folder.rglob("_skipindex-*"))
 
 
 def backdate(folder: Path, *, days: float) -> None:
@@ -410,7 +452,7 @@ def test_hidden_names_that_an_overwrite_did_not_delete_go_after_the_retention(
             arrived(folder, SaveMode.OVERWRITE)
     rewrites = open_table(folder).state.snapshot.rewrites
     assert rewrites == Rewrites(changes=rewrites.changes)
-    hidden = list(folder.rglob("_skipindex-*/*.parquet"))
+    hidden = list(folder.rglob("_skipindex-*/*.hidden"))
     assert len(hidden) == 2
 
     def are_there(days: float, **options: Any) -> bool:

@@ -39,7 +39,7 @@ from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.rewrite.staging import sync_left
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import hidden_twin, published
+from skipindex.storage.file_system.names import hidden_twins, published
 
 
 class EndedError(CommitConflictError):
@@ -250,8 +250,7 @@ class Publisher:
         """Delete what is left of the replaced files; one behind a link stays."""
 
         def remove(file: FileInfo) -> None:
-            twin = hidden_twin(file.path)
-            if twin and self.location.owns(twin):
+            for twin in filter(self.location.owns, hidden_twins(file.path)):
                 self.location.delete(twin)
             self.delete([file])
 

@@ -13,7 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.at_once import at_once
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import HIDDEN, is_copy_folder, is_data_file
+from skipindex.storage.file_system.names import (
+    HIDDEN,
+    HIDDEN_END,
+    is_copy_folder,
+    is_data_file,
+)
 
 
 def hide_staged(
@@ -49,8 +54,8 @@ def hide_staged(
         base = path.rpartition("/")[2]
         suffix = base[base.index(".") :] if "." in base else ""
         beside = f"{folder}/" if folder else ""
-        target = f"{beside}{HIDDEN}{name}/part-{number:05d}-{name}{_short(suffix)}"
-        targets.append(target)
+        shown = f"part-{number:05d}-{name}{_short(suffix)}"
+        targets.append(f"{beside}{HIDDEN}{name}/{shown}{HIDDEN_END}")
 
     def moved(staged_at: str, target: str) -> FileInfo:
         made.append(target)

@@ -171,7 +171,7 @@ def properties(table: Path, rng: random.Random) -> None:
 
 
 def _file(table: Path, rng: random.Random) -> list[Any]:
-    files = [p for p in table.rglob("*.parquet") if p.is_file()]
+    files = [p for p in table.rglob("*.parquet*") if p.is_file()]
     paths = [str(p.relative_to(table)) for p in files]
     path = rng.choice([*_PATHS, *paths])
     try:

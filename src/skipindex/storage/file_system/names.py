@@ -18,6 +18,8 @@ STAGING: Final = f"{FOLDER}/staging"
 
 HIDDEN: Final = "_skipindex-"
 """What the name of a folder of hidden copies begins with."""
+HIDDEN_END: Final = ".hidden"
+"""What the name of a hidden copy ends in, so that no glob of ``*.parquet`` finds it."""
 
 SUMMARIES: Final = ("_common_metadata", "_metadata")
 """Files that Spark takes the schema from before any data file, even if they are empty;
@@ -119,7 +121,7 @@ def is_copy_folder(path: str) -> bool:
 def published(path: str) -> str:
     """Where a hidden file is visible once it is published: one folder up."""
     folder, _, name = path.rpartition("/")
-    return f"{folder.rpartition('/')[0]}/{name}".lstrip("/")
+    return f"{folder.rpartition('/')[0]}/{name.removesuffix(HIDDEN_END)}".lstrip("/")
 
 
 def visible_name(path: str) -> str:
@@ -127,11 +129,15 @@ def visible_name(path: str) -> str:
     return published(path) if is_hidden_copy(path) else path
 
 
-def hidden_twin(path: str) -> str:
-    """Where a visible file was hidden until it was published; empty if it never was."""
+def hidden_twins(path: str) -> list[str]:
+    """Where a visible file may have been hidden until it was published.
+
+    Hidden names ended in ``.parquet`` at first.
+    """
     folder, slash, name = path.rpartition("/")
     run = _PUBLISHED.match(name)
-    return f"{folder}{slash}{HIDDEN}{run[1]}/{name}" if run else ""
+    beside = f"{folder}{slash}{HIDDEN}{run[1]}/{name}" if run else ""
+    return [f"{beside}{HIDDEN_END}", beside] if run else []
 
 
 def round_of(path: str) -> tuple[str, int] | None:
