@@ -56,10 +56,10 @@ BUDGETS = {
     "layout": 2527,
     "log": 3051,
     "planner": 15100,
-    "rewrite": 3630,
-    "spark": 6388,
+    "rewrite": 3633,
+    "spark": 6392,
     "storage": 4878,
-    "table": 4293,
+    "table": 4313,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -46,7 +46,7 @@ from skipindex.rewrite.selection.target import (
 from skipindex.rewrite.selection.within import plan_within
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
 from skipindex.storage.file_system.names import published
-from skipindex.table import Overlap, TableState, overlaps_of
+from skipindex.table import Overlap, TableState, overlaps_of, require_unbucketed
 from skipindex.table.associated import AssociatedColumn
 
 ROWS_PER_FILE: Final = 1_000_000
@@ -276,7 +276,8 @@ def budget_of(options: OptimizeOptions) -> int | None:
 
 
 def require_own(table: TableState, *, in_place: bool) -> None:
-    """Refuse to rewrite files of other writers in place, unless a caller allows it."""
+    """Refuse to rewrite buckets, and files of other writers unless a caller allows."""
+    require_unbucketed(table.folder, table.paths)
     if not in_place and table.snapshot.properties.layout is None:
         raise TableError(
             f"{table.folder!r} was not written by skipindex: pass into= to "
@@ -365,7 +366,9 @@ def layout_to_declare(table: TableState, options: OptimizeOptions) -> TablePrope
     Raises:
         LayoutError: it is impossible.
         PredicateError: a column does not exist.
+        TableError: the table is bucketed.
     """
+    require_unbucketed(table.folder, table.paths)
     return _recorded(table, target_of(table, options, wanted_of(table)))
 
 

@@ -16,6 +16,7 @@ from skipindex.table.listing import Observed as Observed
 from skipindex.table.listing import live_files as live_files
 from skipindex.table.opening.formats import other_format as other_format
 from skipindex.table.opening.formats import require_plain as require_plain
+from skipindex.table.opening.formats import require_unbucketed as require_unbucketed
 from skipindex.table.opening.from_log import Trust as Trust
 from skipindex.table.opening.from_log import unlike_log as unlike_log
 from skipindex.table.partitions.declared import derived_by as derived_by

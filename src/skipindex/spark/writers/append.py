@@ -25,7 +25,7 @@ from skipindex.spark.writers.layout_request import target_of
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import lay_out, write_counted
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.table import TableState, open_state
+from skipindex.table import TableState, open_state, require_unbucketed
 
 
 def append(
@@ -39,6 +39,7 @@ def append(
     """See ``skipindex.append``."""
     opened = open_state(table, fresh=True)
     location = opened.location
+    require_unbucketed(opened.folder, opened.paths)
     layout = opened.snapshot.properties.layout
     if layout is None:
         raise LayoutError(

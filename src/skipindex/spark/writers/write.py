@@ -28,12 +28,14 @@ from skipindex.spark.writers.derived import computed, in_session
 from skipindex.spark.writers.layout_request import LayoutRequest, target_of
 from skipindex.spark.writers.writing import write_counted
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
+from skipindex.storage.file_system.names import is_data_file
 from skipindex.table import (
     Derived,
     Observed,
     TableState,
     open_state,
     require_plain,
+    require_unbucketed,
     table_of,
 )
 from skipindex.table.associated import AssociatedColumn
@@ -115,6 +117,7 @@ def _check_empty(location: Location, *, overwrite: bool, plain: bool) -> None:
     there = [file.path for file in location.list()]
     if not plain:
         require_plain(location, there, insist=True)
+    require_unbucketed(location.full(""), filter(is_data_file, there))
     if not overwrite and not all(map(is_leftover, there)):
         raise TableError(
             f"{location.full('')!r} is not empty (pass overwrite=True to replace it)"

@@ -1,7 +1,7 @@
-"""Tables of other formats, whose log says which files count.
+"""Tables whose files other software accounts for: in a log, or by their names.
 
-A deleted row of such a table still stands in a Parquet file, so a reader of the folder
-would bring it back, and a writer who replaces the folder would destroy the log.
+A deleted row of a table with a log still stands in a Parquet file, so a reader of the
+folder would bring it back, and a writer who replaces the folder would destroy the log.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ _LOGS: Final = {
 _PAIRED: Final = {"Paimon": re.compile(r"snapshot/snapshot-[0-9]+")}
 """Another file that must be there too, where one alone may be anything."""
 _FOLDERS: Final = (*_LOGS, "snapshot/")
+_BUCKET: Final = re.compile(
+    r"(?:.*/)?part-\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}_\d{5,}\.[^/]*",
+    re.DOTALL | re.ASCII,
+)
+"""The name that Spark gives to a file of a bucketed table."""
 
 
 def other_format(paths: Iterable[str]) -> tuple[str, str] | None:
@@ -59,3 +64,17 @@ def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> 
         f"{location.full('')!r} is a {name} table: {path!r} says which files count, "
         f"and no plain reader or writer knows of that ({expected})"
     )
+
+
+def require_unbucketed(folder: str, paths: Iterable[str]) -> None:
+    """Refuse to write files into a bucketed table.
+
+    Spark takes the bucket of a file from its name, and cannot read a bucketed table
+    that has a file of another name.
+    """
+    if found := next(filter(_BUCKET.fullmatch, paths), None):
+        raise TableError(
+            f"cannot write files into {folder!r}: it is bucketed, as the name of "
+            f"{found!r} shows, and Spark could not read the table any more (accepted: "
+            "a table without buckets, or optimize with into=, which writes a copy)"
+        )
