@@ -48,7 +48,7 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 425,
     "advice": 2102,
-    "api": 3204,
+    "api": 3205,
     "build": 3102,
     "cli": 1125,
     "expressions": 1913,
@@ -56,10 +56,10 @@ BUDGETS = {
     "layout": 2527,
     "log": 3051,
     "planner": 15100,
-    "rewrite": 3633,
-    "spark": 6392,
+    "rewrite": 3671,
+    "spark": 6439,
     "storage": 4878,
-    "table": 4313,
+    "table": 4355,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

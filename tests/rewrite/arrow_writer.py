@@ -28,7 +28,8 @@ def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
     root = Path(table.state.location.root)
 
     def read(files: Sequence[EligibleFile]) -> pa.Table:
-        return pa.concat_tables(pq.ParquetFile(root / f.path).read() for f in files)
+        found = [pq.ParquetFile(root / f.path).read() for f in files]
+        return pa.concat_tables(found, promote_options="default")
 
     def make(target: Target) -> GroupWriter:
         def write(groups: Sequence[Group], folder: str) -> None:

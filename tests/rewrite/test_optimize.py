@@ -379,6 +379,79 @@ def test_files_of_other_columns_are_not_rewritten(
         optimized(folder, cluster_by=["x"])
 
 
+FOREIGN = {
+    "unsigned": pa.uint32(),
+    "duration": pa.duration("us"),
+    "nanoseconds": pa.timestamp("ns", "UTC"),
+    "time": pa.time64("us"),
+    "half": pa.float16(),
+    "bytes": pa.binary(4),
+    "list": pa.list_(pa.uint8()),
+    "struct": pa.struct([("a", pa.int64()), ("b", pa.list_(pa.duration("s")))]),
+    "map": pa.map_(pa.string(), pa.uint16()),
+    "dictionary": pa.dictionary(pa.int8(), pa.uint64()),
+}
+"""Types that Spark reads as others, or not at all."""
+OWN = {
+    "numbers": pa.struct(
+        [(f"i{n}", getattr(pa, f"int{n}")()) for n in (8, 16, 32, 64)]
+    ),
+    "times": pa.timestamp("us", "UTC"),
+    "milliseconds": pa.timestamp("ms"),
+    "days": pa.date32(),
+    "decimal": pa.decimal128(20, 3),
+    "categories": pa.dictionary(pa.int8(), pa.string()),
+    "large": pa.large_list(pa.large_string()),
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_files_with_types_that_spark_lacks_are_left(tmp_path: Path, name: str) -> None:
+    """Spark would write them as numbers, which other readers then see."""
+    for day in (1, 2):
+        for i in range(2):
+            rows = pa.table({"x": [day, i], "y": pa.nulls(2, pa.int32())})
+            if day == 2:
+                rows = rows.set_column(1, "y", pa.nulls(2, FOREIGN[name]))
+            put(tmp_path / f"day={day}" / f"{i}.parquet", rows)
+    schema = pa.schema([("x", pa.int64()), ("y", pa.null()), ("day", pa.int32())])
+    table = open_table(tmp_path, schema=schema)
+    report = optimized(table, cluster_by=["x"], indexes={"x": "minmax"})
+    assert (report.files_in, report.files_left) == (2, 2)
+    (note,) = report.notes
+    start = "2 files were left as they are: Spark would write other types for y ("
+    assert note.startswith(start)
+    assert note in str(report)
+    assert set(report.table.paths) >= {f"day=2/{i}.parquet" for i in range(2)}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_files_with_types_of_spark_are_rewritten(tmp_path: Path, name: str) -> None:
+    for i in range(2):
+        rows = pa.table({"x": [i, 5], "y": pa.nulls(2, OWN[name])})
+        put(tmp_path / f"{i}.parquet", rows)
+    report = optimized(tmp_path, cluster_by=["x"], indexes={"x": "minmax"})
+    assert (report.files_in, report.notes) == (2, ())
+
+
+def test_times_of_96_bits_are_no_nanoseconds(tmp_path: Path) -> None:
+    rows = pa.table({"x": [1], "t": pa.array([0], pa.timestamp("us"))})
+    for i in range(2):
+        path = tmp_path / f"{i}.parquet"
+        pq.write_table(rows, path, use_deprecated_int96_timestamps=True)
+    assert optimized(tmp_path, cluster_by=["x"], indexes={"x": "minmax"}).files_in == 2
+
+
+def test_files_that_lack_a_declared_column_are_rewritten(tmp_path: Path) -> None:
+    folder = fill(tmp_path, 2)
+    put(folder / "9.parquet", {"x": [1], "y": [1]})
+    schema = pa.schema([(name, pa.int64()) for name in ("x", "y", "id")])
+    report = optimized(open_table(folder, schema=schema), cluster_by=["x"])
+    assert report.files_in == 3
+    ids = [pq.read_table(folder / path)["id"] for path in report.table.paths]
+    assert pa.chunked_array([c for one in ids for c in one.chunks]).null_count == 1
+
+
 def test_what_may_be_null_inside_does_not_matter(tmp_path: Path) -> None:
     """Spark writes a nested field as nullable whatever it read."""
     for i, nullable in enumerate((True, False)):

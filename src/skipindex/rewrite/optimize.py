@@ -110,6 +110,7 @@ class OptimizeReport(InNotebook, Generic[TableT_co]):
             laid out, on average by weight and by statistics alone; None without one.
         reads_after: likewise, now.
         seconds: wall time.
+        notes: why files were left that were to be rewritten.
     """
 
     table: TableT_co
@@ -126,6 +127,7 @@ class OptimizeReport(InNotebook, Generic[TableT_co]):
     reads_before: float | None
     reads_after: float | None
     seconds: float
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, without the table."""
@@ -160,6 +162,7 @@ class OptimizeReport(InNotebook, Generic[TableT_co]):
                 "nothing of use fits into the budget: the smallest rewrite has "
                 f"{self.least / 1e6:.1f} MB"
             )
+        lines += self.notes
         return "\n".join(lines)
 
 
@@ -190,11 +193,11 @@ def optimize_files(
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
     reads = Reads.of(table, target)
     groups, least = _planned(table, files, target, mode, budget, reads)
+    groups, notes = _rewritable(table, groups)
     target = replace(target, levels=tuple(some[0].level for some in rounds(groups)))
     before = overlaps_of(table, target.cluster_by)
     done: list[Rewritten] = []
     if groups:
-        check_rewritable(table, [file for group in groups for file in group.files])
         done = rewrite(
             table,
             groups,
@@ -224,7 +227,27 @@ def optimize_files(
         reads_before=None if reads is None else reads.mean,
         reads_after=None if now is None else now.mean,
         seconds=time.perf_counter() - began,
+        notes=notes,
     )
+
+
+def _rewritable(
+    table: TableState, groups: Sequence[Group]
+) -> tuple[list[Group], tuple[str, ...]]:
+    """The groups all of whose columns Spark writes as they are; a note on others."""
+    foreign = check_rewritable(
+        table, [file for group in groups for file in group.files]
+    )
+    kept = [g for g in groups if foreign.keys().isdisjoint(f.path for f in g.files)]
+    if not foreign:
+        return kept, ()
+    n_left = sum(len(group.files) for group in groups if group not in kept)
+    columns = ", ".join(sorted({name for names in foreign.values() for name in names}))
+    note = (
+        f"{n_left} files were left as they are: Spark would write other types for "
+        f"{columns}, and readers other than Spark would see these"
+    )
+    return kept, (note,)
 
 
 def _planned(

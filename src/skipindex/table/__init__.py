@@ -31,8 +31,10 @@ from skipindex.table.status import overlaps_of as overlaps_of
 from skipindex.table.status import status_of as status_of
 from skipindex.table.stored import check_stored as check_stored
 from skipindex.table.stored import footer_schema as footer_schema
+from skipindex.table.stored import has_int96 as has_int96
 from skipindex.table.stored import is_hybrid as is_hybrid
 from skipindex.table.stored import lacks as lacks
+from skipindex.table.stored import only_outside_spark as only_outside_spark
 from skipindex.table.stored import stored_schema as stored_schema
 from skipindex.table.table import FileEntry as FileEntry
 from skipindex.table.table import TableState as TableState

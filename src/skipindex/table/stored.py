@@ -174,6 +174,46 @@ def _of_leaf(leaf: Any) -> pa.DataType | None:
             return None
 
 
+def has_int96(file: DataFile) -> bool:
+    """Whether times are stored as Spark stored them for Hive, without a zone."""
+    leaves = map(file.schema.column, range(len(file.schema)))
+    return any(leaf.physical_type == "INT96" for leaf in leaves)
+
+
+def only_outside_spark(file: DataFile) -> list[str]:
+    """The columns of a file, with types, that rows written by Spark would not have.
+
+    Other readers would see another type: a number for a duration, or signed numbers.
+    """
+    leaves = iter(map(file.schema.column, range(len(file.schema))))
+    found = []
+    for field in file.schema_arrow:
+        foreign = [_is_foreign(one, next(leaves)) for one in _leaf_types(field.type)]
+        if any(foreign):
+            found.append(f"{field.name} ({field.type})")
+    return found
+
+
+def _leaf_types(dtype: pa.DataType) -> Iterator[pa.DataType]:
+    """The types that a type of Arrow is made of."""
+    if isinstance(dtype, pa.BaseExtensionType):
+        yield from _leaf_types(dtype.storage_type)
+    elif pa.types.is_dictionary(dtype):
+        yield from _leaf_types(dtype.value_type)
+    elif dtype.num_fields:
+        for i in range(dtype.num_fields):
+            yield from _leaf_types(dtype.field(i).type)
+    else:
+        yield dtype
+
+
+def _is_foreign(dtype: pa.DataType, leaf: Any) -> bool:
+    if pa.types.is_timestamp(dtype):
+        return bool(dtype.unit == "ns" and leaf.physical_type != "INT96")
+    kinds = ("unsigned_integer", "duration", "time", "float16", "fixed_size_binary")
+    return any(getattr(pa.types, f"is_{kind}")(dtype) for kind in kinds)
+
+
 def check_stored(
     file: DataFile, path: tuple[str, ...], domain: Domain
 ) -> tuple[str, ...]:

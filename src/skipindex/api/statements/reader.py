@@ -86,7 +86,7 @@ class Optimize:
     layout: Layout
     columns: ClassVar[str] = (
         "files_removed BIGINT, files_added BIGINT, bytes_removed BIGINT, "
-        "bytes_added BIGINT, rows BIGINT, files_left BIGINT"
+        "bytes_added BIGINT, rows BIGINT, files_left BIGINT, notes ARRAY<STRING>"
     )
 
 

@@ -164,6 +164,7 @@ def _optimized(statement: Optimize, table: Table, spark: SparkSession) -> Row:
         "bytes_added": report.bytes_out,
         "rows": report.n_rows,
         "files_left": report.files_left,
+        "notes": report.notes,
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
@@ -27,6 +27,7 @@ from skipindex.table import (
     UNREADABLE,
     TableState,
     column_reader,
+    only_outside_spark,
     require_plain,
     stored_schema,
 )
@@ -93,18 +94,27 @@ def eligible_files(table: TableState, chosen: Sequence[int]) -> list[EligibleFil
     ]
 
 
-def check_rewritable(table: TableState, files: Iterable[EligibleFile]) -> None:
-    """Refuse another format's table, and files whose columns are not the table's."""
+def check_rewritable(
+    table: TableState, files: Sequence[EligibleFile]
+) -> dict[str, list[str]]:
+    """The columns, by the paths of files, that would lose their type if Spark wrote.
+
+    Raises:
+        TableError: it is a table of another format, or a file has columns that the
+            table has not.
+    """
     require_plain(
         table.location, (file.path for file in table.location.list()), insist=False
     )
 
-    def check(file: EligibleFile) -> None:
-        _check_schema(table, file.path, _footer(table.location, file.path)[1])
+    def check(file: EligibleFile) -> list[str]:
+        _, schema, foreign = _footer(table.location, file.path)
+        _check_schema(table, file.path, schema)
+        return foreign
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        for _ in pool.map(check, files):
-            pass
+        found = zip(files, pool.map(check, files), strict=True)
+        return {file.path: foreign for file, foreign in found if foreign}
 
 
 def count_rows(location: Location, paths: Sequence[str]) -> int:
@@ -127,10 +137,12 @@ def _unreadable(location: Location, path: str, error: Exception) -> StorageError
     return StorageError(f"cannot rewrite {location.full(path)!r}: {first_line(error)}")
 
 
-def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
+def _footer(location: Location, path: str) -> tuple[int, pa.Schema, list[str]]:
+    """The rows, the columns under Spark's types, and those of other types."""
     try:
         with column_reader(location, path) as file:
-            return int(file.metadata.num_rows), stored_schema(file)[0]
+            n_rows, (schema, _) = int(file.metadata.num_rows), stored_schema(file)
+            return n_rows, schema, only_outside_spark(file)
     except UNREADABLE as error:
         # What is no Parquet file is an error of Arrow, without a number.
         refused = isinstance(error, StorageError) or (
@@ -145,20 +157,23 @@ def _footer(location: Location, path: str) -> tuple[int, pa.Schema]:
 def _check_schema(table: TableState, path: str, schema: pa.Schema) -> None:
     """One schema is given to all rows: a column that it lacks would be lost."""
     wanted = {field.name: field.type for field in table.schema}
-    found = {field.name: field.type for field in schema}
-    names = sorted(
-        name
-        for name in {*wanted, *found}
-        if name not in wanted
-        or name not in found
-        or not _holds_alike(wanted[name], found[name])
-    )
-    if not names and len(schema) == len(table.schema):
-        return
-    raise TableError(
-        f"cannot rewrite {table.location.full(path)!r}: its columns {names} differ "
-        f"from those of {table.schema_path!r} (expected one schema in all files)"
-    )
+    names = {
+        field.name
+        for field in schema
+        if field.name not in wanted
+        or schema.names.count(field.name) > 1
+        or not _holds_alike(wanted[field.name], field.type)
+    }
+    # Of a column that a file lacks, only a declared schema tells the default.
+    if table.declared is None:
+        names |= wanted.keys() - {*schema.names}
+    if names:
+        raise TableError(
+            f"cannot rewrite {table.location.full(path)!r}: its columns "
+            f"{sorted(names)} differ from those of {table.schema_path!r} (expected "
+            "columns of the table, with its types; a column may be missing if the "
+            "table is named as in a catalog, or opened with schema=)"
+        )
 
 
 def _holds_alike(one: pa.DataType, other: pa.DataType) -> bool:

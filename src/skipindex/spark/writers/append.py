@@ -67,7 +67,9 @@ def append(
     arrive(
         location,
         SaveMode.APPEND,
-        write=lambda folder: write_counted(laid_out, location, folder, options),
+        write=lambda folder: write_counted(
+            laid_out, location, folder, options, like=opened
+        ),
         index=index,
         known=opened.snapshot,
     )

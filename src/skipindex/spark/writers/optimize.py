@@ -92,7 +92,9 @@ def optimize(
     return optimize_files(
         opened,
         asked,
-        writer=lambda target: _RowWriter(_strict(spark), opened, target, settings),
+        writer=lambda target: _RowWriter(
+            _strict(spark, opened), opened, target, settings
+        ),
         runner=SparkRunner(spark),
         timezone=spark.conf.get("spark.sql.session.timeZone"),
         progress=progress,
@@ -114,7 +116,7 @@ def _with_choice(
             "columns to cluster by)"
         )
     budget_of(asked)  # a mode or a budget that is none is refused before rows are read
-    own, zone = _strict(spark), spark.conf.get("spark.sql.session.timeZone")
+    own, zone = _strict(spark, table), spark.conf.get("spark.sql.session.timeZone")
     files = eligible_files(table, choose(table, asked.where, timezone=zone))
     sizes = target_of(table, replace(asked, cluster_by=()), {})
     df = read_files(own, table, [file.path for file in files], table_schema(own, table))
@@ -128,9 +130,9 @@ def _with_choice(
     return replace(asked, chosen=choice.to_json() | {"workload": workload.to_json()})
 
 
-def _strict(spark: SparkSession) -> SparkSession:
+def _strict(spark: SparkSession, table: TableState) -> SparkSession:
     """A session of our own, in which what is read is whole."""
-    own = own_session(spark)
+    own = own_session(spark, table)
     for name, value in _WHOLE.items():
         if own.conf.isModifiable(name):  # this version of Spark knows it
             own.conf.set(name, value)
@@ -214,7 +216,7 @@ def _copy(
     request = wanted_of(table) if asked.indexes is None else asked.indexes
     target = target_of(table, asked, request)
     files = eligible_files(table, range(len(table)))
-    check_rewritable(table, files)
+    foreign = check_rewritable(table, files)
     n_rows = sum(file.n_rows for file in files)
     rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))
     began = time.perf_counter()
@@ -224,7 +226,7 @@ def _copy(
     if "workload" in target.known:
         layout = Workload.from_json(target.known["workload"])
     written = write_table(
-        _RowWriter(_strict(spark), table, target, options).read(files),
+        _RowWriter(_strict(spark, table), table, target, options).read(files),
         into,
         cluster_by=layout,
         curve=target.curve,
@@ -253,4 +255,8 @@ def _copy(
         reads_before=None if before is None else before.mean,
         reads_after=None if after is None else after.mean,
         seconds=time.perf_counter() - began,
+        notes=tuple(
+            f"the copy has a type of Spark for {name}"
+            for name in sorted({name for names in foreign.values() for name in names})
+        ),
     )

@@ -15,22 +15,57 @@ from skipindex.rewrite.selection.attributes import from_json
 from skipindex.rewrite.selection.target import require_known
 from skipindex.spark.columns import column, resolve
 from skipindex.spark.placement.cluster import cluster
+from skipindex.spark.ship import has_driver
 from skipindex.spark.writers.attributes import with_attributes
 from skipindex.spark.writers.row_groups import row_group_options
 from skipindex.storage.file_system.location import Location
+from skipindex.table import UNREADABLE, TableState, column_reader, has_int96
 
+_TIMES: Final = "spark.sql.parquet.outputTimestampType"
+_AS_DEFINED: Final = {
+    _TIMES: "TIMESTAMP_MICROS",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+}
+"""Settings under which dates and times are stored as Parquet defines them."""
 _WAIT: Final = 60.0
 """Seconds for the count of a finished job, which comes in a message of its own."""
 
 
-def own_session(spark: SparkSession) -> SparkSession:
-    """A session of the same application with the same settings, to change alone.
+def own_session(spark: SparkSession, table: TableState | None = None) -> SparkSession:
+    """A session of the same application that writes what every reader understands.
 
-    Other threads use the caller's session meanwhile, so its settings stay as they
-    are.
+    It has the caller's settings, which stay as they are for other threads, but for
+    dates and times: they are written as Parquet defines them.  Where the files of
+    ``table`` have times of 96 bits, new files have them too: other engines take them
+    for times without a zone, and would shift one of the two kinds.
     """
     clone = spark._jsparkSession.cloneSession()  # noqa: SLF001 - no public name
-    return SparkSession(spark.sparkContext, clone)
+    own = SparkSession(spark.sparkContext, clone)
+    for name, value in _AS_DEFINED.items():
+        own.conf.set(name, value)
+    if table is not None and _has_int96(table):
+        own.conf.set(_TIMES, "INT96")
+    return own
+
+
+def _has_int96(table: TableState) -> bool:
+    """Whether the file that says what columns a table has stores times so."""
+    try:
+        with column_reader(table.location, table.schema_path) as file:
+            return has_int96(file)
+    except UNREADABLE:
+        return False
+
+
+def _in_own_session(df: DataFrame, table: TableState | None) -> DataFrame:
+    """The same rows, to be written by a session of our own."""
+    spark = own_session(df.sparkSession, table)
+    jvm: Any = spark._jvm  # noqa: SLF001 - no public name
+    sql = jvm.org.apache.spark.sql
+    datasets = sql.Dataset if spark.version.startswith("3.") else sql.classic.Dataset
+    plan = df._jdf.queryExecution().analyzed()  # noqa: SLF001
+    return DataFrame(datasets.ofRows(spark._jsparkSession, plan), spark)  # noqa: SLF001
 
 
 def sorted_within(
@@ -121,14 +156,18 @@ def write_counted(
     location: Location,
     folder: str,
     options: Mapping[str, str] | None,
+    *,
+    like: TableState | None = None,
 ) -> int:
     """Write the files below a folder that no other job knows; how many rows went in.
 
     They are counted by the tasks that write them; of a task that is repeated, one
-    run counts.
+    run counts.  Times are stored as in the files of the table ``like``.
     """
-    rows = Observation()
-    observed = laid_out.rows.observe(rows, sf.count(sf.lit(1)).alias("n"))
+    rows, frame = Observation(), laid_out.rows
+    if has_driver(frame.sparkSession):
+        frame = _in_own_session(frame, like)
+    observed = frame.observe(rows, sf.count(sf.lit(1)).alias("n"))
     replace(laid_out, rows=observed).write(location, folder, options)
     found: list[int] = []
     # Spark waits for ever where its message queue has dropped the count.
