@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,37 @@ def test_a_whole_table_is_fine(folder: Path) -> None:
     assert main(["verify", str(folder)]) == 0
     put_all(folder.parent / "plain", [{"a": [1]}])
     assert not verify(folder.parent / "plain").ok, "it was never indexed"
+
+
+@pytest.mark.parametrize(
+    ("columns", "times", "misplaced"),
+    [
+        ({"day": "to_date(at)"}, ["05T00:00", "05T23:59"], None),
+        ({"day": "to_date(at)"}, ["05T12:00", "06T00:00"], "06 00:00:00"),
+        ({"day": "to_date(at)"}, ["04T23:59", "05T23:59"], "04 23:59:00"),
+        ({"month": "month(at)", "day": "day(at)"}, ["04T23:59"], "04 23:59:00"),
+        ({"day": "date_format(at, 'yyyy-MM-dd')"}, ["06T00:00"], "06 00:00:00"),
+        ({}, ["06T00:00"], None),
+    ],
+)
+def test_rows_in_a_folder_that_rules_them_out_are_found(
+    tmp_path: Path, columns: dict[str, str], times: list[str], misplaced: str | None
+) -> None:
+    """Other writers may have put them there; no condition on the column reads them."""
+    values = {"day": "5" if "month" in columns else "2024-01-05", "month": "1"}
+    hive = "/".join(f"{name}={values[name]}" for name in columns) or "day=2024-01-05"
+    found = [datetime.fromisoformat(f"2024-01-{text}:00+00:00") for text in times]
+    put(tmp_path / hive / "0.parquet", {"at": found})
+    build(tmp_path, {"at": "minmax"})
+    table = sx.open_table(tmp_path)
+    if columns:
+        table = table.declare_derived(columns, timezone="UTC")
+    report = table.verify()
+    assert report.ok == (misplaced is None)
+    if misplaced:
+        (line,) = report.misplaced
+        assert f"{hive}/0.parquet: it has a row where at is 2024-01-{misplaced}" in line
+        assert line in str(report)
 
 
 def test_every_byte_of_a_payload_is_looked_at(folder: Path) -> None:

@@ -607,7 +607,8 @@ def append(
     Args:
         df: rows with the columns of the table, in any order; narrower types are
             cast to the table's.  Derived partition columns are computed where they are
-            missing, in a session of the time zone that was declared.
+            missing, in the time zone that was declared, and compared where they are
+            given.
         table: what ``write_table`` wrote.
         indexes: as for ``build_indexes``; None is the indexes that the table has.
         options: for Spark's Parquet writer, such as ``compression``.
@@ -616,8 +617,9 @@ def append(
 
     Raises:
         TableError: there is no such table, its columns are not those of ``df`` or
-            cannot hold their values, or it is a table of another format, or a missing
-            partition column was declared for another time zone.
+            cannot hold their values, or it is a table of another format or bucketed,
+            or a row is not in the partition that the table declares for it, or a
+            missing partition column was declared for no time zone.
         LayoutError: nothing says how the table is laid out, or it is a layout that
             this version does not know.
         PredicateError: ``indexes`` names a column that does not exist.

@@ -17,6 +17,7 @@ from skipindex.indexes.file_map import FILE_MAP
 from skipindex.log import Snapshot, read_snapshot
 from skipindex.log.damage import check_tasks
 from skipindex.notebook import InNotebook
+from skipindex.planner.stages.derived_partitions import misplaced
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.retention import parts_of
 from skipindex.storage.file_system.location import FileInfo
@@ -39,6 +40,8 @@ class TableReport(InNotebook):
         damaged: what is stored and cannot be used: commits, manifests, payloads.
         stale: data files that have no index, or not all of it, and what is known of
             files that are gone.
+        misplaced: data files with rows that conditions do not find, as their folder
+            contradicts what is declared of the partition columns.
         orphans: files of ours that nothing refers to; ``vacuum`` deletes them.
         index_bytes: the number of index bytes that were read and checked.
     """
@@ -48,11 +51,12 @@ class TableReport(InNotebook):
     stale: tuple[str, ...]
     orphans: tuple[str, ...]
     index_bytes: int
+    misplaced: tuple[str, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is damaged or stale; orphans do no harm."""
-        return not (self.damaged or self.stale)
+        """Whether nothing is damaged, stale or misplaced; orphans do no harm."""
+        return not (self.damaged or self.stale or self.misplaced)
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
@@ -65,7 +69,7 @@ class TableReport(InNotebook):
             "are checked"
         )
         lines = [head]
-        for name in ("damaged", "stale", "orphans"):
+        for name in ("damaged", "stale", "misplaced", "orphans"):
             lines += [f"  {name}: {text}" for text in getattr(self, name)]
         return "\n".join(lines)
 
@@ -96,6 +100,7 @@ def verify(
         tuple(_stale(opened)),
         tuple(_orphans(listing, needed)),
         sum(pack.size for pack in opened.snapshot.manifest.packs),
+        tuple(misplaced(opened)),
     )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sf
 
 import skipindex as sx
 from skipindex.errors import LayoutError, PredicateError, TableError
+from tests.rewrite.seen import everything
 from tests.spark.pruning.scans import with_and_without
 from tests.spark.reading.whole import ZONE, settings
 
@@ -93,7 +96,7 @@ def test_an_overwritten_table_has_its_own_declaration(
     assert n_read(spark, table) == (4, 4)
 
 
-def test_another_time_zone_appends_no_missing_column(
+def test_another_time_zone_computes_what_was_declared(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Half past eleven in UTC is another month in Tokyo."""
@@ -102,12 +105,57 @@ def test_another_time_zone_appends_no_missing_column(
     table = sx.write_table(
         both, tmp_path / "t", partition_by=parts, indexes={"*": None}
     )
+    given = both.selectExpr("*", "2022 AS year", "1 AS month", "'31' AS day")
     with settings(spark, {ZONE: "Asia/Tokyo"}):
-        with pytest.raises(TableError, match=r"'month' as 'month\(dt\)'.*Tokyo"):
-            sx.append(both, table)
-        given = both.selectExpr("*", "2022 AS year", "1 AS month")  # day is plain
-        before = len(table)
-        assert len(sx.append(given.where("id = 0"), table)) == before + 1
+        appended = sx.append(both, table)
+        assert len(appended) == 2 * len(table)
+        folders = {Path(path).parent for path in table.paths}
+        assert {Path(path).parent for path in appended.paths} == folders
+        assert len(sx.append(given.where("id = 0"), table)) == len(appended) + 1
+    unknown = table.declare_derived(parts)  # in no zone that is known
+    with pytest.raises(
+        TableError, match=r"'month' as 'month\(dt\)'.*for the time zone"
+    ):
+        sx.append(both, unknown)
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ({"month": "2"}, "'month' is 2 where month(dt) is 1"),
+        ({"month": "2", "year": "2022"}, "'month' is 2 where month(dt) is 1"),
+        ({"month": "'01'"}, "'month' is 01 where month(dt) is 1"),
+        ({"month": "CAST(NULL AS INT)"}, "'month' is NULL where month(dt) is 1"),
+        ({"month": "'NULL'", "dt": "CAST(NULL AS TIMESTAMP)"}, "is NULL where"),
+        ({"month": "1", "year": "2021L"}, "'year' is 2021 where year(dt) is 2022"),
+    ],
+    ids=str,
+)
+@pytest.mark.few(3)
+def test_a_row_that_contradicts_its_folder_is_refused(
+    spark: SparkSession, tmp_path: Path, given: dict[str, str], shown: str
+) -> None:
+    """No condition on the column that was declared would find it."""
+    one = rows(spark).where("id = 0")
+    table = sx.write_table(one, tmp_path / "t", partition_by=PARTS, indexes={"*": None})
+    before = everything(tmp_path / "t")
+    columns = {name: sf.expr(text) for name, text in given.items()}
+    with pytest.raises(TableError, match=re.escape(shown)) as error:
+        sx.append(one.withColumns(columns), table)
+    assert str(error.value).startswith("cannot append a row whose partition column '")
+    assert everything(tmp_path / "t") == before
+
+
+def test_rows_with_the_declared_folder_are_taken(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    nothing = rows(spark).selectExpr("9 AS id", "CAST(NULL AS TIMESTAMP) AS dt")
+    both = rows(spark).union(nothing)
+    table = sx.write_table(
+        both, tmp_path / "t", partition_by=PARTS, indexes={"*": None}
+    )
+    folders = both.selectExpr("*", "CAST(month(dt) AS STRING) month", "year(dt) year")
+    assert len(sx.append(folders, table)) == 2 * len(table)
 
 
 @pytest.mark.parametrize(

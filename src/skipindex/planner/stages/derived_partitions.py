@@ -264,6 +264,39 @@ def derived_partitions(table: TableState) -> DerivedPartitions:
     return found
 
 
+def misplaced(table: TableState) -> Iterator[str]:
+    """The files with rows that no condition on a derived partition's source finds.
+
+    Their folder contradicts the declaration.  The least and the greatest value of each
+    file are judged, so of a function that neither rises nor falls, rows may be missed.
+    """
+    folder_of = [path.rpartition("/")[0] for path in table.paths]
+    first = {folder: i for i, folder in reversed(list(enumerate(folder_of)))}
+    alone = {
+        folder: DerivedPartitions(
+            table.over([table.listing[i]]).declaring(table.derived)
+        )
+        for folder, i in first.items()
+        if table.derived.columns
+    }
+    for name in sorted({*derived_partitions(table).sources.values()}):
+        column = table.stored(name)
+        stats = table.stats(column)
+        assert column.domain is not None
+        for i in np.flatnonzero(stats.bounded & stats.exact & stats.can_value).tolist():
+            for end in (stats.low[i], stats.high[i]):
+                value = end.as_py() if isinstance(end, pa.Scalar) else int(end)
+                leaf = Leaf(OneOf(name, (value,)), "")
+                possible = alone[folder_of[i]].probe(leaf)
+                if possible is not None and not possible.any():
+                    yield (
+                        f"{table.paths[i]}: it has a row where {name} is "
+                        f"{column.domain.show(value)}, which the declaration of its "
+                        "folder rules out, so no condition on that column finds it"
+                    )
+                    break
+
+
 @dataclass(frozen=True)
 class FolderBounds:
     """What folders leave possible for the values of a column, or of what reads it.

@@ -20,7 +20,7 @@ from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.spark.runner import SparkRunner
-from skipindex.spark.writers.derived import completed
+from skipindex.spark.writers.derived import completed, refusing_contradictions
 from skipindex.spark.writers.layout_request import target_of
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import lay_out, write_counted
@@ -64,15 +64,16 @@ def append(
         # They follow the table's curve: optimize need not cluster them alone.
         return manifest, runs_of_write(new.paths, target_of(layout))
 
-    arrive(
-        location,
-        SaveMode.APPEND,
-        write=lambda folder: write_counted(
-            laid_out, location, folder, options, like=opened
-        ),
-        index=index,
-        known=opened.snapshot,
-    )
+    with refusing_contradictions():
+        arrive(
+            location,
+            SaveMode.APPEND,
+            write=lambda folder: write_counted(
+                laid_out, location, folder, options, like=opened
+            ),
+            index=index,
+            known=opened.snapshot,
+        )
     return opened.refresh()
 
 

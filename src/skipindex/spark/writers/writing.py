@@ -58,9 +58,11 @@ def _has_int96(table: TableState) -> bool:
         return False
 
 
-def _in_own_session(df: DataFrame, table: TableState | None) -> DataFrame:
-    """The same rows, to be written by a session of our own."""
-    spark = own_session(df.sparkSession, table)
+def rebound(df: DataFrame, spark: SparkSession) -> DataFrame:
+    """The same rows, as a DataFrame of another session of the application.
+
+    What is computed of them from then on goes by the settings of that session.
+    """
     jvm: Any = spark._jvm  # noqa: SLF001 - no public name
     sql = jvm.org.apache.spark.sql
     datasets = sql.Dataset if spark.version.startswith("3.") else sql.classic.Dataset
@@ -166,7 +168,7 @@ def write_counted(
     """
     rows, frame = Observation(), laid_out.rows
     if has_driver(frame.sparkSession):
-        frame = _in_own_session(frame, like)
+        frame = rebound(frame, own_session(frame.sparkSession, like))
     observed = frame.observe(rows, sf.count(sf.lit(1)).alias("n"))
     replace(laid_out, rows=observed).write(location, folder, options)
     found: list[int] = []
