@@ -54,12 +54,12 @@ BUDGETS = {
     "expressions": 1913,
     "indexes": 7203,
     "layout": 2527,
-    "log": 3051,
+    "log": 3060,
     "planner": 15133,
-    "rewrite": 3676,
-    "spark": 6498,
+    "rewrite": 3679,
+    "spark": 6501,
     "storage": 4878,
-    "table": 4355,
+    "table": 4381,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

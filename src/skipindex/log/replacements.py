@@ -177,6 +177,15 @@ class Rewrites:
         files = {path for one in self.entries for path in one.names}
         return files | {trash.file.path for trash in self.trash}
 
+    @property
+    def replaced(self) -> set[str]:
+        """The paths of visible files that hidden ones were made of.
+
+        A reader who lists the folder reads them, so the log keeps their indexes.
+        """
+        rewrites = (one for one in self.replacements if not one.overwrites)
+        return {file.path for one in rewrites for file in one.old}
+
     @classmethod
     def from_properties(cls, properties: TableProperties) -> Rewrites:
         """The rewrites of a table."""

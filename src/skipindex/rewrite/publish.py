@@ -197,7 +197,9 @@ class Publisher:
             raise EndedError("vacuum: another writer has ended the publication")
         places = self._places([file for one in shown for file in one.new])
         places |= {file.path: None for one in void for file in one.new}
-        return _committed(base, base.rewrites.ended(shown, void, now=self.now), places)
+        replaced = {file.path for one in shown for file in one.old}
+        left = replace(base, manifest=without_files(base.manifest, replaced))
+        return _committed(left, base.rewrites.ended(shown, void, now=self.now), places)
 
     def _ended(
         self, base: Snapshot, overwrite: Replacement

@@ -29,7 +29,7 @@ from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.staging import delete_files, hide_staged
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import STAGING
+from skipindex.storage.file_system.names import STAGING, is_hidden_copy
 from skipindex.table import TableState, live_files
 from skipindex.table.partitions.hive import partition_values
 
@@ -148,10 +148,11 @@ def _replaced(
         changes.append((old, rewritten.files))
     rewrites = base.rewrites.with_replaced(changes, now=store_time(table.location))
     gone = {file.path for one in done for file in one.group.files}
+    trash = set(filter(is_hidden_copy, gone))  # readers who list see the others
     paths = [*(there.keys() - gone), *(f.path for _, new in changes for f in new)]
     runs = {**runs_of(base.properties), **wrote}
     properties = with_runs(rewrites.to_properties(base.properties), runs, paths)
-    return without_files(base.manifest, gone).merge(fresh), properties
+    return without_files(base.manifest, trash).merge(fresh), properties
 
 
 def _require_unchanged(

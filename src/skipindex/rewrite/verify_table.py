@@ -177,7 +177,7 @@ def _stale(table: TableState) -> Iterator[str]:
                 )
     live = set(table.rows.tolist())
     for row, path in enumerate(table.snapshot.manifest.paths):
-        if row not in live and path not in told:
+        if row not in live and path not in told | table.snapshot.rewrites.replaced:
             yield f"{path}: known, and gone or changed"
     snapshot = table.snapshot
     if snapshot.is_exclusive and (why := unlike_log(table.location, snapshot)):

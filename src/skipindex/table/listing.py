@@ -76,19 +76,23 @@ def observe(
     plain: bool = False,
     known: Snapshot | None = None,
     files: Listing | None = None,
+    as_shown: bool = False,
 ) -> Observed:
     """The table below ``location`` as it is now.
 
     If ``schema`` is None, the columns are taken from a footer.  ``plain`` takes a table
     of another format for a plain folder.  Segments of ``known``, an earlier snapshot,
     are not read again.  ``files`` lists those that count, which may be none, instead of
-    all.
+    all.  ``as_shown`` has the files that a reader of the folder reads, whatever the log
+    says of them.
     """
     for _ in range(LOOKS):
         everything, snapshot = look(location, known, files)
         if not plain:
             require_plain(location, (file.path for file in everything), insist=True)
         shown, listing, remarks = _live(location, everything, snapshot)
+        if as_shown:
+            listing = list(filter(shown.is_read, everything))
         candidates = shown.with_schema or [file.path for file in listing]
         if not candidates and files is None:
             raise TableError(_nothing_there(location, everything))

@@ -158,6 +158,8 @@ def status_of(table: TableState) -> Status:
     manifest, properties = table.snapshot.manifest, table.snapshot.properties
     counted = table.n_rows[table.n_rows >= 0]
     joined = JoinedTables(table.location)
+    replaced = manifest.rows_of(sorted(table.snapshot.rewrites.replaced))
+    n_known = len({*table.rows.tolist(), *replaced.tolist()} - {-1})
     return Status(
         table=table.folder,
         version=table.snapshot.version,
@@ -165,7 +167,7 @@ def status_of(table: TableState) -> Status:
         n_bytes=table.n_bytes,
         indexed_files=len(counted),
         indexed_rows=int(counted.sum()),
-        vanished_files=len(manifest) - int((table.rows >= 0).sum()),
+        vanished_files=len(manifest) - n_known,
         packs=len(manifest.packs),
         index_bytes=sum(pack.size for pack in manifest.packs),
         gaps=table.index_gaps,

@@ -67,7 +67,8 @@ class Options:
 
     If ``declared`` is None, the columns are taken from a footer; if ``derived`` is, it
     is what is committed.  ``plain`` takes a table of another format for a plain folder.
-    ``folders`` are asked for whenever the table is opened.
+    ``folders`` are asked for whenever the table is opened.  ``as_shown`` has the files
+    that a reader of the folder reads: before a rewrite is published, the old ones.
     """
 
     declared: pa.Schema | None = None
@@ -76,6 +77,7 @@ class Options:
     plain: bool = False
     trust: Trust = "listing"
     folders: CatalogFolders | None = None
+    as_shown: bool = False
 
 
 NO_OPTIONS: Final = Options()
@@ -291,6 +293,11 @@ class TableState:
         """The table as it is now, by a listing, however it was opened."""
         return _open(self.location, replace(self.options, trust="listing"))
 
+    def shown(self) -> TableState:
+        """The table as it is now for a reader who lists its folder."""
+        options = replace(self.options, trust="listing", as_shown=True)
+        return _open(self.location, options)
+
     def with_partition_types(self, types: Mapping[str, pa.DataType]) -> TableState:
         """The table as it is now, with partition columns of these types."""
         both = {**types, **self.partition_types}
@@ -411,6 +418,7 @@ def open_state(
     fresh: bool = False,
     trust: Trust = "listing",
     folders: CatalogFolders | None = None,
+    as_shown: bool = False,
 ) -> TableState:
     """The table below a folder; ``skipindex.open_table`` tells the rest.
 
@@ -420,7 +428,8 @@ def open_state(
     check_trust(trust)
     if isinstance(table, TableState):
         return _open(table.location, table.options) if fresh else table
-    options = Options(schema, partition_types or {}, derived, plain, trust, folders)
+    types = partition_types or {}
+    options = Options(schema, types, derived, plain, trust, folders, as_shown)
     return _open(location_of(table), options, insist=True)
 
 
@@ -450,6 +459,7 @@ def _open(
         plain=options.plain,
         known=known,
         files=files,
+        as_shown=options.as_shown,
     )
     folders = None if options.folders is None else options.folders()
     if folders is not None:

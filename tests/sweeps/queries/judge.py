@@ -9,7 +9,7 @@ from tests.sweeps.queries.player import Outcome
 from tests.sweeps.queries.scripts import Script
 from tests.sweeps.queries.tables import Made
 
-HAS_INDEXES = ("whole", "part", "stale")
+HAS_INDEXES = ("whole", "part", "stale", "rewritten")
 
 
 @dataclass

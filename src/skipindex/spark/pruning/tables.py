@@ -251,8 +251,11 @@ class Tables:
         if known is not None and _is_current(known):
             return known
         given = self._given.get(location)
-        former = known.state if known else given
-        state = former.refresh() if former else open_state(location)
+        # Spark lists the folder, so what counts are the files that it finds there.
+        if known is not None:
+            state = known.state.refresh()
+        else:
+            state = given.shown() if given else open_state(location, as_shown=True)
         found = ScannedTable(state)
         with self._lock:
             self._recent.append(found)

@@ -24,6 +24,7 @@ from skipindex.log import (
     warn_of_damage,
 )
 from skipindex.log.manifest import Manifest, whole
+from skipindex.log.replacements import without_files
 from skipindex.storage.file_system.file_info import FileInfo, Marks
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location
@@ -65,13 +66,14 @@ def observe_trusting(
     plain: bool = False,
     known: Snapshot | None = None,
     files: Listing | None = None,
+    as_shown: bool = False,
 ) -> Observed:
     """The table below ``location`` as it is now, by its log or by a listing.
 
     A listing it is too where the log is in doubt; a note says why.
 
     If ``insist``, it is an error that the log does not name all files.  ``schema``,
-    ``plain``, ``known`` and ``files`` are those of ``observe``.
+    ``plain``, ``known``, ``files`` and ``as_shown`` are those of ``observe``.
     """
     doubt: tuple[str, ...] = ()
     gone = ""
@@ -90,7 +92,14 @@ def observe_trusting(
     else:
         if trust == "log":
             raise never_still(location)
-    seen = observe(location, schema=schema, plain=plain, known=known, files=files)
+    seen = observe(
+        location,
+        schema=schema,
+        plain=plain,
+        known=known,
+        files=files,
+        as_shown=as_shown,
+    )
     return seen.noted(doubt) if doubt else seen
 
 
@@ -114,7 +123,7 @@ def _observed(
     location: Location, snapshot: Snapshot, schema: pa.Schema | None
 ) -> Observed | str:
     """What the log says; the path of the file with the schema if it has gone."""
-    listing = _files_of(snapshot.manifest)
+    listing = _files_of(without_files(snapshot.manifest, snapshot.rewrites.replaced))
     path, info = _schema_file(location, snapshot, listing)
     refused: Mapping[str, str]
     try:
@@ -177,7 +186,8 @@ def unlike_log(location: Location, snapshot: Snapshot) -> str:
     for folder in shown.folders:
         if partition_values(f"{folder}/") not in valued:
             return f"the folder {folder!r} has empty files alone"
-    listing, manifest = FileList.of(live), snapshot.manifest
+    listing = FileList.of(live)
+    manifest = without_files(snapshot.manifest, snapshot.rewrites.replaced)
     rows, known = match(manifest, listing.names, listing.marks)
     if (rows < 0).any():
         first = int(np.argmax(rows < 0))

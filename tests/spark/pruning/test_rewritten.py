@@ -1,0 +1,95 @@
+"""Queries of a table that is optimized, and not published yet."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import skipindex as sx
+from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.seen import NOW, listed
+from tests.spark.pruning.scans import with_and_without
+from tests.tables import build, put
+
+pytestmark = pytest.mark.spark
+
+WISH = {"cluster_by": ["id"], "rows_per_file": 10}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files whose least and greatest ``k`` say nothing, and the bitmaps all."""
+    for i in range(8):
+        rows = {"k": [-1, i, 100, *[i] * 7], "id": list(range(i * 10, i * 10 + 10))}
+        put(tmp_path / f"p={i % 2}" / f"{i}.parquet", rows)
+    build(tmp_path, {"k": "bitmap", "id": "minmax"})
+    return tmp_path
+
+
+def read(spark: SparkSession, folder: Path, where: str) -> tuple[int, int]:
+    def query() -> DataFrame:
+        return spark.read.parquet(str(folder)).where(where)
+
+    _, some, everything = with_and_without(spark, query)
+    return some, everything
+
+
+def test_old_files_keep_their_indexes_until_they_go(
+    pruned: SparkSession, folder: Path
+) -> None:
+    assert read(pruned, folder, "k = 3") == (1, 8)
+    frame = pruned.read.parquet(str(folder)).where("k = 3")
+    optimized(folder, **WISH)
+    assert read(pruned, folder, "k = 3") == (1, 8)
+    put(folder / "p=0" / "more.parquet", {"k": [3], "id": [80]})
+    assert read(pruned, folder, "k = 3") == (2, 9)
+    build(folder, {"k": "bitmap", "id": "minmax"})
+    assert read(pruned, folder, "k = 4") == (1, 9)
+    optimized(folder, **{**WISH, "rows_per_file": 20}, mode="full")
+    assert read(pruned, folder, "k = 4") == (1, 9)
+    assert frame.count() == 8
+    table = sx.open_table(folder)
+    assert table.status().vanished_files == 0
+    assert table.verify().ok
+    table.vacuum(retention=NOW)
+    paths = sx.open_table(folder).state.snapshot.manifest.paths
+    assert sorted(paths) == sorted(listed(folder))
+    some, everything = read(pruned, folder, "id = 4")
+    assert some == 1 < everything == len(paths)
+
+
+def test_an_old_file_that_others_overwrite_is_read(
+    pruned: SparkSession, folder: Path
+) -> None:
+    optimized(folder, **WISH)
+    put(folder / "p=1" / "1.parquet", {"k": [3], "id": [10]})
+    assert read(pruned, folder, "k = 3") == (2, 8)
+    (folder / "p=1" / "3.parquet").unlink()
+    assert read(pruned, folder, "k = 3") == (1, 7)
+
+
+def test_a_registered_table_is_what_spark_lists(
+    pruned: SparkSession, folder: Path
+) -> None:
+    table = sx.open_table(folder)
+    sx.register(pruned, table)
+    optimized(folder, **WISH)
+    assert read(pruned, folder, "k = 3") == (1, 8)
+    top = "SELECT id FROM parquet.`{}` ORDER BY id DESC LIMIT 1"
+    assert pruned.sql(top.format(folder)).first() == (79,)
+
+
+def test_the_log_alone_names_the_files_that_count(folder: Path) -> None:
+    sx.open_table(folder).declare_exclusive()
+    optimized(folder, **WISH)
+    table = sx.open_table(folder, trust="log")
+    assert table.paths == sx.open_table(folder).paths
+    assert not set(table.paths) & set(listed(folder))
+    assert table.status().exclusive
+    table.vacuum(retention=NOW)
+    again = sx.open_table(folder, trust="log")
+    assert again.status().exclusive
+    assert again.paths == sorted(listed(folder))
+    sx.open_table(folder).declare_exclusive()
