@@ -20,11 +20,13 @@ from skipindex.spark.driver import (
     jar_name,
     sources,
 )
-from skipindex.spark.pruning.child import _ANSWER, _QUESTION, Server
+from skipindex.spark.pruning.child import _ANSWER, _QUESTION, _SIGN, Server
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 from skipindex.spark.pruning.tables import Tables
 from skipindex.storage.file_system.names import FOLDER
 
+SHELL = ["/bin/sh", "-c", 'exec "$@" 3<&0 4>&1 1>&2', "sh", sys.executable]
+"""Gives the process its descriptors, as ``Child.java`` does."""
 OLD, NEW = jar_name(*FAMILIES[0], sources(*FAMILIES[0])), "spark_4-scala_2_13-00.jar"
 
 
@@ -69,7 +71,7 @@ class Echo(QueryPlanner):
 
 def test_questions_are_answered_by_their_numbers() -> None:
     answers = Answers()
-    server = Server(Echo(Tables()), answers)
+    server = Server(Echo(Tables()), SETTINGS, answers)
     texts = {1: "a\u00fc", 2: "", 3: "b" * 9000}
     asked = [question(n, 0, f"{n} 0 last\n{text}") for n, text in texts.items()]
     asked += [question(7, 2, "7 0 last\nx"), question(8, 2, "8 0 last\n")]
@@ -87,7 +89,7 @@ def test_a_question_that_fails_is_answered_with_nothing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     answers = Answers()
-    server = Server(Echo(Tables()), answers)
+    server = Server(Echo(Tables()), SETTINGS, answers)
     cut = question(3, 0, "3 0 last\nx")[:-1]
     asked = [question(1, 1, "1 0 last\nx"), question(2, 9, "2 0 last\nx"), cut]
     serve(server, asked)
@@ -100,9 +102,10 @@ def test_the_process_ends_with_its_input_and_needs_no_pyspark() -> None:
         "import runpy, sys; sys.modules['pyspark'] = sys.modules['py4j'] = None; "
         "runpy.run_module('skipindex.spark.pruning.child', run_name='__main__')"
     )
-    command = [sys.executable, "-c", code, OLD]
+    command = [*SHELL, "-c", code, OLD]
     done = subprocess.run(command, input=b"", capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.startswith(_SIGN)
     assert done.stdout.endswith("\n".join(SETTINGS).encode())
 
 
@@ -113,9 +116,9 @@ def test_classes_of_other_sources_are_not_its_own() -> None:
 
 @pytest.mark.slow
 def test_the_process_ends_where_the_classes_are_of_other_sources() -> None:
-    command = [sys.executable, "-m", "skipindex.spark.pruning.child", NEW]
+    command = [*SHELL, "-m", "skipindex.spark.pruning.child", NEW]
     done = subprocess.run(command, input=b"", capture_output=True, check=False)
-    assert (done.returncode, done.stdout) == (1, b"")
+    assert (done.returncode, done.stdout) == (1, _SIGN)
     assert b"of another version" in done.stderr
 
 

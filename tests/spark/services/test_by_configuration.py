@@ -22,6 +22,7 @@ import pytest
 import skipindex as sx
 from skipindex.spark import driver
 from tests.spark.java.javac import classes, compile_sources, javac, write_jar
+from tests.spark.pruning.test_child import SHELL
 
 pytestmark = [
     pytest.mark.spark,
@@ -102,19 +103,20 @@ def settings(made: Path, python: str = sys.executable) -> list[str]:
     return ["--master", "local[2]", *(word for pair in pairs for word in pair)]
 
 
-def environment() -> Mapping[str, str]:
-    source = str(Path(sx.__file__).parents[1])
+def environment(path: str = "") -> Mapping[str, str]:
+    """Where Python finds modules in a path, and then ours."""
+    source = f"{path}:{Path(sx.__file__).parents[1]}".removeprefix(":")
     return {**os.environ, "SPARK_HOME": str(HOME), "PYTHONPATH": source}
 
 
-def run(made: Path, *command: str) -> str:
+def run(made: Path, *command: str, path: str = "") -> str:
     """What a command prints, and its log."""
     done = subprocess.run(
         command,
         capture_output=True,
         text=True,
         cwd=made,
-        env=environment(),
+        env=environment(path),
         timeout=240,
         check=False,
     )
@@ -122,13 +124,16 @@ def run(made: Path, *command: str) -> str:
     return done.stdout + done.stderr
 
 
-def submitted(made: Path, *queries: str, python: str = sys.executable) -> str:
+def submitted(
+    made: Path, *queries: str, python: str = sys.executable, path: str = ""
+) -> str:
     return run(
         made,
         str(HOME / "bin" / "spark-submit"),
         *settings(made, python),
         *("--class", "App", str(made / "app.jar")),
         *queries,
+        path=path,
     )
 
 
@@ -143,7 +148,10 @@ def test_an_application_of_the_jvm_alone(made: Path) -> None:
         f"FOUND 32 in {N_FILES}",
         "FOUND 10 in 2",
     ]
-    assert told.count("the planner has ended; queries read all files") == 1
+    assert (
+        told.count("the planner has ended: its process has ended with exit code") == 1
+    )
+    assert told.count("queries read all files") == 1
 
 
 @pytest.mark.parametrize("python", ["/no/python", "/bin/true"])
@@ -156,6 +164,20 @@ def test_without_a_planner_all_files_are_read_and_one_line_says_so(
     assert len(re.findall("queries read all files", told)) == 1
 
 
+@pytest.mark.parametrize(
+    ("site", "files", "lines"),
+    [("print('of the site')", 1, 0), ("import time; time.sleep(60)", N_FILES, 1)],
+)
+def test_a_python_that_prints_and_one_that_hangs(
+    made: Path, tmp_path: Path, site: str, files: int, lines: int
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(site)
+    query = f"SELECT max(id) FROM parquet.`{made}/t` WHERE id = 15"
+    told = submitted(made, query, query, path=str(tmp_path))
+    assert re.findall("FOUND .*", told) == [f"FOUND 15 in {files}"] * 2
+    assert told.count("queries read all files") == lines
+
+
 def test_classes_of_another_version_are_refused(made: Path) -> None:
     (jar,) = made.glob("spark_*.jar")
     name = jar.name
@@ -164,7 +186,7 @@ def test_classes_of_another_version_are_refused(made: Path) -> None:
     assert not driver.is_own_jar(other)
     module = "skipindex.spark.pruning.child"
     done = subprocess.run(
-        [sys.executable, "-m", module, other],
+        [*SHELL, "-m", module, other],
         capture_output=True,
         text=True,
         env=environment(),

@@ -1,5 +1,6 @@
 package skipindex;
 
+import java.io.IOException;
 import java.nio.file.Paths;
 import java.security.CodeSource;
 import org.apache.spark.SparkConf;
@@ -18,25 +19,42 @@ final class Served extends Sessions {
   private static final String MODULE = "skipindex.spark.pruning.child";
   /** Seconds for which queries do without a planner that has ended. */
   static volatile long restSeconds = 30L;
-  private static final long SECONDS = 10L;
+  /** Nanoseconds in which a planner has begun, or queries go on without it. */
+  private static final long BEGIN_NANOS = 1_000_000_000L;
+  /** Nanoseconds after which a planner is given up that has not said what rules need. */
+  private static final long HELLO_NANOS = 10_000_000_000L;
   private static final int MOST_DOUBLINGS = 7;
   private static final Logger LOG = LoggerFactory.getLogger("skipindex");
-  private Child child;
+  private volatile Child child;
   private boolean isKnown;
+  /** Whether it was logged that queries read all files. */
+  private boolean isLogged;
   private long begun;
   /** How often in a row it did not start. */
   private int failures;
 
+  /** A Python that hangs does not see that its questions end. */
+  Served() {
+    Runtime.getRuntime().addShutdownHook(new Thread(new Runnable() {
+      @Override
+      public void run() {
+        Child last = child;
+        if (last != null) last.kill();
+      }
+    }));
+  }
+
   /** Begins to start the process; nothing waits for it yet. */
   synchronized void start() {
     begun = System.nanoTime();
+    isLogged = false;
     try {
       SparkConf conf = SparkContext.getOrCreate().getConf();
       CodeSource own = Served.class.getProtectionDomain().getCodeSource();
       String jar = Paths.get(own.getLocation().toURI()).getFileName().toString();
       child = new Child(conf.get(PYTHON, "python3"), "-m", MODULE, jar);
     } catch (Exception problem) {
-      LOG.warn("no planner, so queries read all files: " + problem);
+      log("no planner is started: " + problem);
     }
   }
 
@@ -46,16 +64,22 @@ final class Served extends Sessions {
     long rest = restSeconds * 1_000_000_000L << Math.min(failures, MOST_DOUBLINGS);
     if (child == null && System.nanoTime() - begun > rest) start();
     if (child == null) return null;
+    IOException end = child.end();
     if (!isKnown)
       meet();
-    else if (!child.isAlive())
-      give("the planner has ended");
+    else if (end != null)
+      give("the planner has ended: " + end.getMessage());
     return super.planner();
   }
 
   private void meet() {
+    long age = System.nanoTime() - begun;
     try {
-      String[] hello = child.hello(SECONDS);
+      if (!child.hasBegun(BEGIN_NANOS - age) && age < HELLO_NANOS) {
+        log("the planner has not begun within a second");
+        return;
+      }
+      String[] hello = child.hello(HELLO_NANOS - age);
       connect(
           child.function(0),
           child.function(1),
@@ -66,6 +90,7 @@ final class Served extends Sessions {
           hello[1]);
       isKnown = true;
       failures = 0;
+      isLogged = false;
     } catch (Exception problem) {
       give("the planner does not start: " + problem);
     }
@@ -73,12 +98,18 @@ final class Served extends Sessions {
 
   /** Do without a planner for a while. */
   private void give(String why) {
-    LOG.warn(why + "; queries read all files until there is another one");
+    log(why);
     if (isKnown) disconnect(); // what it numbered means nothing to the next one
-    child.end();
+    child.kill();
     child = null;
     failures += isKnown ? 0 : 1;
     isKnown = false;
     begun = System.nanoTime();
+  }
+
+  /** One line for each planner. */
+  private void log(String why) {
+    if (!isLogged) LOG.warn(why + "; queries read all files until a planner answers");
+    isLogged = true;
   }
 }

@@ -1,25 +1,35 @@
 """The planner of a driver without Python, as a process that ``Child.java`` starts.
 
-``python -m skipindex.spark.pruning.child NAME`` answers the questions on its standard
-input until that ends.  ``NAME`` is the file of the driver's classes, which must be
-those of this version.
+``python -m skipindex.spark.pruning.child NAME`` reads questions from descriptor 3 until
+they end, and writes answers to descriptor 4.  ``NAME`` is the file of the driver's
+classes, which must be those of this version.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import struct
 import sys
 import threading
-from typing import BinaryIO, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, BinaryIO, Final
 
 from skipindex.errors import first_line
 from skipindex.spark.driver import is_own_jar
 from skipindex.spark.pruning.java_function import JavaFunction
-from skipindex.spark.pruning.query_planner import LOG, SETTINGS, QueryPlanner
-from skipindex.spark.pruning.tables import Tables
 from skipindex.storage.file_system.names import FOLDER
 
+if TYPE_CHECKING:  # the driver waits a second for the sign, which comes before imports
+    from skipindex.spark.pruning.query_planner import QueryPlanner
+
+_LOG: Final = logging.getLogger("skipindex")
+_QUESTIONS: Final = 3
+"""The descriptor that questions come from."""
+_ANSWERS: Final = 4
+"""The descriptor of answers; nothing else writes to it."""
+_SIGN: Final = b"skipindex"
+"""The first bytes of a planner."""
 _QUESTION: Final = struct.Struct(">iii")
 """The number of a question, that of the function, and the bytes of the text."""
 _ANSWER: Final = struct.Struct(">ii")
@@ -32,10 +42,14 @@ class Server:
 
     Args:
         planner: whose functions are asked.
+        settings: names of the settings that a question tells.
         answers: takes the answers.
     """
 
-    def __init__(self, planner: QueryPlanner, answers: BinaryIO) -> None:
+    def __init__(
+        self, planner: QueryPlanner, settings: Sequence[str], answers: BinaryIO
+    ) -> None:
+        self._hello = "\n".join((FOLDER, *settings)).encode()
         calls = (planner.answer, planner.files, planner.uses_of, planner.told)
         self._functions = [JavaFunction(call) for call in calls]
         self._answers = answers
@@ -43,8 +57,7 @@ class Server:
 
     def serve(self, questions: BinaryIO) -> None:
         """Answer until there are no more questions."""
-        settings = "\n".join(SETTINGS)
-        self._write(_HELLO, f"{FOLDER}\n{settings}".encode())
+        self._write(_HELLO, self._hello)
         while len(head := questions.read(_QUESTION.size)) == _QUESTION.size:
             number, function, length = _QUESTION.unpack(head)
             text = questions.read(length)
@@ -59,7 +72,7 @@ class Server:
         try:
             answer = self._functions[function].apply(text)
         except Exception as error:  # noqa: BLE001 - the driver reads all files
-            LOG.warning("a question of the driver failed: %s", first_line(error))
+            _LOG.warning("a question of the driver failed: %s", first_line(error))
         finally:
             self._write(number, answer)
 
@@ -72,16 +85,21 @@ class Server:
 
 def main(jar: str) -> int:
     """Serve the driver that has these classes; 1 if they are of another version."""
+    os.set_inheritable(_QUESTIONS, False)
+    os.set_inheritable(_ANSWERS, False)
+    questions, answers = os.fdopen(_QUESTIONS, "rb"), os.fdopen(_ANSWERS, "wb")
+    answers.write(_SIGN)
+    answers.flush()
     if not is_own_jar(jar):
         sys.stderr.write(
             f"skipindex: {jar} is of another version than {sys.executable} has "
             "(accepted: the settings of skipindex spark-conf, of one installation)\n"
         )
         return 1
-    # What is printed by mistake is no answer.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    Server(QueryPlanner(Tables()), answers).serve(sys.stdin.buffer)
+    from skipindex.spark.pruning import query_planner, tables  # noqa: PLC0415 - as above
+
+    planner = query_planner.QueryPlanner(tables.Tables())
+    Server(planner, query_planner.SETTINGS, answers).serve(questions)
     os._exit(0)  # plans that are being made are for no one any more
 
 
