@@ -109,13 +109,13 @@ def environment(path: str = "") -> Mapping[str, str]:
     return {**os.environ, "SPARK_HOME": str(HOME), "PYTHONPATH": source}
 
 
-def run(made: Path, *command: str, path: str = "") -> str:
-    """What a command prints, and its log."""
+def run(folder: Path, *command: str, path: str = "") -> str:
+    """What a command prints in a folder, and its log."""
     done = subprocess.run(
         command,
         capture_output=True,
         text=True,
-        cwd=made,
+        cwd=folder,
         env=environment(path),
         timeout=240,
         check=False,
@@ -125,10 +125,14 @@ def run(made: Path, *command: str, path: str = "") -> str:
 
 
 def submitted(
-    made: Path, *queries: str, python: str = sys.executable, path: str = ""
+    made: Path,
+    *queries: str,
+    python: str = sys.executable,
+    path: str = "",
+    folder: Path | None = None,
 ) -> str:
     return run(
-        made,
+        folder or made,
         str(HOME / "bin" / "spark-submit"),
         *settings(made, python),
         *("--class", "App", str(made / "app.jar")),
@@ -176,6 +180,20 @@ def test_a_python_that_prints_and_one_that_hangs(
     told = submitted(made, query, query, path=str(tmp_path))
     assert re.findall("FOUND .*", told) == [f"FOUND 15 in {files}"] * 2
     assert told.count("queries read all files") == lines
+
+
+@pytest.mark.parametrize("path", ["", ":", "/nowhere::"])
+def test_no_module_of_the_working_folder_is_run(
+    made: Path, tmp_path: Path, path: str
+) -> None:
+    """Nor where ``PYTHONPATH`` has empty folders, as ``$PYTHONPATH:/more`` leaves."""
+    for name in ("random", "types", "threading", "sitecustomize", "skipindex", "numpy"):
+        text = "print('A MODULE RAN', __file__); raise SystemExit('not this one')"
+        (tmp_path / f"{name}.py").write_text(text)
+    query = f"SELECT max(id) FROM parquet.`{made}/t` WHERE id = 15"
+    told = submitted(made, query, path=path, folder=tmp_path)
+    assert re.findall("FOUND .*", told) == ["FOUND 15 in 1"]
+    assert "A MODULE RAN" not in told
 
 
 def test_classes_of_another_version_are_refused(made: Path) -> None:

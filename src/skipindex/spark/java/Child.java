@@ -39,6 +39,7 @@ final class Child {
    */
   private static final String SCRIPT = "trap '' INT; exec \"$@\" 3<&0 4>&1 0</dev/null 1>&2";
 
+  private static final String PATH = "PYTHONPATH";
   private static final long LOOK_NANOS = 100_000_000L;
 
   private final Process process;
@@ -57,7 +58,11 @@ final class Child {
     List<String> shell = new ArrayList<>(Arrays.asList("/bin/sh", "-c", SCRIPT, "skipindex"));
     shell.addAll(Arrays.asList(command));
     waiting.put(HELLO, hello);
-    process = new ProcessBuilder(shell).redirectError(ProcessBuilder.Redirect.INHERIT).start();
+    ProcessBuilder builder = new ProcessBuilder(shell);
+    // Python takes an empty folder of its path for the working folder.
+    String path = (String) builder.environment().getOrDefault(PATH, "");
+    builder.environment().put(PATH, path.replaceAll("(?<=^|:):+|:+$", ""));
+    process = builder.redirectError(ProcessBuilder.Redirect.INHERIT).start();
     questions = new DataOutputStream(process.getOutputStream());
     Thread reader = new Thread(new Runnable() {
       @Override

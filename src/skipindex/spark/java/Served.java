@@ -52,7 +52,7 @@ final class Served extends Sessions {
       SparkConf conf = SparkContext.getOrCreate().getConf();
       CodeSource own = Served.class.getProtectionDomain().getCodeSource();
       String jar = Paths.get(own.getLocation().toURI()).getFileName().toString();
-      child = new Child(conf.get(PYTHON, "python3"), "-m", MODULE, jar);
+      child = new Child(conf.get(PYTHON, "python3"), "-P", "-m", MODULE, jar);
     } catch (Exception problem) {
       log("no planner is started: " + problem);
     }
