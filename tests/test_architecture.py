@@ -49,7 +49,7 @@ BUDGETS = {
     "": 425,
     "advice": 2102,
     "api": 3207,
-    "build": 3102,
+    "build": 3127,
     "cli": 1125,
     "expressions": 1913,
     "indexes": 7203,

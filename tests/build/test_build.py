@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+import subprocess
 import sys
 import tempfile
 import threading
@@ -242,6 +243,45 @@ def test_a_process_pool_builds_the_same_bytes(folder: Path) -> None:
     assert {p.name: p.read_bytes() for p in packs(folder)} == here
     assert newest_manifest(folder).name == name
     assert newest_manifest(folder).read_bytes() == content
+
+
+@pytest.mark.slow
+def test_workers_run_no_modules_of_the_working_folder(
+    folder: Path, tmp_path: Path
+) -> None:
+    """The folder of the script, which is the first on our path, counts."""
+    place, scripts = tmp_path / "place", tmp_path / "scripts"
+    place.mkdir()
+    scripts.mkdir()
+    for name in ("random", "types", "threading", "numpy"):
+        text = "print('A MODULE RAN', __file__); raise SystemExit('not this one')"
+        (place / f"{name}.py").write_text(text)
+    script = scripts / "script.py"
+    script.write_text(
+        "import sys, skipindex as sx\n"
+        "if __name__ == '__main__':\n"
+        "    sx.build_indexes(sys.argv[1], {'a': 'bitmap'}, workers=2)\n"
+    )
+    command = [sys.executable, str(script), str(folder)]
+    done = subprocess.run(command, cwd=place, capture_output=True, check=True)
+    # A warning would say that there are no workers.
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_workers_have_the_working_folder_first_on_their_path_if_we_have(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As where packages are installed into the folder of a program."""
+    safe = {"PYTHONSAFEPATH": "1"}
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    for first, found in (("", {}), (str(Path.cwd()), {}), ("/scripts", safe)):
+        monkeypatch.setattr(sys, "path", [first, *sys.path])
+        assert runners._environment() == found
+        assert "PYTHONSAFEPATH" not in os.environ
+    monkeypatch.setattr(sys, "path", [])
+    assert runners._environment() == safe
+    monkeypatch.setenv("PYTHONSAFEPATH", "y")
+    assert runners._environment() == {}
 
 
 @pytest.mark.few(1)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 from skipindex.build.journal import (
@@ -154,9 +157,13 @@ def _pool(n_processes: int) -> Iterator[tuple[Executor, Journal] | None]:
     try:
         try:
             journal = Journal.new()
+            environment = _environment()
             with without_interrupts():
                 pool = ProcessPoolExecutor(
-                    n_processes, initializer=begin_worker, initargs=(journal.path,)
+                    n_processes,
+                    initializer=begin_worker,
+                    initargs=(journal.path,),
+                    env=environment,
                 )
                 first = pool.submit(os.getpid)
             first.result()
@@ -181,6 +188,24 @@ def _pool(n_processes: int) -> Iterator[tuple[Executor, Journal] | None]:
         if journal is not None:
             journal.look()
             journal.delete()
+
+
+def _environment() -> Mapping[str, str]:
+    """What keeps workers from modules of the working folder, unless we import them."""
+    # ``-m`` and ``-c``, by which processes start, put that folder first on their path.
+    is_ours = not {"", str(Path.cwd())}.isdisjoint(sys.path[:1])
+    if is_ours or "PYTHONSAFEPATH" in os.environ:
+        return {}
+    from loky.backend import resource_tracker as of_loky  # noqa: PLC0415 (as above)
+
+    safe = {"PYTHONSAFEPATH": "1"}
+    os.environ.update(safe)  # the processes that workers share take it from here alone
+    try:
+        resource_tracker.ensure_running()
+        of_loky.ensure_running()
+    finally:
+        del os.environ["PYTHONSAFEPATH"]
+    return safe
 
 
 def _stop(pool: Any) -> None:
