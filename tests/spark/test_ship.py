@@ -82,6 +82,7 @@ def test_nothing_is_sent_to_local_workers(spark: SparkSession) -> None:
 NO_PACKAGE = f'exec {sys.executable} -I -S "$@"'
 OLDER = "echo 3 6; exit 1"
 SAME = f'exec {sys.executable} "$@"'
+PRINTS = f"printf 'of the site'; {sys.executable} \"$@\"; echo the end"
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,7 @@ SAME = f'exec {sys.executable} "$@"'
         ("exit 7", "cannot import skipindex: exit code 7"),
         ("", "is not there"),
         (SAME, None),
+        (PRINTS, None),
     ],
 )
 def test_workers_on_this_machine_need_the_package(

@@ -29,7 +29,11 @@ _LOCAL_MASTER = re.compile(r"local(\[.*\])?")
 _lock = threading.Lock()
 _shipped: set[str] = set()
 
-_PROBE: Final = f"import sys; print(*sys.version_info[:2]); import {PACKAGE}"
+_PROBE: Final = (
+    f"import sys; print('\\n%d %d' % sys.version_info[:2]); import {PACKAGE}"
+)
+_VERSION: Final = re.compile(r"^(\d+) (\d+)$", re.MULTILINE)
+"""The line of the probe among those that Python prints as it starts and ends."""
 _PROBE_SECONDS: Final = 60.0
 _checked: set[tuple[str, str]] = set()
 """Interpreters that can import the package, and the paths that they look in."""
@@ -107,10 +111,10 @@ def _problem_of(python: str, path: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    ours = sys.version_info[:2]
-    if done.stdout.split() and done.stdout.split() != [*map(str, ours)]:
-        version = ".".join(done.stdout.split())
-        return f"is Python {version}, and this is {ours[0]}.{ours[1]}"
+    ours = "{}.{}".format(*sys.version_info)
+    found = _VERSION.search(done.stdout)
+    if found and (version := ".".join(found.groups())) != ours:
+        return f"is Python {version}, and this is {ours}"
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         return f"cannot import {PACKAGE}: {lines[-1]}"
