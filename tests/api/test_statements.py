@@ -34,6 +34,18 @@ PATH = Target("/data/it's", is_path=True)
 PLAIN = Layout()
 
 
+class NoArguments:
+    """What a text without arguments comes with."""
+
+    java = None
+
+    def literals(self) -> dict[str | int, str]:
+        return {}
+
+
+NONE: Any = NoArguments()
+
+
 @pytest.mark.parametrize(
     ("text", "statement"),
     [
@@ -112,6 +124,54 @@ def test_statements(text: str, statement: Statement) -> None:
     assert read_statement(text) == statement
 
 
+GIVEN: dict[str | int, str] = {
+    "p": "'it''s'",
+    "n": "36L",
+    "t": "'/d'",
+    0: "1",
+    1: "'?'",
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "bound"),
+    [
+        ("OPTIMIZE t WHERE a = :p", "OPTIMIZE t WHERE a = 'it''s'"),
+        ("OPTIMIZE :t WHERE\n:p=a/*:x*/", "OPTIMIZE '/d' WHERE\n'it''s'=a/*:x*/"),
+        ("OPTIMIZE t WHERE a IN (?, ?)", "OPTIMIZE t WHERE a IN (1, '?')"),
+        ("OPTIMIZE t WHERE a = ':p?' AND b::INT > : n", None),
+        ("VACUUM t RETAIN :n HOURS", "VACUUM t RETAIN 36 HOURS"),
+        ("VACUUM '/a?:b' RETAIN ? HOURS", "VACUUM '/a?:b' RETAIN 1 HOURS"),
+        (
+            "EXPLAIN SKIPPING SELECT :p, :none, ?",
+            "EXPLAIN SKIPPING SELECT :p, :none, ?",
+        ),
+    ],
+)
+def test_arguments_stand_for_literals(text: str, bound: str | None) -> None:
+    """But in queries, whose markers Spark binds."""
+    bound = bound or "OPTIMIZE t WHERE a = ':p?' AND b::INT > 36L"
+    assert read_statement(text, GIVEN) == read_statement(bound)
+
+
+@pytest.mark.parametrize(
+    ("text", "near", "expected"),
+    [
+        ("OPTIMIZE t WHERE a = :none", "':none'", "an argument for it, or a literal"),
+        ("OPTIMIZE t WHERE a IN (?, ?, ?)", "'?'", "an argument for it, or a literal"),
+        ("VACUUM t RETAIN :p HOURS", "''it''s''", "a number of hours or days"),
+        ("OPTIMIZE t ZORDER BY :p", "''it''s''", "the name of a column"),
+        ("DESCRIBE SKIPPING :n", "'36L'", "the name or the path of a table"),
+    ],
+)
+def test_markers_without_an_argument_and_arguments_that_are_no_literal_there(
+    text: str, near: str, expected: str
+) -> None:
+    with pytest.raises(StatementError) as caught:
+        read_statement(text, GIVEN)
+    assert (caught.value.near, caught.value.expected) == (near, expected)
+
+
 @pytest.mark.parametrize("log", ["", "_delta_log"])
 def test_no_file_is_listed_to_read_a_statement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, log: str
@@ -122,9 +182,9 @@ def test_no_file_is_listed_to_read_a_statement(
     (tmp_path / (log or "data") / "0.json").touch()
     session: Any = None
     for text in ("OPTIMIZE", "VACUUM"):
-        answer = Statements().read(f"{text} '{tmp_path}'", session)
+        answer = Statements().read(f"{text} '{tmp_path}'", NONE, session)
         assert answer["may_be_of_others"] == bool(log)
-    answer = Statements().read(f"VACUUM '{tmp_path}/none'", session)
+    answer = Statements().read(f"VACUUM '{tmp_path}/none'", NONE, session)
     assert answer["may_be_of_others"]
 
 

@@ -16,6 +16,7 @@ from pyspark.sql import Row, SparkSession
 
 import skipindex as sx
 from tests.spark.compiled import java_object
+from tests.spark.versions import since
 from tests.tables import made
 
 pytestmark = pytest.mark.spark
@@ -170,6 +171,74 @@ def test_what_a_query_would_read_is_explained_and_it_does_not_run(
     assert not spark.catalog.tableExists("shop.never")
     (found,) = rows(spark, "EXPLAIN SKIPPING SELECT 1")
     assert found["plan"] == "no scan of a known table"
+
+
+@since(4, 1, what="arguments that reach the parsers of extensions")
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    ("text", "args", "same"),
+    [
+        (
+            "EXPLAIN SKIPPING SELECT * FROM {named} WHERE id = :i AND name != ':i'",
+            {"i": 25, "unused": 1},
+            "EXPLAIN SKIPPING SELECT * FROM {named} WHERE id = 25 AND name != ':i'",
+        ),
+        (
+            "EXPLAIN SKIPPING SELECT * FROM {named} WHERE id IN (?, ?) LIMIT ?",
+            [25, 26, 3],
+            "EXPLAIN SKIPPING SELECT * FROM {named} WHERE id IN (25, 26) LIMIT 3",
+        ),
+        (
+            "EXPLAIN SKIPPING SELECT * FROM {named} WHERE IDENTIFIER(:c) = 25",
+            {"c": "id"},
+            "EXPLAIN SKIPPING SELECT * FROM {named} WHERE id = 25",
+        ),
+        ("VACUUM {named} RETAIN :h HOURS DRY RUN", {"h": 1 << 4}, None),
+        ("VACUUM {named} RETAIN ? DAYS DRY RUN", [2], None),
+        ("SHOW INDEXES ON :t", {"t": "{folder}"}, "SHOW INDEXES ON '{folder}'"),
+        ("DESCRIBE SKIPPING ?", ["{folder}"], "DESCRIBE SKIPPING '{folder}'"),
+    ],
+)
+def test_statements_take_arguments(
+    spark: SparkSession,
+    named: str,
+    folder: Path,
+    text: str,
+    args: dict[str, Any] | list[Any],
+    same: str | None,
+) -> None:
+    spark.sql(f"CREATE INDEX ON {named} (id) USING minmax")
+    places = {"named": named, "folder": folder}
+    given = json.loads(json.dumps(args).replace("{folder}", str(folder)))
+    found = spark.sql(text.format(**places), args=given).collect()
+    if same is not None:
+        assert found == spark.sql(same.format(**places)).collect()
+    else:
+        assert [row.published for row in found] == [0]
+
+
+@since(4, 1, what="arguments that reach the parsers of extensions")
+@pytest.mark.few(1)
+@pytest.mark.parametrize(
+    ("where", "args"),
+    [
+        ("day = :d", {"d": 1}),
+        ("day IN (?, ?)", [1, 7]),
+        ("day BETWEEN :a AND :b", {"a": 1, "b": 1 << 40}),
+    ],
+)
+def test_the_condition_of_optimize_takes_arguments(
+    spark: SparkSession, named: str, where: str, args: dict[str, Any] | list[Any]
+) -> None:
+    (done,) = spark.sql(f"OPTIMIZE {named} WHERE {where}", args=args).collect()
+    assert (done["files_removed"], done["rows"]) == (3, 3 * ROWS)
+
+
+def test_a_marker_without_an_argument_is_named(spark: SparkSession, named: str) -> None:
+    why = "near ':d': expected an argument for it, or a literal"
+    for text in ("OPTIMIZE {} WHERE day = :d", "VACUUM {} RETAIN :d HOURS"):
+        with pytest.raises(ParseException, match=why):
+            spark.sql(text.format(named))
 
 
 def test_a_command_runs_once_and_its_frame_has_the_rows(

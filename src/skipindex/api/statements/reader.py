@@ -17,6 +17,7 @@
 
 A table is a name of the catalog, a path in quotes, or ``parquet.`path```.  INDEX and
 INDEXES, DESC and DESCRIBE are the same, and lists of columns need no parentheses.
+Where a literal may stand, a marker such as ``:name`` or ``?`` may too.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import pairwise
 from typing import ClassVar, Final, TypeAlias
 
 from skipindex.expressions.not_judged import NotJudgedError
@@ -183,14 +185,47 @@ OnTable: TypeAlias = (
 Statement: TypeAlias = OnTable | Explain
 
 
-def read_statement(text: str) -> Statement:
+def read_statement(text: str, arguments: Mapping[str | int, str] = {}) -> Statement:
     """The statement that a text is; a semicolon at its end is allowed.
+
+    Args:
+        text: of SQL.
+        arguments: literals by the names, or positions from 0, of markers.
 
     Raises:
         StatementError: it is none.
         PredicateError: a quote, a bracket or a comment is not closed.
     """
-    return _Reader(text).statement()
+    return _Reader(_bound(text, arguments)).statement()
+
+
+def _bound(text: str, arguments: Mapping[str | int, str]) -> str:
+    """A text with literals for its markers; Spark binds those of a query."""
+    tokens = tokenize(text)
+    if tokens[0].key == "EXPLAIN":
+        return text
+    pieces, end, n_positional = [], 0, 0
+    for token, after in pairwise(tokens):
+        name: str | int
+        if token.key == "?":
+            name, last = n_positional, token
+            n_positional += 1
+        elif token.key == ":" and after.kind is Kind.WORD:
+            name, last = after.text, after
+        else:
+            continue
+        if name not in arguments:
+            marker = text[token.start : last.end]
+            raise _error(text, token, f"'{marker}'", "an argument for it, or a literal")
+        pieces += [text[end : token.start], arguments[name]]
+        end = last.end
+    return "".join([*pieces, text[end:]])
+
+
+def _error(text: str, token: Token, near: str, expected: str) -> StatementError:
+    line = text.count("\n", 0, token.start) + 1
+    position = token.start - text.rfind("\n", 0, token.start) - 1
+    return StatementError(near, expected, line, position)
 
 
 class _Reader:
@@ -249,7 +284,7 @@ class _Reader:
         table = self._table()
         retention = None
         if self._takes("RETAIN"):
-            number = self._next.text
+            number = self._next.text.rstrip("LlSsYy")  # as Spark writes an argument
             if not number.isdecimal() or int(number) > _MOST_HOURS:
                 raise self._unexpected("a number of hours or days")
             self._at += 1
@@ -385,11 +420,6 @@ class _Reader:
         return True
 
     def _unexpected(self, expected: str) -> StatementError:
-        token, text = self._next, self._text
-        is_end = token.kind is Kind.END
-        return StatementError(
-            "end of input" if is_end else f"'{token.text}'",
-            expected,
-            text.count("\n", 0, token.start) + 1,
-            token.start - text.rfind("\n", 0, token.start) - 1,
-        )
+        token = self._next
+        near = "end of input" if token.kind is Kind.END else f"'{token.text}'"
+        return _error(self._text, token, near, expected)

@@ -35,6 +35,8 @@ from skipindex.table.status import IndexInfo
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from skipindex.spark.pruning.statements import Arguments
+
 Row: TypeAlias = Mapping[str, Any]
 """A row of a result, by the names of its columns."""
 
@@ -42,10 +44,12 @@ Row: TypeAlias = Mapping[str, Any]
 class Statements:
     """What ``spark.pruning.statements`` asks of the texts of a session."""
 
-    def read(self, text: str, spark: SparkSession) -> dict[str, Any]:
+    def read(
+        self, text: str, arguments: Arguments, spark: SparkSession
+    ) -> dict[str, Any]:
         """The columns of a statement's result, or what is wrong with its text."""
         try:
-            statement = read_statement(text)
+            statement = read_statement(text, arguments.literals())
         except StatementError as error:
             return {
                 "near": error.near,
@@ -60,15 +64,15 @@ class Statements:
             "may_be_of_others": _may_be_of_others(statement, spark),
         }
 
-    def run(self, text: str, spark: SparkSession) -> list[Row]:
+    def run(self, text: str, arguments: Arguments, spark: SparkSession) -> list[Row]:
         """The rows of a statement's result.
 
         Raises:
             SkipIndexError: it cannot be carried out.
         """
-        statement = read_statement(text)
+        statement = read_statement(text, arguments.literals())
         if isinstance(statement, Explain):
-            return _explained(statement.query, spark)
+            return _explained(statement.query, arguments, spark)
         rows = list(_on_table(statement, _opened(statement.table, spark), spark))
         if isinstance(statement, Optimize | Vacuum):
             _forget_files(statement.table, spark)
@@ -225,12 +229,12 @@ def _described(table: Table) -> Iterator[Row]:
         yield {"name": "note", "value": note}
 
 
-def _explained(query: str, spark: SparkSession) -> list[Row]:
+def _explained(query: str, arguments: Arguments, spark: SparkSession) -> list[Row]:
     """What each scan of a query would read, and why."""
     from skipindex.spark.pruning import session  # noqa: PLC0415 - Spark is there
 
     texts = [
         f"{one}\n{one.plan.explain()}" if one.plan else str(one)
-        for one in session.plans_of(spark, query)
+        for one in session.plans_of(spark, query, arguments)
     ]
     return [{"plan": text} for text in texts or ["no scan of a known table"]]

@@ -23,22 +23,30 @@ public class Statement {
   private final Function<Object, Object> python;
   private final Object session;
   private final String text;
+  private final Object given;
   private final String[] names;
   /** Of the result; the same ones whenever Spark asks. */
   final Seq<Attribute> columns;
 
-  Statement(Function<Object, Object> python, Object session, String text, StructType columns) {
+  /**
+   * given: the arguments of sql() for the markers in the text, as Spark gives them to parsers.
+   */
+  Statement(
+      Function<Object, Object> python, Object session, String text, Object given,
+      StructType columns) {
     this.python = python;
     this.session = session;
     this.text = text;
+    this.given = given;
     this.names = columns.fieldNames();
     this.columns = Scala.<Attribute>kept(DataTypeUtils.toAttributes(columns));
   }
 
   /** What Python answers to a text of a session: to read it, or to run it. */
-  static JsonNode ask(Function<Object, Object> python, String verb, Object session, String text)
+  static JsonNode ask(
+      Function<Object, Object> python, String verb, Object session, String text, Object given)
       throws Exception {
-    Object[] asked = {verb, session, text};
+    Object[] asked = {verb, session, text, given};
     return JSON.readTree((String) python.apply(new ArrayList<Object>(Arrays.asList(asked))));
   }
 
@@ -46,7 +54,7 @@ public class Statement {
   Seq<Row> rows() {
     List<Row> found = new ArrayList<>();
     try {
-      JsonNode answer = ask(python, "run", session, text);
+      JsonNode answer = ask(python, "run", session, text, given);
       if (answer.has("error")) throw failure(answer.get("error").textValue());
       for (JsonNode row : answer.get("rows")) {
         Object[] values = new Object[names.length];

@@ -114,15 +114,16 @@ public class Statements extends AbstractFunction2<Object, Object, Object> {
           && isStatement((String) arguments[0]);
       if (!isStatement) return given(method, arguments);
       String text = (String) arguments[0];
-      JsonNode answer = Statement.ask(current, "read", session, text);
+      Object given = arguments.length > 1 ? arguments[1] : null; // from Spark 4.1 on
+      JsonNode answer = Statement.ask(current, "read", session, text, given);
       boolean isRead = answer.has("columns");
       if (isRead && !answer.get("may_be_of_others").booleanValue()) {
-        return planned(answer, current, text);
+        return planned(answer, current, text, given);
       }
       try {
         return given(method, arguments); // Delta has statements that begin so too
       } catch (Exception unknown) {
-        if (isRead) return planned(answer, current, text);
+        if (isRead) return planned(answer, current, text, given);
         // A quote that is not closed, for example, is for it to tell.
         throw answer.has("near") ? syntaxError(answer, text) : unknown;
       }
@@ -136,9 +137,10 @@ public class Statements extends AbstractFunction2<Object, Object, Object> {
       }
     }
 
-    private LogicalPlan planned(JsonNode answer, Function<Object, Object> python, String text) {
+    private LogicalPlan planned(
+        JsonNode answer, Function<Object, Object> python, String text, Object given) {
       StructType columns = StructType.fromDDL(answer.get("columns").textValue());
-      return new Command(new Statement(python, session, text, columns));
+      return new Command(new Statement(python, session, text, given, columns));
     }
   }
 

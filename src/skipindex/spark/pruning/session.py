@@ -15,7 +15,7 @@ from skipindex.spark.driver import load_all, new_object
 from skipindex.spark.pruning.java_function import JavaFunction
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
-from skipindex.spark.pruning.statements import StatementFunction, Statements
+from skipindex.spark.pruning.statements import Arguments, StatementFunction, Statements
 from skipindex.spark.pruning.tables import Tables
 from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.names import FOLDER
@@ -102,7 +102,9 @@ def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
     return tuple(pruning.planner.records)
 
 
-def plans_of(spark: SparkSession, query: str) -> Sequence[QueryPlan]:
+def plans_of(
+    spark: SparkSession, query: str, arguments: Arguments
+) -> Sequence[QueryPlan]:
     """What the scans of a query ask, and would read; it is planned, and not run.
 
     Raises:
@@ -111,7 +113,13 @@ def plans_of(spark: SparkSession, query: str) -> Sequence[QueryPlan]:
     state = spark._jsparkSession.sessionState()  # noqa: SLF001
     modes = _gateway(spark).jvm.org.apache.spark.sql.execution.CommandExecutionMode
     before = last_plans(spark)  # held, so that no new plan has the id of one of them
-    planned = state.executePlan(state.sqlParser().parsePlan(query), modes.SKIP())
+    parser, given = state.sqlParser(), arguments.java
+    logical = (
+        parser.parsePlan(query)
+        if given is None
+        else parser.parsePlanWithParameters(query, given)
+    )
+    planned = state.executePlan(logical, modes.SKIP())
     leaves = planned.sparkPlan().collectLeaves()
     for scan in (leaves.apply(i) for i in range(leaves.size())):
         if scan.getClass().getSimpleName() == "FileSourceScanExec":
