@@ -55,7 +55,7 @@ BUDGETS = {
     "indexes": 7203,
     "layout": 2527,
     "log": 3060,
-    "planner": 15133,
+    "planner": 15157,
     "rewrite": 3679,
     "spark": 6558,
     "storage": 4878,

@@ -411,7 +411,8 @@ class Plan:
     ) -> pd.DataFrame:
         """The matching rows as a frame of pandas, read now: the same rows as ``read``.
 
-        With ``limit``, it is so many of the rows; they come in no order.
+        With ``limit``, it is so many of the rows; they come in no order.  Integers and
+        booleans beside NULL have nullable types, such as ``Int64``.
 
         Args:
             columns: that are wanted; by default all.

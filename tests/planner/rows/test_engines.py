@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import sys
 from collections.abc import Callable
 from datetime import date, datetime
@@ -10,6 +11,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -333,6 +335,66 @@ def test_limit_and_order(tmp_path: Path) -> None:
         with pytest.raises(PlanError, match=r"no order .*rows='files'"):
             method()
     assert ordered.to_pandas(rows="files")["x"].tolist() == [4]
+
+
+INTEGERS = {
+    pa.int8(): "Int8",
+    pa.int16(): "Int16",
+    pa.int32(): "Int32",
+    pa.uint8(): "UInt8",
+    pa.uint16(): "UInt16",
+    pa.uint32(): "UInt32",
+    pa.int64(): "Int64",
+    pa.uint64(): "UInt64",
+}
+
+
+def plain(value: Any) -> Any:
+    """A value of pandas with lists for arrays, and None for a missing value."""
+    if isinstance(value, dict):
+        return {name: plain(inner) for name, inner in value.items()}
+    if value is pd.NA:
+        return None
+    return value.tolist() if hasattr(value, "tolist") else value
+
+
+@pytest.mark.parametrize("limit", [None, 8])
+def test_integers_beside_null_are_exact_in_pandas(
+    tmp_path: Path, limit: int | None
+) -> None:
+    """Pandas makes floats of them, which round above 2 ** 53."""
+    drawn = random.Random(5)
+    columns: dict[str, pa.Array] = {}
+    for dtype in INTEGERS:
+        ends = np.iinfo(dtype.to_pandas_dtype())
+        least, most = int(ends.min), int(ends.max)
+        values = [least, most, None, *(drawn.randint(least, most) for _ in range(5))]
+        flat, inner = pa.array(values, dtype), pa.list_(dtype)
+        record = pa.struct({"a": dtype, "b": inner})
+        columns |= {
+            f"{dtype}": flat,
+            f"all {dtype}": flat.fill_null(7),
+            f"list {dtype}": pa.array([[v, None] for v in values], inner),
+            f"struct {dtype}": pa.array(
+                [{"a": v, "b": [v, None]} for v in values], record
+            ),
+            f"map {dtype}": pa.array(
+                [[("k", v)] for v in values], pa.map_("string", dtype)
+            ),
+        }
+    columns["flag"] = pa.array([True, None, False, *[None] * 5])
+    columns["day"] = pa.array([date(9999, 12, 31), *[None] * 7])
+    rows = pa.table({"x": [1] * 8, **columns})
+    put(tmp_path / "0.parquet", rows)
+    plan = sx.open_table(tmp_path, schema=rows.schema).plan("x = 1", limit=limit)
+    frame = plan.to_pandas()
+    for name, column in columns.items():
+        assert [plain(value) for value in frame[name]] == column.to_pylist(), name
+    for dtype, name in INTEGERS.items():
+        assert frame[str(dtype)].dtype == name
+        assert frame[f"all {dtype}"].dtype == name.lower()
+    assert frame["flag"].dtype == "boolean"
+    assert len(plan.to_pandas(columns=[])) == 8
 
 
 def test_some_columns_for_pandas(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
+
+_INTEGERS: Final = (8, 16, 32, 64)
+_NULLABLE: Final = {
+    pa.bool_(): "boolean",
+    **{getattr(pa, f"int{bits}")(): f"Int{bits}" for bits in _INTEGERS},
+    **{getattr(pa, f"uint{bits}")(): f"UInt{bits}" for bits in _INTEGERS},
+}
+"""The types of pandas that hold NULL; by default it makes floats, which round."""
 
 
 class _Rules(Protocol):
@@ -83,7 +91,7 @@ def to_pandas(
     plan: Readable, columns: Sequence[str] | None, rows: Rows
 ) -> pd.DataFrame:
     """See ``Plan.to_pandas``."""
-    _package("pandas")
+    pandas = _package("pandas")
     if isinstance(columns, str):
         raise PlanError(f"columns={columns!r} is no list (accepted: [{columns!r}])")
     found, limit = _rows_of(plan, rows)
@@ -93,8 +101,23 @@ def to_pandas(
             raise PlanError(f"no column {name!r} in the rows (columns: {known})")
     wanted = None if columns is None else list(columns)
     if limit is None:
-        return found.to_table(columns=wanted).to_pandas()
-    return found.head(limit, columns=wanted).to_pandas()
+        table = found.to_table(columns=wanted)
+    else:
+        table = found.head(limit, columns=wanted)
+
+    def nullable(dtype: pa.DataType) -> Any:
+        name = _NULLABLE.get(dtype)
+        return name and pandas.api.types.pandas_dtype(name)
+
+    series = {
+        name: column.to_pandas(
+            types_mapper=nullable if column.null_count else None,
+            integer_object_nulls=True,  # in lists and structs
+        )
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    }
+    frame: pd.DataFrame = pandas.DataFrame(series, index=range(table.num_rows))
+    return frame
 
 
 def _rows_of(plan: Readable, rows: Rows) -> tuple[ds.Dataset, int | None]:
