@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ def stats_of(ends: Sequence[Any]) -> FileStats:
     lows, highs = ([r and r[i] for r in ranges] for i in (0, 1))
     known = FileStats.between(lows, highs, LONG)
     can_value = np.array([end != "nowhere" for end in ends], bool)
-    return FileStats(known.can_null, can_value, known.bounded, known.ends, known.exact)
+    return replace(known, can_value=can_value)
 
 
 @examples(300)

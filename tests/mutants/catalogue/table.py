@@ -46,6 +46,14 @@ TABLE: Final = (
         _MINMAX,
     ),
     Mutant(
+        "unlikely-nulls",
+        "table.statistics.file_stats.FileStats.from_arrow",
+        "np.where(counted, nulls, -1)",
+        "nulls",
+        "a number of NULLs that contradicts the rows is counted with",
+        _MINMAX,
+    ),
+    Mutant(
         "unknown-values",
         "table.statistics.file_stats.FileStats.from_arrow",
         "~counted | (nulls < rows)",

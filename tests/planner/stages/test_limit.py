@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import random
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cmp_to_key
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +22,7 @@ import skipindex as sx
 from skipindex.errors import PlanError, PredicateError
 from skipindex.expressions import Reference
 from skipindex.planner.stages.limit import SortKey, parse_order
+from skipindex.table import ColumnInfo, FileStats, TableState
 from tests import oracle
 from tests.quick_run import examples
 from tests.strategies import integers_of, predicates, tables, to_arrow
@@ -197,6 +201,136 @@ def test_a_plan_with_an_order_has_the_first_rows_of_many_tables(
     data: st.DataObject,
 ) -> None:
     check_first_rows(data)
+
+
+@pytest.mark.parametrize(
+    ("where", "order", "expected"),
+    [
+        ("TRUE", "t DESC", [5]),
+        ("TRUE", "t NULLS LAST", [0]),
+        ("t IS NOT NULL", "t DESC", [5]),
+        ("t IS NOT NULL", "t DESC NULLS FIRST", [5]),
+        ("t IS NOT NULL", "t", [0]),
+        ("t >= 10", "t", [1]),
+        ("t >= 10", "t DESC NULLS FIRST", [5]),
+        ("t >= 10 OR t IS NULL", "t DESC", [5]),
+        ("t IS NULL", "t", [0, 1, 2, 3, 4, 5]),  # all are equal
+        ("TRUE", "t", [0, 1, 2, 3, 4, 5]),
+    ],
+)
+def test_a_null_in_each_file_costs_no_file(
+    tmp_path: Path, where: str, order: str, expected: list[int]
+) -> None:
+    put_all(
+        tmp_path,
+        [{"t": [10 * i + 9, None, *range(10 * i, 10 * i + 8)]} for i in range(6)],
+    )
+    plan = build(tmp_path).plan(where, limit=3, order_by=order)
+    assert plan.paths == [f"{i}.parquet" for i in expected]
+    assert len(plan.paths) == plan.stages[-1].n_files
+
+
+def test_a_file_with_enough_nulls_is_enough_where_they_come_first(
+    tmp_path: Path,
+) -> None:
+    put_all(tmp_path, [{"t": [1, 2]}, {"t": [3, None, None]}, {"t": [4, 5]}])
+    table = build(tmp_path)
+    for order in ("t", "t DESC NULLS FIRST"):
+        assert table.plan("TRUE", limit=2, order_by=order).paths == ["1.parquet"]
+
+
+def test_an_unknown_number_of_nulls_is_not_counted_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = TableState.stats
+
+    def stats(table: TableState, column: ColumnInfo) -> FileStats:
+        known = real(table, column)
+        every = np.ones_like(known.can_null)
+        return replace(known, nulls=np.full(2, -1), can_null=every, can_value=every)
+
+    put_all(tmp_path, [{"t": [1, None]}, {"t": [5, 6]}])
+    monkeypatch.setattr(TableState, "stats", stats)
+    plan = build(tmp_path).plan("TRUE", limit=2, order_by="t NULLS LAST")
+    assert plan.paths == ["0.parquet", "1.parquet"]
+
+
+Row = tuple[int | None, int | None]
+CONDITIONS: dict[str, Callable[[Row], bool | None]] = {
+    "TRUE": lambda _: True,
+    "t IS NOT NULL": lambda row: row[0] is not None,
+    "t IS NULL": lambda row: row[0] is None,
+    "t > 3": lambda row: row[0] and row[0] > 3,
+    "t > 3 AND t <= 8": lambda row: row[0] and 3 < row[0] <= 8,
+    "t <> 5": lambda row: row[0] and row[0] != 5,
+    "t IS NULL OR t < 4": lambda row: row[0] is None or row[0] < 4,
+    "t IS NULL OR u > 2": lambda row: row[0] is None or (row[1] and row[1] > 2),
+    "t < 20 AND u < 20": lambda row: None not in row,
+    "t > u": lambda row: None not in row and row[0] > row[1],
+    "NOT (t <=> u)": lambda row: row[0] != row[1],
+    "abs(t) > 2": lambda row: row[0] and row[0] > 2,
+    "coalesce(t, 7) > 5": lambda row: (row[0] or 7) > 5,
+}
+
+
+def draw_file(drawn: random.Random) -> list[Row]:
+    """Rows of ``t`` and ``u``, which are close to each other, and many NULL."""
+    start, null = drawn.randint(1, 9), drawn.choice([0.1, 0.5, 0.9])
+
+    def value() -> int | None:
+        return None if drawn.random() < null else start + drawn.randint(0, 2)
+
+    return [(value(), value()) for _ in range(drawn.randint(1, 6))]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_the_first_rows_beside_nulls_are_those_of_all_files(
+    tmp_path: Path, seed: int
+) -> None:
+    """By brute force; of some files the number of NULLs is not known."""
+    drawn = random.Random(seed)
+    schema = pa.schema({"t": pa.int64(), "u": pa.int64()})
+
+    def write(path: Path, rows: Sequence[Row]) -> list[Row]:
+        columns = zip(*rows, strict=True)
+        table = pa.table([pa.array(c, pa.int64()) for c in columns], schema=schema)
+        if not any(t for t, _ in rows):  # a column that a file lacks is NULL
+            table = table.select(["u"])
+        put(path, table)
+        return list(rows)
+
+    for n in range(12):
+        folder = tmp_path / str(n)
+        files = [
+            write(folder / f"{i}.parquet", draw_file(drawn))
+            for i in range(drawn.randint(1, 7))
+        ]
+        kinds = {"t": drawn.choice(["minmax", "bitmap"]), "u": "minmax"}
+        sx.open_table(folder, schema=schema).build_indexes(kinds, workers=1)
+        for i in range(drawn.randint(0, 2)):
+            files[i : i + 1] = [write(folder / f"{i}.parquet", draw_file(drawn))]
+        table = sx.open_table(folder, schema=schema)
+        for where, is_true in CONDITIONS.items():
+            rows = [[row[0] for row in file if is_true(row)] for file in files]
+            plan = table.plan(where)
+            n_rows, counts = np.array([len(some) for some in rows]), plan.row_counts
+            assert (counts.lower <= n_rows).all(), where
+            assert ((n_rows <= counts.upper) | (counts.upper < 0)).all(), where
+            for order in ("t", "t NULLS LAST", "t DESC", "t DESC NULLS FIRST"):
+                limit = drawn.randint(1, 9)
+                plan = table.plan(where, limit=limit, order_by=order)
+                read = [int(path.removesuffix(".parquet")) for path in plan.paths]
+                found = in_order([t for i in read for t in rows[i]], order)
+                wanted = in_order([t for some in rows for t in some], order)
+                assert found[:limit] == wanted[:limit], (where, order, limit)
+
+
+def in_order(values: list[int | None], order: str) -> list[int | None]:
+    (key,) = parse_order(order)
+    sign = -1 if key.descending else 1
+    return sorted(
+        values, key=lambda t: ((t is None) != key.nulls_first, sign * (t or 0))
+    )
 
 
 def _key(value: Any) -> Any:

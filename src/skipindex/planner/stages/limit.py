@@ -15,13 +15,23 @@ import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from operator import gt, lt
+from operator import gt, itemgetter, lt
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from skipindex.errors import PlanError
 from skipindex.expressions import Reference, name_parts
+from skipindex.expressions.atoms import NullAtom
+from skipindex.expressions.operators import NULL_SAFE
+from skipindex.planner.bound_predicate import (
+    BoundPredicate,
+    ComparedColumns,
+    Computed,
+    Leaf,
+    Unknown,
+    fold,
+)
 from skipindex.planner.stages.computed import bound_of
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.records import Stage
@@ -181,7 +191,7 @@ def needed(
     key = row_limit.order_by[0]
     if column is None or column.domain is None:
         return Needed(possible, note=f"nothing is known of the order of {key.column}")
-    return _first_rows(found.table, possible, lower, limit, key, column)
+    return _first_rows(found, lower, limit, key, column)
 
 
 def _any_rows(table: TableState, lower: np.ndarray, limit: int) -> Needed:
@@ -197,8 +207,7 @@ def _any_rows(table: TableState, lower: np.ndarray, limit: int) -> Needed:
 
 
 def _first_rows(
-    table: TableState,
-    possible: np.ndarray,
+    found: Evaluation,
     lower: np.ndarray,
     limit: int,
     key: SortKey,
@@ -206,37 +215,54 @@ def _first_rows(
 ) -> Needed:
     # --[ best ... worst ]----- last -----[ best ... worst ]--> in the order asked for
     #   at least `limit` rows are here,     so no row of this file is needed
-    files = np.flatnonzero(possible)
-    spans = _spans(table, files, column, nulls_low=key.nulls_first != key.descending)
+    # The NULLs of a file all come before its values, or all after them.
+    stats = found.table.stats(column)
+    null = _NULL_LOW if key.nulls_first != key.descending else _NULL_HIGH
     best, worst = (1, 0) if key.descending else (0, 1)
-    order = sorted(
-        range(len(files)), key=lambda i: spans[i][worst], reverse=key.descending
-    )
-    total = np.cumsum(lower[files[order]])
-    last = spans[order[int(np.searchsorted(total, limit))]][worst]
+    can_null = stats.can_null & _keeps_null(found.tree, column.name)
+    # Of the rows that certainly match, so many may come after the first part.
+    part = found.table.n_rows - stats.nulls if key.nulls_first else stats.nulls
+    later = np.where(stats.nulls >= 0, part, lower)
+    later[~(stats.can_value if key.nulls_first else can_null)] = 0
+    first = (lower - later).clip(0)
+    points: list[tuple[_Rank, int]] = []
+    starts = []
+    files = np.flatnonzero(found.possible)
+    for i in files.tolist():
+        span: tuple[_Rank, _Rank] = (_BELOW, _ABOVE)
+        if stats.can_value[i] and stats.bounded[i]:
+            low, high = (bound_of(ends, i) for ends in (stats.low, stats.high))
+            span = (_VALUE, low), (_VALUE, high)
+        ends = (null, span[worst]) if key.nulls_first else (span[worst], null)
+        points += zip(ends, (first[i], lower[i] - first[i]), strict=True)
+        is_null = can_null[i] and (key.nulls_first or not stats.can_value[i])
+        starts.append(null if is_null else span[best])
+    points.sort(key=itemgetter(0), reverse=key.descending)
+    total = np.cumsum([n for _, n in points])
+    last = points[int(np.searchsorted(total, limit))][0]
     after = lt if key.descending else gt
-    late = [after(span[best], last) for span in spans]
-    mask = possible.copy()
-    mask[files[late]] = False
+    mask = found.possible.copy()
+    mask[files[[after(start, last) for start in starts]]] = False
     shown = _shown(last, column)
     return Needed(mask, f"{limit} rows that match have {key.column} up to {shown}")
 
 
-def _spans(
-    table: TableState, files: np.ndarray, column: ColumnInfo, *, nulls_low: bool
-) -> list[tuple[_Rank, _Rank]]:
-    """The least and the greatest position of every file, in ascending order."""
-    stats = table.stats(column)
-    null = _NULL_LOW if nulls_low else _NULL_HIGH
-    spans = []
-    for i in files:
-        places: list[_Rank] = [null] if stats.can_null[i] else []
-        if stats.can_value[i] and stats.bounded[i]:
-            places += [(_VALUE, bound_of(ends, i)) for ends in (stats.low, stats.high)]
-        elif stats.can_value[i]:
-            places += [_BELOW, _ABOVE]
-        spans.append((min(places, default=_BELOW), max(places, default=_ABOVE)))
-    return spans
+def _keeps_null(tree: BoundPredicate, column: str) -> bool:
+    """Whether a row with NULL in ``column`` may match."""
+
+    def leaf(node: Leaf | Computed) -> bool:
+        if node.column != column:
+            return True
+        if isinstance(node, Computed):
+            return node.test(None) is not False
+        return isinstance(node.atom, NullAtom)
+
+    def unknown(node: Unknown) -> bool:
+        if not isinstance(node, ComparedColumns) or node.operator in NULL_SAFE:
+            return True
+        return column not in {node.left, node.right}
+
+    return fold(tree, leaf=leaf, all_of=all, any_of=any, constant=bool, unknown=unknown)
 
 
 def _shown(rank: _Rank, column: ColumnInfo) -> str:

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import reduce
+from typing import TypeAlias
 
 import numpy as np
 
+from skipindex.expressions.arrays import Mask
+from skipindex.expressions.atoms import NullAtom
+from skipindex.expressions.bounds import Bounds
+from skipindex.planner.bound_predicate import Computed, Leaf, fold
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.planning_stages import count_deferred_rows
+from skipindex.planner.stages.records import MINMAX
+
+_Counts: TypeAlias = tuple[np.ndarray, np.ndarray]
+"""At least and at most so many rows of each file."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,10 +52,50 @@ def row_counts(found: Evaluation) -> RowCounts:
     """
     count_deferred_rows(found)
     n_rows = found.table.n_rows.astype(np.int64)
-    lower, upper = np.zeros_like(n_rows), n_rows.copy()
+    lower, upper = _by_null_counts(found, n_rows.clip(0))
+    upper[n_rows < 0] = -1
     for file, verdict in found.rows.items():
-        lower[file], upper[file] = verdict.lower, verdict.upper
+        lower[file] = max(lower[file], verdict.lower)
+        upper[file] = min(upper[file], verdict.upper)
     certain = found.certain & (n_rows >= 0)
     lower[certain] = upper[certain] = n_rows[certain]
     lower[~found.possible] = upper[~found.possible] = 0
     return RowCounts(lower, upper)
+
+
+def _by_null_counts(found: Evaluation, n_rows: np.ndarray) -> _Counts:
+    """The bounds by statistics: a condition may be TRUE for all values but not NULL."""
+    has_statistics = found.kinds is None or MINMAX in found.kinds
+
+    def rows_of(bounds: Bounds[Mask]) -> _Counts:
+        return np.where(bounds.lower, n_rows, 0), np.where(bounds.upper, n_rows, 0)
+
+    def of_leaf(leaf: Leaf | Computed) -> _Counts:
+        record = found.leaves[leaf]
+        lower, upper = rows_of(record.bounds)
+        stats = found.table.stats(record.column)
+        known = has_statistics & (stats.nulls > 0)
+        if isinstance(leaf, Computed) or not known.any():
+            return lower, upper
+        if isinstance(leaf.atom, NullAtom):
+            most = np.where(known, stats.nulls, n_rows)
+        else:
+            most = np.where(known, n_rows - stats.nulls, n_rows)
+            known = known & stats.every_value(leaf.atom)
+        return np.maximum(lower, np.where(known, most, 0)), np.minimum(upper, most)
+
+    def both(a: _Counts, b: _Counts) -> _Counts:
+        return (a[0] + b[0] - n_rows).clip(0), np.minimum(a[1], b[1])
+
+    def either(a: _Counts, b: _Counts) -> _Counts:
+        return np.maximum(a[0], b[0]), np.minimum(a[1] + b[1], n_rows)
+
+    unsure = Bounds(found.no_file, found.every_file)
+    return fold(
+        found.tree,
+        leaf=of_leaf,
+        all_of=lambda parts: reduce(both, parts),
+        any_of=lambda parts: reduce(either, parts),
+        constant=lambda value: (n_rows * value, n_rows * value),
+        unknown=lambda node: rows_of(found.compared.get(node, unsure)),  # type: ignore[call-overload]
+    )

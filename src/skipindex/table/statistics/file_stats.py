@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, assert_never
 
@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.expressions.arrays import Mask
+from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.atoms import (
     Atom,
     Matches,
@@ -42,6 +42,7 @@ class FileStats:
         bounded: ``ends`` are bounds of the file's values.
         ends: the bounds; arbitrary where not ``bounded``.
         exact: both bounds are values of the file.
+        nulls: number of NULLs in the file; -1 where it is not known.
     """
 
     can_null: Mask
@@ -49,6 +50,7 @@ class FileStats:
     bounded: Mask
     ends: Ends
     exact: Mask
+    nulls: Ints
 
     @property
     def low(self) -> Any:
@@ -80,6 +82,7 @@ class FileStats:
         ordered = pc.less_equal(low, high).fill_null(False)
         has_value = np.asarray(pc.or_(low.is_valid(), high.is_valid()))
         counted = known & (nulls >= 0) & (nulls <= rows - has_value)
+        nulls = nulls if counted.all() else np.where(counted, nulls, -1)
         exact = pc.and_(
             pc.struct_field(column, "low_exact"), pc.struct_field(column, "high_exact")
         )
@@ -90,6 +93,7 @@ class FileStats:
             low,
             high,
             known & np.asarray(exact.fill_null(False)),
+            nulls,
         )
 
     @classmethod
@@ -132,11 +136,14 @@ class FileStats:
         low: pa.Array,
         high: pa.Array,
         exact: Mask,
+        nulls: Ints | None = None,
     ) -> FileStats:
         masks = can_null, can_value, bounded, exact
         can_null, can_value, bounded, exact = map(_compact, masks)
         ends = Ends.of(low, high, bounded)
-        return cls(can_null, can_value, bounded, ends, exact)
+        if nulls is None:
+            nulls = np.broadcast_to(np.int64(-1), exact.shape)
+        return cls(can_null, can_value, bounded, ends, exact, nulls)
 
     def within(self, least: Value, stop: Value) -> Mask:
         """Files where every value surely is at least ``least`` and below ``stop``."""
@@ -151,6 +158,7 @@ class FileStats:
             self.bounded & files,
             self.ends,
             self.exact & files,
+            np.where(files, self.nulls, -1),
         )
 
     def probe(self, atom: Atom) -> Bounds[Mask]:
@@ -194,6 +202,10 @@ class FileStats:
                     inside &= bound < atom.high
                 found |= inside
         return found
+
+    def every_value(self, atom: Atom) -> Mask:
+        """Files where ``atom`` is TRUE for every row that is not NULL."""
+        return replace(self, can_null=np.zeros_like(self.can_null)).probe(atom).lower
 
     @cached_property
     def single(self) -> Mask:
