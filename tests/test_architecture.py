@@ -55,11 +55,11 @@ BUDGETS = {
     "indexes": 7203,
     "layout": 2527,
     "log": 3060,
-    "planner": 15233,
+    "planner": 15283,
     "rewrite": 3679,
     "spark": 6558,
     "storage": 4878,
-    "table": 4393,
+    "table": 4399,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -21,6 +21,8 @@ from skipindex.expressions.domain import Domain, domain_of
 from skipindex.table.associated import Association
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 
+UNORDERED: Final = "has no order that Spark shares"
+"""The end of the reason of a column whose type is a list, a map or a struct, say."""
 _OF_OTHER_FILES: Final = (
     "; they are those of one file, and open_table takes a schema with those of others"
 )
@@ -215,8 +217,12 @@ class Columns:
     @cached_property
     def _stored(self) -> dict[str, ColumnInfo]:
         """The columns and the fields of structs, by their stored names."""
-        columns = {column.name: column for column in self.by_name.values()}
-        return {**columns, **{leaf.name: leaf for leaf in self.leaves}}
+        rest, found = list(self.by_name.values()), {}
+        while rest:
+            column = rest.pop()
+            found[column.name] = column
+            rest += column.fields
+        return found
 
 
 def columns_of(
@@ -261,5 +267,5 @@ def _column(
         try:
             domain = domain_of(dtype, name)
         except UnsupportedTypeError:
-            reason = f"type {dtype} has no order that Spark shares"
+            reason = f"type {dtype} {UNORDERED}"
     return ColumnInfo(name, domain, reason, path=path, fields=fields)

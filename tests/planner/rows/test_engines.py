@@ -202,6 +202,90 @@ def test_a_struct_whose_fields_grew(tmp_path: Path) -> None:
     assert table.plan("s.b = 'x'").to_pandas()["s"].tolist() == [{"a": 2, "b": "x"}]
 
 
+def test_null_of_lists_maps_and_structs(tmp_path: Path) -> None:
+    """Against the rows one by one, of row groups with statistics of the elements."""
+    inner = pa.struct({"a": pa.int64(), "l": pa.list_(pa.int64())})
+    schema = pa.schema(
+        {
+            "tags": pa.list_(pa.string()),
+            "deep": pa.list_(pa.struct({"a": pa.int64()})),
+            "m": pa.map_(pa.string(), pa.int64()),
+            "s": pa.struct({"t": inner, "a": pa.int64()}),
+        }
+    )
+    values: dict[str, list[Any]] = {
+        "tags": [None, [], [None], ["a", None]],
+        "deep": [None, [], [None], [{"a": None}]],
+        "m": [None, [], [("k", None)]],
+        "s": [None, {}, {"t": {}}, {"t": {"a": 1}}, {"t": {"l": []}}, {"a": 2}],
+    }
+    drawn = random.Random(3)
+    rows = [
+        {name: drawn.choice(some) for name, some in values.items()} for _ in range(60)
+    ]
+    for i in range(3):
+        whole = pa.Table.from_pylist(rows[20 * i : 20 * i + 20], schema)
+        whole = whole.append_column("x", pa.array(range(20 * i, 20 * i + 20)))
+        put(tmp_path / f"{i}.parquet", whole, row_group_size=1 + 6 * i)
+    put(tmp_path / "3.parquet", {"x": [60]})  # it lacks them all
+    rows.append(dict.fromkeys(values))
+    schema = schema.append(pa.field("x", pa.int64()))
+    table = sx.open_table(tmp_path, schema=schema)
+
+    def at(row: dict[str, Any], path: str) -> Any:
+        found: Any = row
+        for name in path.split("."):
+            found = None if found is None else found.get(name)
+        return found
+
+    for path in (*values, "s.t", "s.t.a", "s.t.l"):
+        nulls = [i for i, row in enumerate(rows) if at(row, path) is None]
+        others = sorted({*range(61)} - {*nulls})
+        for where, expected in (
+            (f"{path} IS NULL", nulls),
+            (f"{path} IS NOT NULL", others),
+            (f"NOT ({path} IS NULL) AND x > 7", [i for i in others if i > 7]),
+            (f"{path} <=> NULL OR x = 7", sorted({*nulls, 7})),
+        ):
+            plan = table.plan(where)
+            found = plan.to_arrow().to_table(columns=["x"])["x"].to_pylist()
+            assert sorted(found) == expected, where
+        assert sorted(column(plan, "x")) == expected
+
+
+OTHER = pa.map_(pa.string(), pa.struct({"A": pa.int64()}))
+
+
+@pytest.mark.parametrize(
+    ("stored", "message"),
+    [
+        ({"TAGS": [[1]]}, "'tags' is spelled 'TAGS'"),
+        ({"deep": [[{"A": 1}]]}, "'a' is spelled 'A'"),
+        ({"m": pa.array([[("k", {"A": 1})]], OTHER)}, "'a' is spelled 'A'"),
+        ({"deep": [[{"b": 1}]]}, "'element' has other fields"),
+        ({"s": [{"b": 1}]}, "'s' has other fields"),
+    ],
+)
+def test_names_that_arrow_would_read_as_null_are_refused(
+    tmp_path: Path, stored: dict[str, Any], message: str
+) -> None:
+    """Spark 3.5 and 4.0 read NULL for a struct without one of the wanted fields."""
+    record = pa.struct({"a": pa.int64()})
+    types = {
+        "x": pa.int64(),
+        "tags": pa.list_(pa.int64()),
+        "s": record,
+        "deep": pa.list_(record),
+        "m": pa.map_("string", record),
+    }
+    put(tmp_path / "0.parquet", {"x": [1], **stored})
+    table = sx.open_table(tmp_path, schema=pa.schema(types))
+    with pytest.raises(PlanError, match=f"0.parquet.* column .*{message} here"):
+        table.plan("tags IS NULL").to_arrow()
+    if "TAGS" in stored:
+        assert column(table.plan("x = 1", case_sensitive=True), "tags") == [None]
+
+
 def test_text_is_compared_by_its_bytes(tmp_path: Path) -> None:
     texts = ["a", "B", "a\x00", "é", "\U0001f33c", "\uffff", "a%b", "Ab\nc", None]
     put(tmp_path / "0.parquet", {"s": texts, "x": list(range(len(texts)))})

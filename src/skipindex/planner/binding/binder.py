@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 from skipindex import expressions as ex
 from skipindex.errors import PredicateError
-from skipindex.expressions.atoms import IntegerSet
+from skipindex.expressions.atoms import IntegerSet, NotNullAtom, NullAtom
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN
 from skipindex.expressions.not_judged import (
     SESSION_VALUES,
@@ -36,6 +36,7 @@ from skipindex.planner.bound_predicate import (
     AnyOf,
     BoundPredicate,
     ComparedColumns,
+    Leaf,
     TruthValue,
     Unknown,
     unknowns,
@@ -43,6 +44,7 @@ from skipindex.planner.bound_predicate import (
 from skipindex.planner.functions.registry import UNSURE
 from skipindex.storage.deadline import check
 from skipindex.table import ColumnInfo
+from skipindex.table.schema import UNORDERED
 
 _NAMED_VALUES: Final = SESSION_VALUES | {"USER"}
 _REPEATED: Final = ("type list", "type large_list", "type fixed_size", "type map")
@@ -142,11 +144,23 @@ class Binder:
             case ex.In(_, values, negated) if negated and _has_null(values):
                 return NEVER
         if not readings:
-            return Unknown(text, problem)
+            return Unknown(text, problem, self._null_alone(node, text))
         down, *up = [self._answered(node, term, problem, text) for term in readings]
         if not up and self.folders and any(unknowns(down)):
             down = self._over_folders(node, readings[0].columns, text) or down
         return either_reading(node, down, up[0], text) if up else down
+
+    def _null_alone(
+        self, node: ex.Comparison | ex.In | ex.IsNull | ex.Like, text: str
+    ) -> BoundPredicate | None:
+        """Whether a list, a map or a struct is NULL, which needs no order."""
+        if not isinstance(node, ex.IsNull) or not isinstance(node.column, ex.Reference):
+            return None
+        column, problem = self._column(node.column)
+        if column is None or not problem.endswith(UNORDERED):
+            return None
+        atom = NotNullAtom if node.negated else NullAtom
+        return Leaf(atom(column.name), text)
 
     def _answered(
         self,

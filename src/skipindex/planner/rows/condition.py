@@ -10,7 +10,7 @@ does not look at.  So a condition on floats has a part that Arrow cannot foresee
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Final, assert_never
+from typing import Final, TypeAlias, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -48,6 +48,7 @@ _UNFORESEEN: Final = pc.Expression._call("random", [], pc.RandomOptions()) < 0  
 _NEGATIVE_ZERO: Final = -1
 """The key below that of 0.0: to ``isin``, -0.0 is another value."""
 
+_OfValues: TypeAlias = atoms.Range | atoms.OneOf | atoms.NoneOf | atoms.Matches
 Distinct = Callable[[pc.Expression], pa.Array]
 """The distinct values of an expression, in all files that are read."""
 
@@ -62,10 +63,16 @@ def condition_of(
     """
 
     def of_leaf(leaf: Leaf | Computed) -> pc.Expression:
-        column = _Column(table, table.stored(leaf.column), distinct)
+        column = table.stored(leaf.column)
         if isinstance(leaf, Computed):
-            return column.tested(leaf.test, leaf.text)
-        return column.holds(leaf)
+            return _Column(table, column, distinct).tested(leaf.test, leaf.text)
+        match leaf.atom:
+            case atoms.NullAtom():  # of a list or a struct too
+                return pc.field(*column.path).is_null()
+            case atoms.NotNullAtom():
+                return pc.field(*column.path).is_valid()
+            case atom:
+                return _Column(table, column, distinct).holds(atom, leaf.text)
 
     def of_unknown(node: Unknown) -> pc.Expression:
         if isinstance(node, ComparedColumns):
@@ -114,13 +121,9 @@ class _Column:
         same = self._dtype == stored
         self._value = self._own if same else self._own.cast(self._dtype)
 
-    def holds(self, leaf: Leaf) -> pc.Expression:
-        """Whether ``leaf`` is TRUE."""
-        match leaf.atom:
-            case atoms.NullAtom():
-                return self._own.is_null()
-            case atoms.NotNullAtom():
-                return self._own.is_valid()
+    def holds(self, atom: _OfValues, text: str) -> pc.Expression:
+        """Whether ``atom`` is TRUE."""
+        match atom:
             case atoms.OneOf(values=values):
                 return self._among(values)
             case atoms.NoneOf(values=values) if self._is_float:
@@ -131,9 +134,9 @@ class _Column:
             case atoms.Range(low=low, high=high):
                 return self._between(low, high)
             case atoms.Matches():
-                return self._like(leaf.atom, leaf.text)
+                return self._like(atom, text)
             case _:
-                assert_never(leaf.atom)
+                assert_never(atom)
 
     def tested(
         self, test: Callable[[Value | None], bool | None], text: str

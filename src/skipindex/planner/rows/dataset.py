@@ -158,17 +158,14 @@ def _compare(table: TableState, file: DataFile, *, exact: bool) -> None:
             continue
         if lacks(file, column.path) or _is_null(file, column.path):
             continue
-        spelled = check_stored(file, column.path, column.domain)
-        if spelled != column.path:
-            raise UnsupportedTypeError(
-                f"column {column.name!r} is spelled {'.'.join(spelled)!r} here, which "
-                "is another column to Arrow"
-            )
+        check_stored(file, column.path, column.domain)
     is_old = is_hybrid(file.metadata.metadata or {})
     hidden = {name for partition in table.partitions for name in partition.names}
     for field in table.schema:
         if field.name in hidden:
             continue
+        if why := _read_otherwise(list(file.schema_arrow), [field], exact=exact):
+            raise UnsupportedTypeError(f"column {field.name!r}: {why}")
         places = file.schema_arrow.get_all_field_indices(field.name)
         if len(places) > 1:
             raise UnsupportedTypeError(f"it has two columns {field.name!r}")
@@ -179,6 +176,42 @@ def _compare(table: TableState, file: DataFile, *, exact: bool) -> None:
                     f"column {field.name!r}: the file holds dates of the old hybrid "
                     "calendar"
                 )
+
+
+def _read_otherwise(
+    stored: Sequence[pa.Field], wanted: Sequence[pa.Field], *, exact: bool
+) -> str:
+    """Why one of Arrow and Spark reads NULL for a column or a field; or empty."""
+    named = {field.name: field for field in stored}
+    for field in wanted:
+        alike = [name for name in named if name.lower() == field.name.lower()]
+        if field.name not in named:
+            if alike and not exact:
+                return f"{field.name!r} is spelled {alike[0]!r} here, another to Arrow"
+            continue
+        mine = named[field.name]
+        fields, inner = _inside(mine), _inside(field)
+        if found := _read_otherwise(fields, inner, exact=exact):
+            return found
+        both = {one.name for one in fields} & {one.name for one in inner}
+        if (
+            not both
+            and pa.types.is_struct(mine.type)
+            and pa.types.is_struct(field.type)
+        ):
+            return f"{field.name!r} has other fields here, which is NULL to Spark 3.5"
+    return ""
+
+
+def _inside(field: pa.Field) -> list[pa.Field]:
+    """The fields of a struct, or what a list or a map holds."""
+    dtype = field.type
+    if pa.types.is_map(dtype):
+        return [dtype.key_field.with_name("key"), dtype.item_field.with_name("value")]
+    fields = [dtype.field(i) for i in range(dtype.num_fields)]
+    if pa.types.is_struct(dtype):
+        return fields
+    return [one.with_name("element") for one in fields]
 
 
 def _has_times(dtype: pa.DataType) -> bool:
