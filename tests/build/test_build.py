@@ -459,6 +459,40 @@ def test_an_index_on_a_type_that_has_none_is_one_sentence(tmp_path: Path) -> Non
             sx.build_indexes(tmp_path, {"l": wanted}, workers=1)
 
 
+def test_the_rest_is_built_beside_a_column_that_cannot_be_indexed(
+    tmp_path: Path,
+) -> None:
+    rows = {"l": [[1]], "s": [{"a": 1}], "m": [None], "x": [1.5], "i": [1], "t": ["a"]}
+    put(tmp_path / "p=1" / "f.parquet", rows)
+    for column in ("l", "s", "p"):
+        report = sx.build_indexes(tmp_path, {column: "bloom", "i": "bitmap"}, workers=1)
+        (note,) = report.notes
+        assert note.startswith(f"cannot index column {column!r}: ")
+        assert sx.open_table(tmp_path).plan("i = 2").paths == []
+        assert sx.open_table(tmp_path).refresh_indexes(workers=1).notes == ()
+        with pytest.raises(
+            UnsupportedTypeError, match=f"cannot index column {column!r}"
+        ):
+            sx.build_indexes(tmp_path, {column: "bloom", "i": None}, workers=1)
+    with pytest.raises(
+        UnsupportedTypeError, match="cannot build a ngram_bloom index on column 'i'"
+    ):
+        sx.build_indexes(tmp_path, {"i": "ngram_bloom", "t": "bitmap"}, workers=1)
+
+
+def test_a_kind_for_all_columns_goes_to_those_that_it_fits(tmp_path: Path) -> None:
+    put(tmp_path / "f.parquet", {"l": [[1]], "i": [1], "t": ["abcdef"], "x": [1.5]})
+    wanted = {"l": "bitmap", "*": ["ngram_bloom", "bloom"]}
+    report = sx.build_indexes(tmp_path, wanted, workers=1)
+    assert report.notes[1:] == (
+        "2 columns: no ngram_bloom, which does not take their type (first: i)",
+    )
+    assert sx.open_table(tmp_path).plan("t LIKE '%xyz%'").paths == []
+    assert sx.open_table(tmp_path).refresh_indexes(workers=1).notes == ()
+    with pytest.raises(UnknownIndexError):
+        sx.build_indexes(tmp_path, {"*": "nokind"}, workers=1)
+
+
 def test_a_builder_does_not_touch_a_newer_format(folder: Path) -> None:
     build(folder)
     rewrite_commit(folder, format=FORMAT + 1)

@@ -422,7 +422,8 @@ class Table:
         Raises:
             TableError: there is no such table any more.
             PredicateError: a column does not exist, or a query cannot be read.
-            UnsupportedTypeError: a column cannot have an index of that kind.
+            UnsupportedTypeError: a column cannot have an index of that kind, or no
+                column that is named can have one.
             UnknownIndexError: there is no such kind.
             AdviceError: there is nothing to choose by, or indexes were named as well.
             BuildError: a column cannot be associated: its key is there twice, or the

@@ -121,7 +121,9 @@ def build(
     known = table.snapshot
     recorded = with_associated(known.properties | properties, associated)
     table = table.with_associations(associations_of(recorded.associated))
-    requests = [*column_requests(table, indexes), *requests_of(table, associated)]
+    refused: list[str] = []
+    requests = column_requests(table, indexes, refused)
+    requests += requests_of(table, associated)
     repairs = to_repair(table, repair)
     with undone_if_interrupted(table.location, known):
         fresh, asked = _indexed(table, requests, repairs, runner, progress, memory)
@@ -169,6 +171,7 @@ def build(
         n_bytes=sum(pack.size for pack in fresh.packs),
         seconds=time.perf_counter() - began,
         notes=(
+            *refused,
             *(f"{len(p)} files: {n} (first: {min(p)})" for n, p in notes.items()),
             *repairs.notes,
             *unmerged,

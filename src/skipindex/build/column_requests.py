@@ -9,6 +9,7 @@ from skipindex.build.pending_pack import ColumnRequest, request_of
 from skipindex.build.wanted import (
     EVERY,
     SpecLike,
+    fits,
     indexable_columns,
     specs_of,
 )
@@ -40,20 +41,48 @@ def requested(
     return [(column, wanted) for column, wanted in found if wanted is not None]
 
 
-def column_requests(table: TableState, indexes: Request) -> list[ColumnRequest]:
+def column_requests(
+    table: TableState, indexes: Request, notes: list[str] | None = None
+) -> list[ColumnRequest]:
     """The columns to index, and what to build on each.
 
+    Columns whose type does not fit a kind of ``*`` do not get it.  With ``notes``, a
+    named column that cannot be indexed is left out, unless all are; both are noted.
+
     Raises:
-        UnsupportedTypeError: a column cannot have an index of that kind.
+        UnsupportedTypeError: a named column cannot have an index of that kind.
         UnknownIndexError: there is no such kind.
     """
+    asked = [name for name, wanted in indexes.items() if wanted is not None]
+    named = {table.find(name).name for name in asked if name != EVERY}
     requests = []
+    failed: list[UnsupportedTypeError] = []
+    unfit: dict[str, list[str]] = {}
     for column, wanted in requested(table, indexes):
         specs = [spec for spec in specs_of(wanted) if not isinstance(spec, MinMax)]
-        domain = domain_to_index(column)
-        check_specs(column.name, domain, specs)
+        try:
+            domain = domain_to_index(column)
+        except UnsupportedTypeError as error:
+            failed.append(error)
+            continue
+        if column.name in named:
+            check_specs(column.name, domain, specs)
+        else:
+            for spec in specs:
+                if not fits(spec, domain):
+                    unfit.setdefault(spec.kind, []).append(column.name)
+            specs = [spec for spec in specs if fits(spec, domain)]
         distinct = {spec_key(spec_to_json(spec)): spec for spec in specs}
         requests.append(request_of(table, column, tuple(distinct.values())))
+    if failed and (notes is None or len(failed) == len(asked)):
+        raise failed[0]
+    if notes is not None:
+        notes += map(str, failed)
+        notes += [
+            f"{len(names)} columns: no {kind}, which does not take their type "
+            f"(first: {names[0]})"
+            for kind, names in unfit.items()
+        ]
     return requests
 
 

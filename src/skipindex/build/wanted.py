@@ -73,7 +73,7 @@ def wanted_of(table: TableState) -> SpecsByColumn:
         for name in table.snapshot.manifest.stats.keys() & domains.keys():
             found.setdefault(name, [])
     return {
-        name: specs and [s for s in specs if name == EVERY or _fits(s, domains[name])]
+        name: specs and [s for s in specs if name == EVERY or fits(s, domains[name])]
         for name, specs in found.items()
         if name == EVERY or name in domains
     }
@@ -199,7 +199,7 @@ def _present(table: TableState) -> Iterator[tuple[str, Spec]]:
                 continue
 
 
-def _fits(spec: Spec, domain: Any) -> bool:
+def fits(spec: Spec, domain: Any) -> bool:
     """Whether a column can have that index; its type may have changed."""
     if isinstance(spec, MinMax):
         return True
