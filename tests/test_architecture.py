@@ -50,7 +50,7 @@ BUDGETS = {
     "advice": 2102,
     "api": 3242,
     "build": 3159,
-    "cli": 1125,
+    "cli": 1132,
     "expressions": 1913,
     "indexes": 7203,
     "layout": 2527,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import re
 import subprocess
 import sys
@@ -500,3 +501,73 @@ def test_completion(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert "verify" in done.stdout
+
+
+NASTY = " '\"$`!\\*?~#&|;<>(){}[]=%^\n\té-"
+
+
+def drawn_name(drawn: random.Random) -> str:
+    name = "".join(drawn.choices(NASTY + "ab", k=drawn.randint(1, 9)))
+    return f"a{name}" if name[0] in "-~" or name.isspace() else name
+
+
+def pasted(text: str, tmp_path: Path) -> list[str]:
+    """The arguments that a shell gives to the command that is printed last."""
+    tool = tmp_path / "bin" / "skipindex"
+    tool.parent.mkdir(exist_ok=True)
+    tool.write_text("#!/bin/sh\nprintf '%s\\0' \"$@\"\n")
+    tool.chmod(0o755)
+    text = text.removesuffix("\nwhy: the same command with -v\n")
+    _, found, command = text.rpartition(": skipindex ")
+    assert found, text
+    paths = f"{tool.parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"skipindex {command}"],
+        capture_output=True,
+        check=True,
+        cwd=tmp_path / "bin",
+        env={**os.environ, "PATH": paths},
+    )
+    assert not done.stderr
+    return done.stdout.decode().split("\0")[:-1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_commands_to_copy_work_in_a_shell(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], seed: int
+) -> None:
+    drawn = random.Random(seed)
+    name, column = drawn_name(drawn), drawn_name(drawn).replace("`", "$")
+    value = drawn_name(drawn).replace("\\", "").replace("'", "$")
+    folder = put_all(tmp_path / name, [{column: ["x"]}, {column: [value]}])
+    assert main(["build", str(folder), "--index", f"{column}=bitmap"]) == 0
+    where = f"`{column}` = '{value}'"
+    options = ["--kinds", "bitmap,minmax", "--timezone", "Europe/Rome", "--plain"]
+    given = [str(folder), where, *options]
+    capsys.readouterr()
+
+    def copied(*words: str) -> list[str]:
+        assert main(words) == 0
+        return pasted(capsys.readouterr().out, tmp_path)
+
+    again = copied("plan", *given)
+    assert again == ["explain", *given]
+    assert main(again) == 0
+    put(folder / "new.parquet", {column: ["y"]})
+    assert copied("status", str(folder), "--quiet") == ["refresh", str(folder)]
+    conf = ["--conf", f"a.b={value}x", "--conf", "c=d e"]
+    ratio = ["--max-bytes-ratio", "0.5"]
+    wanted = [*ratio, "--timezone", "+01:00"]
+    words = copied("advise", str(folder), *conf, *wanted, "--plain")
+    assert words == ["build", str(folder), *wanted, "--plain", *conf]
+    words = copied("drop", str(folder), "--kinds", "bitmap", "--plain")
+    assert words == ["vacuum", str(folder), "--plain"]
+
+
+def test_a_path_to_copy_is_no_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_all(tmp_path / "-t", [{"a": [1]}])
+    monkeypatch.chdir(tmp_path)
+    assert main(["status", "--", "-t"]) == 0
+    assert pasted(capsys.readouterr().out, tmp_path) == ["build", "--", "-t"]

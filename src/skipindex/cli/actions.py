@@ -13,9 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
 
+import click
 from click.shell_completion import get_completion_class
 
-from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.advice.questions import conditions_of
 from skipindex.api import Clustering, Plan, Table, build_indexes, open_table, plan_files
 from skipindex.api.calls import runner_of
@@ -39,6 +39,8 @@ from skipindex.table import Status
 _SHOWN: Final = 20
 """Files that ``plan`` lists."""
 _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_OF_OUTPUT: Final = {"json", "quiet", "verbose"}
+"""Options that change no answer."""
 _TOLD: Final = {
     True: "recorded as changing only through skipindex (--trust log)",
     False: "not recorded as changing only through skipindex",
@@ -66,7 +68,7 @@ def _status(options: SimpleNamespace) -> Answer:
         lines.append("up to date")
     else:
         call = "refresh" if status.indexed_files else "build"
-        lines.append(f"to bring them up to date: skipindex {call} {options.path}")
+        lines.append(f"to bring them up to date: {_command(call, options)}")
     return Answer("\n".join(lines), status.to_dict())
 
 
@@ -126,7 +128,7 @@ def _choice(options: SimpleNamespace) -> dict[str, Any]:
 def _advise(options: SimpleNamespace) -> Answer:
     shown = not options.quiet
     advice = _opened(options).advise(**_choice(options), progress=shown)
-    lines = [advice.to_text(), f"to build: {_build_command(options)}"]
+    lines = [advice.to_text(), f"to build: {_command('build', options)}"]
     if options.verbose:
         lines += ["", advice.details()]
     else:
@@ -134,23 +136,27 @@ def _advise(options: SimpleNamespace) -> Answer:
     return Answer("\n".join(lines), advice.to_dict())
 
 
-def _build_command(options: SimpleNamespace) -> str:
-    """The command that builds what the advice is."""
-    words = ["skipindex", "build", options.path]
-    words += [f"--{flag}" for flag in ("plain", "catalog") if getattr(options, flag)]
-    for name, value in options.conf:
-        words += ["--conf", f"{name}={value}"]
-    given = {
-        "master": options.master,
-        "queries": options.queries,
-        "columns": options.columns and ",".join(options.columns),
-        "timezone": options.timezone,
-    }
-    if options.max_bytes_ratio != MAX_BYTES_RATIO:
-        given["max-bytes-ratio"] = str(options.max_bytes_ratio)
-    for name, value in given.items():
-        words += [] if value is None else [f"--{name}", value]
-    return shlex.join(words)
+def _command(name: str, options: SimpleNamespace) -> str:
+    """Another command for a shell, with all options that this one has in common."""
+    context = click.get_current_context().parent
+    assert context is not None
+    assert isinstance(context.command, click.Group)
+    words: list[str] = []
+    arguments: list[str] = []
+    for one in context.command.commands[name].params:
+        value = getattr(options, str(one.name), None)
+        if isinstance(one, click.Argument):
+            arguments.append(str(value))
+        elif value is True and one.name not in _OF_OUTPUT:
+            words.append(one.opts[0])
+        elif isinstance(value, tuple):
+            words += [word for pair in value for word in (one.opts[0], "=".join(pair))]
+        elif not isinstance(value, bool | None) and value != one.default:
+            text = ",".join(value) if isinstance(value, list) else str(value)
+            words += [one.opts[0], text]
+    if any(argument.startswith("-") for argument in arguments):
+        return shlex.join(["skipindex", name, *words, "--", *arguments])
+    return shlex.join(["skipindex", name, *arguments, *words])
 
 
 def _build(options: SimpleNamespace) -> Answer:
@@ -197,7 +203,8 @@ def _drop(options: SimpleNamespace) -> Answer:
         names = ("column", "dropped", "size", "files")
         text = (
             f"{table(names, rows, right=(2, 3))}\n"
-            f"freed by skipindex vacuum {options.path}: later, or now with --purge"
+            "their bytes are freed later, or now with --purge, by: "
+            f"{_command('vacuum', options)}"
         )
     return Answer(text, {"dropped": [one.to_dict() for one in gone]})
 
@@ -238,7 +245,7 @@ def _plan(options: SimpleNamespace) -> Answer:
         lines += ["", table(names, rows, right=(1, 2))]
     if len(plan.tasks) > _SHOWN:
         lines.append(f"and {len(plan.tasks) - _SHOWN:,} more, which --files lists")
-    lines += ["", f'why: skipindex explain {options.path} "{options.predicate}"']
+    lines += ["", f"why: {_command('explain', options)}"]
     return Answer("\n".join(lines), None)
 
 
