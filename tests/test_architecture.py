@@ -48,18 +48,18 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 425,
     "advice": 2102,
-    "api": 3242,
+    "api": 3265,
     "build": 3159,
-    "cli": 1132,
+    "cli": 1134,
     "expressions": 1913,
     "indexes": 7203,
     "layout": 2527,
-    "log": 3060,
+    "log": 3092,
     "planner": 15283,
-    "rewrite": 3679,
+    "rewrite": 3682,
     "spark": 6558,
     "storage": 4878,
-    "table": 4399,
+    "table": 4406,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

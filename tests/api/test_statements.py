@@ -88,6 +88,14 @@ NONE: Any = NoArguments()
                 Layout(("s.a", "b"), "hilbert", ("b", "s.a")),
             ),
         ),
+        (
+            "optimize t full where day = 1 zorder by a publish;",
+            Optimize(T, "full", "day = 1", Layout(("a",), "zorder"), publish=True),
+        ),
+        (
+            "OPTIMIZE t WHERE publish = 1 PUBLISH",
+            Optimize(T, "incremental", "publish = 1", PLAIN, publish=True),
+        ),
         ("OPTIMIZE `table`", Optimize(Target("`table`"), "incremental", None, PLAIN)),
         ("CREATE INDEX ON t", CreateIndex(T, (), None)),
         ("create index on t (a, b) using Bitmap", CreateIndex(T, ("a", "b"), "Bitmap")),

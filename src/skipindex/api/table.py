@@ -755,6 +755,7 @@ class Table:
         indexes: Request | None = None,
         into: str | os.PathLike[str] | None = None,
         in_place: bool = False,
+        publish: bool = False,
         options: Mapping[str, str] | None = None,
         progress: ProgressLike | None = None,
     ) -> OptimizeReport[Table]:
@@ -795,6 +796,9 @@ class Table:
             into: write an optimized copy of the whole table to this folder, which
                 does not exist or is empty, and leave the table alone.
             in_place: rewrite a table that skipindex has not written.
+            publish: show the new files to readers who list the folder too, and delete
+                the old ones, as ``vacuum(retention=timedelta(0))`` does afterwards.
+                Queries that are running then, on tables opened before, may fail.
             options: for Spark's Parquet writer, such as ``compression``.
             progress: as for ``build_indexes``, of the new indexes.
 
@@ -819,6 +823,10 @@ class Table:
         check_session(spark)
         check_indexes(indexes)
         given = _given(layout, "optimize")
+        if publish and into is not None:
+            raise LayoutError(
+                "into= writes a copy, which every reader sees (accepted: no publish)"
+            )
         by = given.get("cluster_by")
         workload = given.pop("cluster_by") if isinstance(by, Workload) else None
         asked = OptimizeOptions(
@@ -841,6 +849,9 @@ class Table:
                 options=options,
                 progress=count,
             )
+        if publish:
+            vacuum(self.state, retention=timedelta(0))
+            report = replace(report, table=report.table.refresh())
         return optimized(report)
 
     def vacuum(

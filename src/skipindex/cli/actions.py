@@ -77,7 +77,7 @@ def _lacks(status: Status) -> list[str]:
     lines = [f"{files(n)}: {reason}" for reason, n in status.gaps.items()]
     if status.vanished_files:
         lines.append(f"{files(status.vanished_files)}: known, and gone or changed")
-    return [*lines, *status.notes]
+    return [*lines, *filter(None, [status.waiting]), *status.notes]
 
 
 def _describe(options: SimpleNamespace) -> Answer:
@@ -299,6 +299,7 @@ def _optimize(options: SimpleNamespace) -> Answer:
         budget=options.budget,
         into=options.into,
         in_place=options.in_place,
+        publish=options.publish,
         progress=not options.quiet,
     )
     return Answer(str(report), report.to_dict())

@@ -223,6 +223,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
             _option("--budget", "SIZE", "rewrite at most so much, such as 10GB"),
             _option("--rows-per-file", "N", "of the new files", type=int),
             _flag("--in-place", "rewrite a table that skipindex has not written"),
+            _flag("--publish", "show the new files to all readers, and delete the old"),
             _option("--into", "PATH", "write a copy there, and leave the table alone"),
             _ZONE,
         ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
+from datetime import timedelta
 from typing import Any, Final
 
 from skipindex.errors import CorruptIndexError
@@ -28,6 +29,8 @@ from skipindex.storage.file_system.names import (
     published,
 )
 
+RETENTION: Final = timedelta(days=7)
+"""How long a table keeps what is superseded, unless it says so itself."""
 _MAX_SECONDS: Final = 1e11
 _MAX_ASSOCIATED: Final = 1000
 """Associated columns of a table."""
@@ -292,3 +295,9 @@ _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "exclusive": _check_exclusive,
     "retention": _check_retention,
 }
+
+
+def retention_of(properties: TableProperties) -> timedelta:
+    """How long a table keeps what is superseded."""
+    record = properties.retention
+    return RETENTION if record is None else timedelta(seconds=record["seconds"])

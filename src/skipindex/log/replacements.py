@@ -19,9 +19,11 @@ vacuum that sleeps may make, is ignored as long as it is listed there.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -33,6 +35,8 @@ from skipindex.log.properties import TableProperties
 from skipindex.storage.file_system.file_info import SECOND, FileInfo
 from skipindex.storage.file_system.names import published
 
+_LAST_DAY: Final = 253_402_214_400.0
+"""30 December 9999, in seconds since 1970."""
 There = Mapping[str, FileInfo]
 """The files that are there, by path."""
 
@@ -176,6 +180,25 @@ class Rewrites:
         """The paths of all hidden files, of the trash too."""
         files = {path for one in self.entries for path in one.names}
         return files | {trash.file.path for trash in self.trash}
+
+    def waiting(self, retention: timedelta, *, since: float = -math.inf) -> str:
+        """Which rewritten files a reader of the folder does not see yet; empty if none.
+
+        Those count that were committed after ``since``, in seconds since 1970.
+        """
+        rewrites = [
+            r for r in self.replacements if not r.overwrites and r.since > since
+        ]
+        if not rewrites:
+            return ""
+        files = [file for one in rewrites for file in one.new]
+        first = min(one.since for one in rewrites) + retention.total_seconds()
+        due = datetime.fromtimestamp(min(first, _LAST_DAY), UTC)
+        return (
+            f"{len(files)} rewritten files ({sum(f.size for f in files) / 1e6:.1f} MB) "
+            f"are not visible to readers who list the folder: vacuum shows them from "
+            f"{due:%Y-%m-%d %H:%M} UTC on, and vacuum(retention=timedelta(0)) now"
+        )
 
     @property
     def replaced(self) -> set[str]:

@@ -16,7 +16,7 @@ from typing import Final
 
 from skipindex.errors import CorruptIndexError, IndexVersionError, TableError
 from skipindex.log import Snapshot, newest_for_writer, read_snapshot
-from skipindex.log.properties import TableProperties
+from skipindex.log.properties import RETENTION, retention_of
 from skipindex.rewrite.retention import NS, parts_of
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
@@ -29,19 +29,11 @@ from skipindex.storage.file_system.names import (
     version_of,
 )
 
-RETENTION: Final = timedelta(days=7)
-"""Where a table has none of its own."""
 LOG_AGE: Final = 3600.0
 """Seconds that commits and their parts stay at least, for writers between two steps.
 One who takes longer commits again (``log``)."""
 _EVERY: Final = 64
 """Commits from one expiry to the next."""
-
-
-def retention_of(properties: TableProperties) -> timedelta:
-    """How long a table keeps what is superseded."""
-    record = properties.retention
-    return RETENTION if record is None else timedelta(seconds=record["seconds"])
 
 
 def retention_record(retention: timedelta | None) -> dict[str, float] | None:

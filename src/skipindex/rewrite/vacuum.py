@@ -27,10 +27,10 @@ from skipindex.log import (
     warn_of_others,
 )
 from skipindex.log.manifest import Manifest
-from skipindex.log.properties import TableProperties
+from skipindex.log.properties import TableProperties, retention_of
 from skipindex.notebook import InNotebook
 from skipindex.rewrite.at_once import at_once
-from skipindex.rewrite.expiry import LOG_AGE, retention_of, store_time
+from skipindex.rewrite.expiry import LOG_AGE, store_time
 from skipindex.rewrite.publish import Publisher, is_own_copy
 from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.retention import NS, referenced
@@ -65,6 +65,8 @@ class VacuumReport(InNotebook):
         n_bytes: the size of these files.
         dry_run: whether nothing was done.
         given_up: indexes that could not be read, and so were purged with their packs.
+        waiting: which rewritten files are not visible yet, and from when on they are;
+            empty if there are none.
     """
 
     published: int
@@ -72,6 +74,7 @@ class VacuumReport(InNotebook):
     n_bytes: int
     dry_run: bool
     given_up: tuple[str, ...] = ()
+    waiting: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -79,11 +82,12 @@ class VacuumReport(InNotebook):
 
     def __str__(self) -> str:
         would = "would publish" if self.dry_run else "published"
-        return (
+        text = (
             f"{would} {self.published} rewritten files and "
             f"{'delete' if self.dry_run else 'deleted'} {len(self.deleted)} files, "
             f"{self.n_bytes / 1e6:.1f} MB"
         )
+        return f"{text}\n{self.waiting}".rstrip()
 
 
 def vacuum(
@@ -120,6 +124,7 @@ def vacuum(
         sum(run.deleted.values()),
         dry_run,
         tuple(given_up),
+        run.waiting(),
     )
 
 
@@ -151,6 +156,12 @@ class _Run:
         self.publisher = Publisher(location, now - keep, self._delete, now=now)
         self.n_due = 0
         self.deleted: dict[str, int] = {}
+
+    def waiting(self) -> str:
+        """What is not visible after this run, and for how long."""
+        return _newest(self._location).rewrites.waiting(
+            timedelta(seconds=self._keep), since=self.publisher.cutoff
+        )
 
     def compare(self) -> None:
         """Commit that the log does not name all files, where a listing shows it."""

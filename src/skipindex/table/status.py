@@ -11,6 +11,7 @@ import numpy as np
 from skipindex.errors import UnknownIndexError
 from skipindex.indexes import MinMax, spec_from_json, spec_to_json
 from skipindex.indexes.interface import IndexSpec
+from skipindex.log.properties import retention_of
 from skipindex.notebook import bar, block, lines, paragraph, table
 from skipindex.storage.blobs import spec_key
 from skipindex.table.associated import JoinedTables
@@ -70,6 +71,8 @@ class Status:
         exclusive: whether the files change only through skipindex, by declaration.
         retention_seconds: how long the table keeps what is superseded; None is the
             default.
+        waiting: which rewritten files are not visible yet to readers who list the
+            folder, and from when on they are; empty if there are none.
         notes: warnings about parts of the log that were ignored.
     """
 
@@ -90,6 +93,7 @@ class Status:
     undeclared: tuple[str, ...]
     exclusive: bool
     retention_seconds: float | None
+    waiting: str
     notes: tuple[str, ...]
 
     @property
@@ -150,6 +154,8 @@ class Status:
                 f"{', '.join(self.undeclared)}: partition columns that may be made of "
                 "a time, and nothing is declared (propose_derived compares some rows)"
             )
+        if self.waiting:
+            lines.append(self.waiting)
         return "\n".join([*lines, *self.notes])
 
 
@@ -181,6 +187,7 @@ def status_of(table: TableState) -> Status:
         undeclared=_undeclared(table),
         exclusive=table.snapshot.is_exclusive,
         retention_seconds=(properties.retention or {}).get("seconds"),
+        waiting=table.snapshot.rewrites.waiting(retention_of(properties)),
         notes=table.notes,
     )
 

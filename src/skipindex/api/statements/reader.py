@@ -86,6 +86,7 @@ class Optimize:
     mode: str
     where: str | None
     layout: Layout
+    publish: bool = False
     columns: ClassVar[str] = (
         "files_removed BIGINT, files_added BIGINT, bytes_removed BIGINT, "
         "bytes_added BIGINT, rows BIGINT, files_left BIGINT, notes ARRAY<STRING>"
@@ -141,7 +142,8 @@ class Vacuum:
     retention: timedelta | None
     dry_run: bool
     columns: ClassVar[str] = (
-        "published BIGINT, deleted BIGINT, bytes BIGINT, paths ARRAY<STRING>"
+        "published BIGINT, deleted BIGINT, bytes BIGINT, paths ARRAY<STRING>, "
+        "waiting STRING"
     )
 
 
@@ -274,11 +276,18 @@ class _Reader:
             curve = CURVES[self._next.key]
             self._at += 2
             by = self._columns()
-        if self._next.kind is not Kind.END and self._next.key not in {"LOCALLY", ";"}:
-            clauses = "ZORDER BY, HILBERT BY, RANGE BY, HASH BY, LOCALLY ORDERED BY"
+        if self._next.kind is not Kind.END and self._next.key not in {
+            "LOCALLY",
+            "PUBLISH",
+            ";",
+        }:
+            clauses = (
+                "ZORDER BY, HILBERT BY, RANGE BY, HASH BY, LOCALLY ORDERED BY, PUBLISH"
+            )
             before = "" if where or curve else "FULL, WHERE, "
             raise self._unexpected(f"{before}{clauses} or the end of the statement")
-        return Optimize(table, mode, where, Layout(by, curve, self._order()))
+        layout = Layout(by, curve, self._order())
+        return Optimize(table, mode, where, layout, self._takes("PUBLISH"))
 
     def _vacuum(self) -> Vacuum:
         table = self._table()
@@ -351,6 +360,7 @@ class _Reader:
             "LOCALLY",
             "ORDERED",
         )
+        is_clause |= key == "PUBLISH" and self._after.kind is Kind.END
         return is_clause or key == ";" or self._next.kind is Kind.END
 
     def _columns(self) -> tuple[str, ...]:

@@ -134,6 +134,7 @@ def _on_table(statement: OnTable, table: Table, spark: SparkSession) -> Iterable
                     "deleted": len(report.deleted),
                     "bytes": report.n_bytes,
                     "paths": report.deleted,
+                    "waiting": report.waiting,
                 }
             ]
         case Distribute(layout=layout):
@@ -160,6 +161,7 @@ def _optimized(statement: Optimize, table: Table, spark: SparkSession) -> Row:
         predicate=statement.where,
         mode=statement.mode,
         in_place=True,
+        publish=statement.publish,
     )
     return {
         "files_removed": report.files_in,
