@@ -609,7 +609,9 @@ def append(
             cast to the table's.  Derived partition columns are computed where they are
             missing, in the time zone that was declared, and compared where they are
             given.
-        table: what ``write_table`` wrote.
+        table: what ``write_table`` wrote, or a table that has a layout.  By the name of
+            a table of the catalog, new partitions are added to the catalog too; by the
+            path of such a table, a warning says which the catalog lacks.
         indexes: as for ``build_indexes``; None is the indexes that the table has.
         options: for Spark's Parquet writer, such as ``compression``.
         progress: as for ``Table.build_indexes``, of the new indexes.
@@ -636,13 +638,15 @@ def append(
         from skipindex.spark.writers import append as on_spark  # noqa: PLC0415
     check_frame(df)
     check_indexes(indexes)
-    place: TableState | Location
-    if isinstance(table, str):  # a catalog would have to learn the new folders
-        place = location_of(table, storage_options)
-    else:
-        place = place_of(table, storage_options)
+    place = place_of(table, storage_options, df.sparkSession)
+    is_named = isinstance(table, str) and isinstance(place, TableState)
     with followed(progress, unit="tasks") as count:
         state = on_spark.append(
-            df, place, indexes=indexes, options=options, progress=count
+            df,
+            place,
+            indexes=indexes,
+            name=str(table) if is_named else "",
+            options=options,
+            progress=count,
         )
     return changed("append", state, f"{len(state)} files")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -16,18 +16,21 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from skipindex.errors import TableError
-from skipindex.spark.columns import declared
+from skipindex.spark.columns import declared, quote
 from skipindex.spark.pruning.tables import scanned_location
 from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import CatalogFolders, Derived, derived_by
+from skipindex.table.partitions.hive import partition_values
 from skipindex.table.partitions.inference import unescape
 
 _OWN: Final = "spark_catalog"
 _PARTITION: Final = re.compile(
     r"Partition Values: \[(.*?)\]\n\tLocation: (.*?)\n", re.DOTALL
 )
+_AT_ONCE: Final = 100
+"""Partitions that one statement adds."""
 _ACCEPTED: Final = (
     "accepted: a path, a URI, or the name of a Parquet table of the session's catalog, "
     "such as 'db.events'"
@@ -97,6 +100,45 @@ def catalog_table(
         known != [None],
         (lambda: known.pop() if known else ask()) if partitions else None,
     )
+
+
+def add_partitions(spark: SparkSession, name: str, folders: Iterable[str]) -> None:
+    """Let the catalog know partitions of a table by their folders."""
+    texts = [
+        ", ".join(
+            f"{quote(column)} = {'NULL' if value is None else _literal(value)}"
+            for column, value in partition_values(f"{folder}/")
+        )
+        for folder in folders
+    ]
+    for i in range(0, len(texts), _AT_ONCE):
+        some = " ".join(f"PARTITION ({text})" for text in texts[i : i + _AT_ONCE])
+        spark.sql(f"ALTER TABLE {name} ADD IF NOT EXISTS {some}")
+
+
+def _literal(text: str) -> str:
+    """A text as SQL has it."""
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def named_by_folder(spark: SparkSession, location: Location) -> str:
+    """The partitioned table that lies in a folder of its own name; empty if none.
+
+    It is looked for in the database that the folder above is named after, in the
+    current one and in the default one: a catalog has no list by folders.
+    """
+    above, _, name = location.full("").rstrip("/").rpartition("/")
+    database = above.rpartition("/")[2].removesuffix(".db")
+    for one in dict.fromkeys((database, spark.catalog.currentDatabase(), "default")):
+        full = f"{quote(one)}.{quote(name)}"
+        try:
+            found = catalog_table(spark, f"{_OWN}.{full}")
+        except TableError:
+            continue
+        if found is not None and found.folders and found.location == location:
+            return full
+    return ""
 
 
 def _exists(catalog: Any, identifier: Any) -> bool:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -13,18 +15,22 @@ from skipindex.build.builder import index_files
 from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.runners import Progress
 from skipindex.build.wanted import wanted_of
-from skipindex.errors import LayoutError
+from skipindex.errors import LayoutError, TableError, first_line
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.cubes import runs_of_write
+from skipindex.spark.catalog import add_partitions, named_by_folder
+from skipindex.spark.columns import spark_schema
 from skipindex.spark.runner import SparkRunner
+from skipindex.spark.ship import has_driver
 from skipindex.spark.writers.derived import completed, refusing_contradictions
 from skipindex.spark.writers.layout_request import target_of
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import lay_out, write_counted
 from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.names import published
 from skipindex.table import TableState, open_state, require_unbucketed
 
 
@@ -33,12 +39,18 @@ def append(
     table: TableState | Location | str | os.PathLike[str],
     *,
     indexes: Request | None = None,
+    name: str = "",
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
 ) -> TableState:
-    """See ``skipindex.append``."""
+    """See ``skipindex.append``; ``name`` is that in a catalog, if it was given."""
     opened = open_state(table, fresh=True)
     location = opened.location
+    if name and opened.partitions and opened.options.folders is None:
+        raise TableError(
+            f"cannot append to {name!r}, as its partitions are in folders of other "
+            "names (accepted: a table whose folders have the names of their values)"
+        )
     require_unbucketed(opened.folder, opened.paths)
     layout = opened.snapshot.properties.layout
     if layout is None:
@@ -50,9 +62,10 @@ def append(
     column_requests(opened, request)  # what cannot be built is refused at once
     rows = conformed(
         completed(df, opened),
-        _schema(df.sparkSession, opened),
-        {p.name for p in opened.partitions},
+        _schema(df.sparkSession, opened, name),
+        set() if name else {p.name for p in opened.partitions},
     )
+    folders: set[str] = set()
     runner = SparkRunner(df.sparkSession)
     laid_out = lay_out(
         rows, layout, location, rows_per_file=_rows_per_file(opened, layout)
@@ -60,6 +73,7 @@ def append(
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = opened.over(files)
+        folders.update(published(path).rpartition("/")[0] for path in new.paths)
         manifest = index_files(new, request, runner=runner, progress=progress)
         # They follow the table's curve: optimize need not cluster them alone.
         return manifest, runs_of_write(new.paths, target_of(layout))
@@ -74,11 +88,40 @@ def append(
             index=index,
             known=opened.snapshot,
         )
+    folders -= {path.rpartition("/")[0] for path in opened.paths}
+    if opened.partitions and folders and has_driver(df.sparkSession):
+        _tell_catalog(df.sparkSession, location, name, sorted(folders))
     return opened.refresh()
 
 
-def _schema(spark: SparkSession, table: TableState) -> StructType:
-    """The columns of the table; the partitions as text, as their types do not count."""
+def _tell_catalog(
+    spark: SparkSession, location: Location, name: str, folders: Sequence[str]
+) -> None:
+    """Add new partitions to the catalog, or say that it does not have them."""
+    # The rows are there, so what fails is a warning.
+    known = name or named_by_folder(spark, location)
+    if not known:
+        return
+    why = "append by the name of the table adds them"
+    if name:
+        try:
+            add_partitions(spark, name, folders)
+        except PySparkException as error:
+            why = first_line(error)
+        else:
+            return
+    warnings.warn(
+        f"rows were added to partitions that {known} does not have in the catalog, "
+        f"such as {folders[0]!r}, so queries by that name do not see them: {why} "
+        f"(accepted: MSCK REPAIR TABLE {known})",
+        stacklevel=4,
+    )
+
+
+def _schema(spark: SparkSession, table: TableState, name: str) -> StructType:
+    """The columns of the table; by path the partitions as text, as of no type."""
+    if name and table.declared is not None:
+        return spark_schema(table.declared)
     found = (
         spark.read.option("__globPaths__", "false")
         .option("mergeSchema", "false")
