@@ -48,7 +48,7 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 425,
     "advice": 2102,
-    "api": 3269,
+    "api": 3293,
     "build": 3159,
     "cli": 1134,
     "expressions": 1913,
@@ -59,7 +59,7 @@ BUDGETS = {
     "rewrite": 3682,
     "spark": 6643,
     "storage": 4878,
-    "table": 4406,
+    "table": 4408,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -96,6 +96,14 @@ NONE: Any = NoArguments()
             "OPTIMIZE t WHERE publish = 1 PUBLISH",
             Optimize(T, "incremental", "publish = 1", PLAIN, publish=True),
         ),
+        (
+            "OPTIMIZE t ZORDER BY `s.a`, `S`.`b c`.`d```",
+            Optimize(
+                T, "incremental", None, Layout(("`s.a`", "S.b c.`d```"), "zorder")
+            ),
+        ),
+        ("CREATE INDEX ON t (`a.b`, a.b)", CreateIndex(T, ("`a.b`", "a.b"), None)),
+        ("DROP INDEX ON t (`a.b`.c)", DropIndex(T, ("`a.b`.c",), None)),
         ("OPTIMIZE `table`", Optimize(Target("`table`"), "incremental", None, PLAIN)),
         ("CREATE INDEX ON t", CreateIndex(T, (), None)),
         ("create index on t (a, b) using Bitmap", CreateIndex(T, ("a", "b"), "Bitmap")),

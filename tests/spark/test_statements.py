@@ -159,6 +159,81 @@ def test_a_distribution_is_that_of_the_next_append_and_optimize(
         spark.sql(f"ALTER TABLE {named} DISTRIBUTED BY HASH (nothing)")
 
 
+@pytest.fixture
+def dotted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """A table with a struct and columns whose names have dots."""
+    for file in range(2):
+        columns = {
+            "a": pa.array([{"b": file, "c": 1}] * 2),
+            "a.b": pa.array([10 + file] * 2, pa.int64()),
+            "Other": pa.array([file, 3], pa.int64()),
+        }
+        place = tmp_path / "dotted" / f"p.q={file}"
+        place.mkdir(parents=True)
+        pq.write_table(pa.table(columns), place / "part.parquet")
+    sx.enable(spark)
+    yield tmp_path / "dotted"
+    sx.disable(spark)
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize(
+    ("written", "column"),
+    [
+        ("a.b", "a.b"),
+        ("A.B", "a.b"),
+        ("`a`.`B`", "a.b"),
+        ("`a.b`", "`a.b`"),
+        ("`A.B`", "`a.b`"),
+        ("OTHER", "Other"),
+    ],
+)
+def test_indexes_are_of_the_column_that_sql_names(
+    spark: SparkSession, dotted: Path, written: str, column: str
+) -> None:
+    names = {"a.b", "`a.b`", "Other"}
+    spark.sql(f"CREATE INDEX ON '{dotted}' ({written}) USING bitmap")
+    assert {i.column for i in sx.open_table(dotted).indexes if i.kind == "bitmap"} == {
+        column
+    }
+    spark.sql(f"CREATE INDEX ON '{dotted}' (a.b, `a.b`, other) USING bitmap")
+    dropped = rows(spark, f"DROP INDEX ON '{dotted}' ({written}) USING bitmap")
+    assert [one["column"] for one in dropped] == [column]
+    left = {i.column for i in sx.open_table(dotted).indexes if i.kind == "bitmap"}
+    assert left == names - {column}
+
+
+def test_layouts_are_of_the_column_that_sql_names(
+    spark: SparkSession, dotted: Path
+) -> None:
+    spark.sql(f"CREATE INDEX ON '{dotted}' USING minmax")
+    orders = "ZORDER {}(`A.B`, OTHER) LOCALLY ORDERED BY (`a.B`)"
+    for text in (
+        f"ALTER TABLE '{dotted}' DISTRIBUTED BY {orders.format('')}",
+        f"OPTIMIZE '{dotted}' {orders.format('BY ')}",
+    ):
+        spark.sql(text)
+        layout = sx.open_table(dotted).status().layout
+        assert layout is not None
+        assert layout["cluster_by"] == ["a.b", "Other"]
+        assert layout["sort_within"] == ["a.b"]
+    for by, order in (("a.b", "other"), ("other", "A.B")):
+        for text in ("ALTER TABLE '{}' DISTRIBUTED BY HASH", "OPTIMIZE '{}' HASH BY"):
+            statement = f"{text.format(dotted)} {by} LOCALLY ORDERED BY {order}"
+            with pytest.raises(AnalysisException, match="is a field of a struct"):
+                spark.sql(statement)
+
+
+def test_a_condition_is_on_the_partition_column_that_sql_names(
+    spark: SparkSession, dotted: Path
+) -> None:
+    (done,) = rows(spark, f"OPTIMIZE '{dotted}' FULL WHERE `P.q` = 1 ZORDER BY other")
+    assert done["files_removed"] == 1
+    for text in ("p.q = 1", "`a.b` = 10"):
+        with pytest.raises(AnalysisException):
+            spark.sql(f"OPTIMIZE '{dotted}' FULL WHERE {text} ZORDER BY other")
+
+
 def test_what_a_query_would_read_is_explained_and_it_does_not_run(
     spark: SparkSession, named: str, folder: Path
 ) -> None:

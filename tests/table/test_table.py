@@ -181,6 +181,47 @@ def test_resolve_finds_columns_as_spark_does(tmp_path: Path) -> None:
         table.state.resolve("age", case_sensitive=True)
 
 
+NESTED = pa.array([{"b": 1, "c.d": 2}])
+FOUND = [
+    ({"a.b": [1]}, "a.b", "`a.b`"),
+    ({"a.b": [1]}, "A.B", "`a.b`"),
+    ({"a": NESTED, "a.b": [1]}, "a.b", "a.b"),
+    ({"a": NESTED, "a.b": [1]}, "A.B", "a.b"),
+    ({"a": NESTED, "a.b": [1]}, "`A`.`B`", "a.b"),
+    ({"a": NESTED, "a.b": [1]}, "`a.b`", "`a.b`"),
+    ({"a": NESTED, "a.b": [1]}, "`A.B`", "`a.b`"),
+    ({"a": NESTED, "A.B": [1]}, "a.b", "a.b"),
+    ({"a": NESTED, "A.B": [1]}, "`a.b`", "`A.B`"),
+    ({"a": NESTED, "a.x": [1]}, "a.x", "`a.x`"),
+    ({"a": NESTED, "a.c.d": [1]}, "A.`C.D`", "a.`c.d`"),
+    ({"a": NESTED, "a.c.d": [1]}, "a.c.d", "`a.c.d`"),
+    ({"x": [1], "`x`": [1]}, "`X`", "x"),
+    ({"x": [1], "`x`": [1]}, "```X```", "```x```"),
+    ({"x": [1], "X": [1]}, "X", "X"),
+    ({"a.b": [1], "A.b": [1]}, "A.b", "`A.b`"),
+]
+
+
+@pytest.mark.parametrize(("columns", "text", "stored"), FOUND)
+def test_a_request_finds_a_column_as_sql_does_and_else_by_its_own_name(
+    tmp_path: Path, columns: dict[str, Any], text: str, stored: str
+) -> None:
+    put(tmp_path / "f.parquet", columns)
+    assert sx.open_table(tmp_path).state.find(text).name == stored
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [("a.zz", "no field 'zz' of column 'a'"), ("`a", "no column name: '`a'")],
+)
+def test_a_request_for_no_column_says_what_is_missing(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    put(tmp_path / "f.parquet", {"a": NESTED, "a.b": [1]})
+    with pytest.raises(PredicateError, match=problem):
+        sx.open_table(tmp_path).state.find(text)
+
+
 def test_trap_c41_a_name_in_two_cases_is_ambiguous(tmp_path: Path) -> None:
     put(tmp_path / "f.parquet", {"a": [1], "A": [2]})
     table = build(tmp_path)

@@ -159,7 +159,7 @@ def _names_in(table: TableState, text: str) -> Iterator[str]:
     """The columns of the table that a condition names, as far as its words tell."""
     for word in _WORDS.findall(_QUOTED.sub(" ", text)):
         with suppress(PredicateError):
-            yield table.find(word.replace("`", "")).name
+            yield table.find(word).name
 
 
 def columns_of(questions: Iterable[Question]) -> set[str]:

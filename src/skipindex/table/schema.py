@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -149,8 +150,9 @@ class Columns:
     def find(self, text: str) -> ColumnInfo:
         """The column that a person means who names it in a request.
 
-        It is the one of that stored name.  Else it is the one of that own name, else
-        the field that ``a.b`` reaches in a struct, in any capitals.
+        It is the one of that stored name.  Else it is the one that SQL would take the
+        name for, in any capitals: ``a.b`` is a field in a struct, and backticks quote.
+        Else it is the one of that own name.
 
         Raises:
             PredicateError: there is none, or more than one.
@@ -158,17 +160,17 @@ class Columns:
         if text in self._stored:
             return self._stored[text]
         try:
-            return self.resolve(text)
+            first, *inner = name_parts(text)
+            column = self.resolve(first)
+            for name in inner:
+                column = column.field(name)
         except PredicateError:
             # Among names that differ in capitals alone, the exact match.
             if text in self.by_name:
                 return self.by_name[text]
-            first, *inner = name_parts(text)
-            if not inner:
-                raise
-        column = self.resolve(first)
-        for name in inner:
-            column = column.field(name)
+            with suppress(PredicateError):
+                return self.resolve(text)
+            raise
         return column
 
     @cached_property

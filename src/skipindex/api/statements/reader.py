@@ -28,6 +28,7 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import ClassVar, Final, TypeAlias
 
+from skipindex.expressions import stored_name
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.sql.literals import string
 from skipindex.planner.sql.tokens import OPENING, Kind, Token, match_brackets, tokenize
@@ -374,11 +375,11 @@ class _Reader:
         return tuple(names)
 
     def _column(self) -> str:
-        """A column, by the name that ``Table.columns`` has for it."""
+        """A column, by the name that is stored for it: ``a.b`` is no ```a.b```."""
         parts = [self._name("the name of a column")]
         while self._takes("."):
             parts.append(self._name("the name of a field"))
-        return ".".join(parts)
+        return stored_name(parts)
 
     def _table(self) -> Target:
         if self._after.kind is not Kind.SYMBOL:  # else a table of the name "table"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from skipindex.api.clustering import Clustering
@@ -27,7 +28,7 @@ from skipindex.api.statements.reader import (
 )
 from skipindex.api.table import Table
 from skipindex.build.builder import BuildReport
-from skipindex.errors import PredicateError, SkipIndexError
+from skipindex.errors import LayoutError, PredicateError, SkipIndexError
 from skipindex.indexes import spec_to_json
 from skipindex.storage.file_system.location import location_of
 from skipindex.table.status import IndexInfo
@@ -138,7 +139,7 @@ def _on_table(statement: OnTable, table: Table, spark: SparkSession) -> Iterable
                 }
             ]
         case Distribute(layout=layout):
-            table.declare_layout(_clustering(layout))
+            table.declare_layout(_clustering(layout, table))
             return [
                 {
                     "distributed_by": layout.by,
@@ -150,14 +151,36 @@ def _on_table(statement: OnTable, table: Table, spark: SparkSession) -> Iterable
             return _described(table)
 
 
-def _clustering(layout: Layout) -> Clustering:
-    return Clustering(by=layout.by, curve=layout.curve, sort_within=layout.sort_within)
+def _clustering(layout: Layout, table: Table) -> Clustering:
+    return Clustering(
+        by=_own_names(layout.by, table),
+        curve=layout.curve,
+        sort_within=_own_names(layout.sort_within, table),
+    )
+
+
+def _own_names(names: Iterable[str] | None, table: Table) -> list[str] | None:
+    """The columns as layouts name them, which know no fields of structs."""
+    if names is None:
+        return None
+    found: list[str] = []
+    for name in names:
+        path: Sequence[str] = (name,)  # of an attribute that the layout has
+        with suppress(PredicateError):
+            path = table.state.find(name).path
+        if len(path) > 1:
+            raise LayoutError(
+                f"cannot lay rows out by {name!r}: it is a field of a struct "
+                "(accepted: columns of the table)"
+            )
+        found.extend(path)
+    return found
 
 
 def _optimized(statement: Optimize, table: Table, spark: SparkSession) -> Row:
     report = table.optimize(
         spark,
-        layout=_clustering(statement.layout),
+        layout=_clustering(statement.layout, table),
         predicate=statement.where,
         mode=statement.mode,
         in_place=True,
