@@ -57,7 +57,7 @@ BUDGETS = {
     "log": 3092,
     "planner": 15283,
     "rewrite": 3682,
-    "spark": 6643,
+    "spark": 6659,
     "storage": 4878,
     "table": 4408,
 }

@@ -248,6 +248,27 @@ def test_what_a_query_would_read_is_explained_and_it_does_not_run(
     assert found["plan"] == "no scan of a known table"
 
 
+def test_each_scan_is_explained_once(
+    spark: SparkSession, named: str, folder: Path
+) -> None:
+    """Also one that another scan is joined with, which is read for its keys before."""
+    spark.range(9).selectExpr("id", "concat('d', id) label").write.parquet(
+        str(folder.parent / "d")
+    )
+    for path in (folder, folder.parent / "d"):
+        spark.sql(f"CREATE INDEX ON '{path}' (id) USING bitmap")
+    for query, scanned in {
+        f"SELECT 1 FROM {named} JOIN parquet.`{folder.parent}/d` USING (id) "
+        "WHERE label = 'd1'": ["d", "t"],
+        f"SELECT 1 FROM {named} JOIN {named} USING (id) WHERE id = 1": ["t", "t"],
+        f"SELECT name FROM {named} WHERE id = 1 UNION ALL "
+        f"SELECT name FROM {named} WHERE id = 1": ["t", "t"],
+    }.items():
+        found = rows(spark, f"EXPLAIN SKIPPING {query}")
+        folders = [row["plan"].partition(":")[0] for row in found]
+        assert sorted(Path(one).name for one in folders) == scanned
+
+
 @since(4, 1, what="arguments that reach the parsers of extensions")
 @pytest.mark.few(3)
 @pytest.mark.parametrize(

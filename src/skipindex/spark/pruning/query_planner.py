@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict, deque
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final, TypeVar
 
@@ -135,6 +136,13 @@ class QueryPlanner:
                 self._failed(one.root, one.problem)
             case Read() as one:
                 self._read(one)
+
+    def records_of(self, scans: Collection[int]) -> list[QueryPlan]:
+        """The records without those of other scans, such as one that reads keys."""
+        with self._lock:
+            told = self._told.items()
+            others = {id(plan) for (_, scan), plan in told if scan not in scans}
+            return [plan for plan in self.records if id(plan) not in others]
 
     def _read(self, one: Read) -> None:
         """Let the record of a scan say what Spark listed, and what it reads."""

@@ -111,7 +111,8 @@ def plans_of(
         PySparkException: Spark cannot read the query.
     """
     state = spark._jsparkSession.sessionState()  # noqa: SLF001
-    modes = _gateway(spark).jvm.org.apache.spark.sql.execution.CommandExecutionMode
+    jvm = _gateway(spark).jvm
+    modes = jvm.org.apache.spark.sql.execution.CommandExecutionMode
     before = last_plans(spark)  # held, so that no new plan has the id of one of them
     parser, given = state.sqlParser(), arguments.java
     logical = (
@@ -121,12 +122,19 @@ def plans_of(
     )
     planned = state.executePlan(logical, modes.SKIP())
     leaves = planned.sparkPlan().collectLeaves()
+    scans = set()
     for scan in (leaves.apply(i) for i in range(leaves.size())):
         if scan.getClass().getSimpleName() == "FileSourceScanExec":
             scan.selectedPartitions()  # lists the files that are left
+            index = scan.relation().location()
+            scans.add(jvm.java.lang.System.identityHashCode(index))
+    pruning = _pruning(spark)
+    if pruning is None:
+        return ()
+    pruning.calls.finishTelling()
     known = set(map(id, before))
-    plans = [plan for plan in last_plans(spark) if not plan.is_estimate]
-    return [plan for plan in plans if id(plan) not in known]
+    plans = pruning.planner.records_of(scans)
+    return [plan for plan in plans if not (plan.is_estimate or id(plan) in known)]
 
 
 def _pruning(spark: SparkSession) -> Pruning | None:
