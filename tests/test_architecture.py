@@ -46,11 +46,11 @@ PLANNER = (
 MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 425,
+    "": 432,
     "advice": 2102,
     "api": 3293,
-    "build": 3159,
-    "cli": 1134,
+    "build": 3162,
+    "cli": 1166,
     "expressions": 1913,
     "indexes": 7203,
     "layout": 2527,

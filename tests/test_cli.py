@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -571,3 +572,64 @@ def test_a_path_to_copy_is_no_option(
     monkeypatch.chdir(tmp_path)
     assert main(["status", "--", "-t"]) == 0
     assert pasted(capsys.readouterr().out, tmp_path) == ["build", "--", "-t"]
+
+
+ARGUMENTS = {
+    "build": ["--index", "x=bitmap", "--workers", "1"],
+    "advise": ["--columns", "x"],
+    "plan": ["x = 3"],
+    "explain": ["x = 3"],
+    "drop": ["--columns", "x", "--kinds", "bitmap"],
+}
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+@pytest.mark.parametrize("form", ["", "--json", "--files"])
+def test_names_that_no_terminal_has_are_shown_with_escapes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str, form: str
+) -> None:
+    """By every command: they are no UTF-8, steer the terminal, or break a line."""
+    folder = tmp_path / "t\x1b[2J\n\x7f\x9bé"
+    column = "\x1b[31m\r\nLEAKé\x7f"
+    for name in ("a", "b\udcff", "c\x1b]0;title\x07\nLEAK\x9b2J", "é"):
+        put(tmp_path / "t.parquet", {"x": [3, 4], column: ["a", "b"]})
+        folder.mkdir(exist_ok=True)
+        (tmp_path / "t.parquet").rename(folder / f"{name}.parquet")
+    (folder / "damaged\nLEAK.parquet").write_bytes(b"no Parquet")
+    commands = [*COMMANDS, "verify", "status"] if not form else list(COMMANDS)
+    commands = ["plan"] if form == "--files" else commands
+    for name in commands:
+        if name in {"optimize", "spark-conf", "completion"}:  # with Spark, and no table
+            continue
+        out, err = (
+            io.TextIOWrapper(io.BytesIO(), encoding, errors, write_through=True)
+            for errors in ("strict", "backslashreplace")
+        )
+        monkeypatch.setattr(sys, "stdout", out)
+        monkeypatch.setattr(sys, "stderr", err)
+        words = [name, str(folder), *ARGUMENTS.get(name, [])]
+        code = main([*words, *([form] if form else []), "-v"])
+        printed, told = (s.buffer.getvalue().decode(encoding) for s in (out, err))
+        assert code in {0, 1} or (code == 2 and not printed and told), told
+        if name in {"status", "describe", "build", "plan", "explain", "verify"}:
+            assert printed, name
+        for text in (printed, told):
+            assert not re.search("[\0-\x08\x0b-\x1f\x7f-\x9f]", text), (name, text)
+            assert not re.search("^LEAK", text, re.MULTILINE), (name, text)
+        if form == "--json" and printed:
+            json.loads(printed)
+        if form == "--files":
+            assert len(printed.splitlines()) == 5
+
+
+def test_a_folder_whose_name_is_no_utf_8_is_refused_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "t").mkdir()
+    put(tmp_path / "t" / "a.parquet", {"x": [1]})
+    (tmp_path / "t").rename(tmp_path / "t\udcff")
+    for name in ("build", "status", "verify"):
+        assert main([name, f"{tmp_path}/t\udcff"]) == 2
+        told = capsys.readouterr().err
+        assert told.count("\n") == 1
+        assert told.startswith("skipindex: error: ")

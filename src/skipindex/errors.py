@@ -24,6 +24,7 @@ raises nothing under ``CorruptIndexError``: it reads the file.
 from __future__ import annotations
 
 import os
+import re
 import traceback
 from collections.abc import Iterable
 from difflib import get_close_matches
@@ -32,6 +33,7 @@ from typing import Final
 
 _SHELL: Final = f"{os.sep}IPython{os.sep}"
 """A part of the paths of IPython's own modules."""
+_STEERS: Final = re.compile("[\0-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class SkipIndexError(Exception):
@@ -148,6 +150,11 @@ class StorageError(SkipIndexError, OSError):
 def first_line(error: BaseException) -> str:
     """The first line of an error's text, or its type's name where it has no text."""
     return str(error).partition("\n")[0] or type(error).__name__
+
+
+def one_line(name: str) -> str:
+    """A name with escapes for line breaks, and for all else that steers a terminal."""
+    return _STEERS.sub(lambda found: repr(found[0])[1:-1], name)
 
 
 def kind_of(value: object) -> str:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.build.task import reason
-from skipindex.errors import UnsupportedTypeError
+from skipindex.errors import UnsupportedTypeError, one_line
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
@@ -184,7 +184,7 @@ def take_sample(
     tell = part("sampling", "files", len(looked_at))
     for n_done, at in enumerate(looked_at):
         tell(n_done)
-        path = table.paths[at]
+        path = one_line(table.paths[at])
         try:
             one = _read(table, at, columns)
         except Exception as error:  # noqa: BLE001 (one file never ends the advice)

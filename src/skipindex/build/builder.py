@@ -33,7 +33,7 @@ from skipindex.build.runners import LocalRunner, Progress, Runner
 from skipindex.build.task import NOT_READABLE
 from skipindex.build.tiers import files_of_packs
 from skipindex.build.wanted import SpecKey, wanted_of, without_asked
-from skipindex.errors import PredicateError, SkipIndexError
+from skipindex.errors import PredicateError, SkipIndexError, one_line
 from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.log import Snapshot, commit
@@ -172,7 +172,10 @@ def build(
         seconds=time.perf_counter() - began,
         notes=(
             *refused,
-            *(f"{len(p)} files: {n} (first: {min(p)})" for n, p in notes.items()),
+            *(
+                f"{len(paths)} files: {note} (first: {one_line(min(paths))})"
+                for note, paths in notes.items()
+            ),
             *repairs.notes,
             *unmerged,
         ),

@@ -22,7 +22,7 @@ from skipindex.api.calls import runner_of
 from skipindex.api.functions import table_of_catalog
 from skipindex.api.progress import followed
 from skipindex.api.types import BuildReport
-from skipindex.cli.answer import Answer
+from skipindex.cli.answer import Answer, shown
 from skipindex.cli.sessions import session
 from skipindex.cli.tables import files, size, table
 from skipindex.errors import (
@@ -30,6 +30,7 @@ from skipindex.errors import (
     LayoutError,
     TableError,
     UnknownIndexError,
+    one_line,
 )
 from skipindex.layout import Workload
 from skipindex.rewrite.verify_table import verify
@@ -223,7 +224,7 @@ def _plan(options: SimpleNamespace) -> Answer:
     if options.json:  # which has a proof for each file
         return Answer("", plan.to_dict())
     if options.files:
-        return Answer("\n".join(plan.files), None)
+        return Answer("\n".join(map(one_line, plan.files)), None)
     low, high = plan.count_bounds
     matching = f"{low:,} to unknown" if high is None else _between(low, high)
     n_bytes = sum(task.size for task in plan.tasks)
@@ -380,12 +381,20 @@ def run(name: str, options: SimpleNamespace) -> Answer:
         return _ACTIONS[name](options)
 
 
+class _Formatter(logging.Formatter):
+    """Lines of a log whose names steer no terminal."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """See ``logging.Formatter``."""
+        return shown(super().format(record), sys.stderr)
+
+
 @contextmanager
 def _logged() -> Iterator[None]:
     """What the log of skipindex tells goes to stderr."""
     log = logging.getLogger("skipindex")
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("skipindex: %(message)s"))
+    handler.setFormatter(_Formatter("skipindex: %(message)s"))
     level = log.level
     log.addHandler(handler)
     log.setLevel(logging.INFO)

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final, TextIO
+
+from skipindex.errors import one_line
+
+_BYTES: Final = re.compile("[\ud800-\udfff]")
+_LAID_OUT: Final = re.compile("([\n\t]|\x1b\\[[01]m)")
+"""What lays out an answer: lines, and the bold heads of tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,3 +20,16 @@ class Answer:
     text: str
     record: Any
     code: int = 0
+
+
+def shown(text: str, stream: TextIO) -> str:
+    """The text with escapes for what steers a terminal, and for what a stream lacks.
+
+    Bytes of a name that are no UTF-8 are U+FFFD, as click shows names of files.
+    """
+    text = _BYTES.sub("\ufffd", text)
+    parts = _LAID_OUT.split(text)  # what lays it out is at the odd places
+    parts[::2] = map(one_line, parts[::2])
+    text = "".join(parts)
+    encoding = stream.encoding or "utf-8"
+    return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -16,9 +16,9 @@ from typing import Any, Final
 
 import click
 
-from skipindex.cli.answer import Answer
+from skipindex.cli.answer import Answer, shown
 from skipindex.cli.interrupts import at_work, told, was_pressed
-from skipindex.errors import SkipIndexError
+from skipindex.errors import SkipIndexError, one_line
 
 _PROG: Final = "skipindex"
 Option = click.Parameter
@@ -343,7 +343,7 @@ def run(arguments: Sequence[str] | None) -> int:
 
 
 def _tell(what: str, text: str) -> None:
-    sys.stderr.write(f"{_PROG}: {what}: {text}\n")
+    sys.stderr.write(shown(f"{_PROG}: {what}: {one_line(text)}\n", sys.stderr))
 
 
 def _run(name: str, **given: Any) -> int:
@@ -363,9 +363,10 @@ def _run(name: str, **given: Any) -> int:
         if was_pressed():  # as where Spark says that its job was cancelled
             return told()
         raise
-    text = answer.text
-    if options.json:
+    text = shown(answer.text, sys.stdout)
+    if options.json:  # which is ASCII, and has escapes of its own
         text = json.dumps(answer.record, indent=2, default=str)
+        text = text.replace("\x7f", "\\u007f")
     if text:
         sys.stdout.write(text + "\n")
     return answer.code

@@ -13,6 +13,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from skipindex.errors import one_line
+
 _UNITS: Final = ("B", "KB", "MB", "GB", "TB")
 _LEAST: Final = 16
 """Characters of the last column that are left to it in a terminal."""
@@ -28,7 +30,7 @@ def table(
     In a terminal the last column is wrapped where it does not fit, and the others are
     cut; elsewhere every cell is whole, and every row one line.
     """
-    listed = list(rows)
+    listed = [list(map(one_line, row)) for row in rows]
     is_terminal = sys.stdout.isatty()
     width = shutil.get_terminal_size((80, 24)).columns if is_terminal else _NO_LIMIT
     widest = [max(map(len, cells)) for cells in zip(head, *listed, strict=True)]

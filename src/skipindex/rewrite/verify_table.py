@@ -11,7 +11,7 @@ from typing import Any
 
 from skipindex.build.builder import TASKS_PER_SLOT
 from skipindex.build.runners import LocalRunner, Progress, Runner
-from skipindex.errors import SkipIndexError
+from skipindex.errors import SkipIndexError, one_line
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.log import Snapshot, read_snapshot
@@ -163,11 +163,11 @@ def _stale(table: TableState) -> Iterator[str]:
     for path, reason in zip(table.paths, table.freshness, strict=True):
         if reason:
             told.add(path)
-            yield f"{path}: {reason}"
+            yield f"{one_line(path)}: {reason}"
     noted = table.snapshot.manifest.files["note"].to_pylist()
     for path, row in zip(table.paths, table.rows.tolist(), strict=True):
         if row >= 0 and noted[row]:
-            yield f"{path}: {noted[row]}"
+            yield f"{one_line(path)}: {noted[row]}"
     for column in status.columns:
         for kind, n in column.indexes.items():
             if n < status.indexed_files:
@@ -178,7 +178,7 @@ def _stale(table: TableState) -> Iterator[str]:
     live = set(table.rows.tolist())
     for row, path in enumerate(table.snapshot.manifest.paths):
         if row not in live and path not in told | table.snapshot.rewrites.replaced:
-            yield f"{path}: known, and gone or changed"
+            yield f"{one_line(path)}: known, and gone or changed"
     snapshot = table.snapshot
     if snapshot.is_exclusive and (why := unlike_log(table.location, snapshot)):
         yield (

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from skipindex.errors import UnknownIndexError
+from skipindex.errors import UnknownIndexError, one_line
 from skipindex.indexes import MinMax, spec_from_json, spec_to_json
 from skipindex.indexes.interface import IndexSpec
 from skipindex.log.properties import retention_of
@@ -141,7 +141,7 @@ class Status:
                 for kind, n in column.indexes.items()
             )
             what = kinds or ("min/max" if column.statistics else column.why)
-            lines.append(f"  {column.name}: {what}")
+            lines.append(f"  {one_line(column.name)}: {what}")
         lines += [
             f"clustered by {name}: {'not known' if one is None else one}"
             for name, one in self.overlap.items()

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from skipindex.errors import PlanError
+from skipindex.errors import PlanError, one_line
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves, shorten
 from skipindex.planner.file_tasks import FileTask
 from skipindex.planner.reports.evidence import ConditionReport, Evidence, SkippedFile
@@ -172,7 +172,7 @@ class FileExplanation:
         """For people."""
         each = [f"    {shorten(text)}: {_rows(rows)}" for text, rows in self.conditions]
         lines = [
-            f"{self.path}: {self.verdict}",
+            f"{one_line(self.path)}: {self.verdict}",
             f"  {self.reason}",
             f"  index: {self.index}",
             f"  rows that match: {_rows(self.matching)}",
