@@ -47,8 +47,8 @@ has](cli-json.md) instead.  How far a long command is stands on the standard err
 bar with rate and time left in a terminal, as a plain line every ten seconds elsewhere.
 
 Names of files and columns take one line.  Line breaks and control characters are
-escapes, such as `\\n` and `\\x1b`.  So are characters that the output cannot encode, as under
-`LC_ALL=C`.  Bytes that are no UTF-8 are shown as U+FFFD.  `--json` is ASCII.
+escapes, such as `\\n` and `\\x1b`.  So are characters that the output cannot encode, as
+under `LC_ALL=C`.  Bytes that are no UTF-8 are shown as U+FFFD.  `--json` is ASCII.
 
 PATH is a folder, or a URI such as `s3://bucket/events`.  With `--catalog` it is the
 name of a table in the catalog of a Spark session, which `--master` and `--conf` tell:
