@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,9 @@ from skipindex.rewrite import arrival
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.optimize import OptimizeOptions, optimize_files
 from skipindex.rewrite.selection import eligible_files as of_eligible
+from skipindex.rewrite.selection import target
 from skipindex.rewrite.selection.cubes import runs_of
+from skipindex.rewrite.selection.target import EligibleFile, rows_by_default
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.names import round_of, visible_name
 from skipindex.table import Overlap
@@ -378,6 +381,55 @@ def test_files_of_other_columns_are_not_rewritten(
     put(folder / "9.parquet", columns)
     with pytest.raises(TableError, match=rf"9\.parquet.*{text}.* differ"):
         optimized(folder, cluster_by=["x"])
+
+
+@pytest.mark.parametrize(
+    ("partitions", "rows", "megabytes", "expected"),
+    [
+        ([40], 25_000, 0.875, 28_572),  # 35 files of 1 MB
+        ([40], 25_000, 2, 25_000),
+        ([640], 25_000, 2, 250_000),
+        ([10_000], 1_000, 0.001, 1_000_000),
+        ([8, 8], 100_000, 5, 100_000),
+        ([128, 8], 100_000, 5, 188_889),  # 72 files
+        ([3], 5_000_000, 200, 1_000_000),
+        ([1], 10, 0.001, 10),
+        ([], 1, 1, 1),
+    ],
+)
+def test_files_are_as_large_as_a_query_for_one_value_needs(
+    partitions: list[int], rows: int, megabytes: float, expected: int
+) -> None:
+    files = [
+        EligibleFile(f"p={p}/{i}", (("p", str(p)),), int(megabytes * 1e6), rows)
+        for p, n in enumerate(partitions)
+        for i in range(n)
+    ]
+    assert rows_by_default(files) == expected
+
+
+def test_a_first_run_keeps_the_number_of_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of all would be read whole for each value."""
+    monkeypatch.setattr(target, "_LEAST_BYTES", 1000)
+    folder = fill(tmp_path)
+    report = optimized(folder, cluster_by=["x"])
+    assert (report.files_in, report.files_out) == (8, 8)
+    assert "MB for a value (before:" in str(report)
+    layout = report.table.state.snapshot.properties.layout or {}
+    assert layout["rows_per_file"] == 100
+    put(folder / "9.parquet", {"x": [1] * 300, "y": [1] * 300, "id": [1] * 300})
+    assert optimized(folder, mode="full").files_out == 11
+    assert optimized(folder, mode="full", rows_per_file=10**6).files_out == 1
+
+
+def test_a_declared_layout_leaves_the_size_open(tmp_path: Path) -> None:
+    folder = fill(tmp_path)
+    by_x = sx.Clustering(by=["x"])
+    for layout, rows in ((by_x, None), (replace(by_x, rows_per_file=7), 7)):
+        declared = open_table(folder).declare_layout(layout).state.snapshot
+        assert (declared.properties.layout or {})["rows_per_file"] == rows
 
 
 FOREIGN = {

@@ -30,7 +30,9 @@ class Clustering:
             their order and records ``by`` for ``optimize``.  A workload chooses its
             own curve.
         sort_within: columns to sort by within each file; by default the curve.
-        rows_per_file: the target number of rows of a file (1,000,000).
+        rows_per_file: the target number of rows of a file (1,000,000).  The first
+            ``optimize`` of a table keeps as many files as it has, up to 64 in a
+            partition, as long as each has 1 MB.
         bytes_per_file: the target size of a file instead, in bytes or as ``"512MB"``.
             ``write_table`` measures a sample of the rows, one count more, and clustered
             rows take somewhat less.

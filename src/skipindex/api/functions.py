@@ -535,7 +535,8 @@ def write_table(
             mapping such as ``{"year": "year(dt)"}``, by which they are computed.  It is
             then committed with the table, as by ``Table.declare_derived``, so that
             conditions on ``dt`` leave out folders.
-        indexes: as for ``build_indexes``: None lets the advisor choose, and
+        indexes: as for ``build_indexes``: None is the indexes that the overwritten
+            table was asked to have, or else lets the advisor choose, and
             ``{"*": "minmax"}`` builds statistics alone.
         overwrite: replace all data files at ``path``.
         options: for Spark's Parquet writer, such as ``compression``.

@@ -68,13 +68,25 @@ def wanted_of(table: TableState) -> SpecsByColumn:
         _add(found, name, specs or [])
     for name, spec in _present(table):
         _add(found, name, [spec])
-    domains = {column.name: column.domain for column in indexable_columns(table)}
     if EVERY in found and found[EVERY] is None:
-        for name in table.snapshot.manifest.stats.keys() & domains.keys():
+        names = {column.name for column in indexable_columns(table)}
+        for name in table.snapshot.manifest.stats.keys() & names:
             found.setdefault(name, [])
+    return _possible(found, table)
+
+
+def asked_before(properties: TableProperties, table: TableState) -> SpecsByColumn:
+    """What builds of a table were asked for, on columns of the one that replaces it."""
+    record = properties.indexes
+    return _possible(_read(record), table) if isinstance(record, Mapping) else {}
+
+
+def _possible(request: SpecsByColumn, table: TableState) -> SpecsByColumn:
+    """The part of a request that the columns of a table can have."""
+    domains = {column.name: column.domain for column in indexable_columns(table)}
     return {
         name: specs and [s for s in specs if name == EVERY or fits(s, domains[name])]
-        for name, specs in found.items()
+        for name, specs in request.items()
         if name == EVERY or name in domains
     }
 

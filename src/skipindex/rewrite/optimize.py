@@ -39,9 +39,11 @@ from skipindex.rewrite.selection.reads import Reads
 from skipindex.rewrite.selection.target import (
     CUBE_SIZE,
     RATIO,
+    ROWS_PER_FILE,
     EligibleFile,
     Target,
     require_known,
+    rows_by_default,
 )
 from skipindex.rewrite.selection.within import plan_within
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
@@ -49,7 +51,6 @@ from skipindex.storage.file_system.names import published
 from skipindex.table import Overlap, TableState, overlaps_of, require_unbucketed
 from skipindex.table.associated import AssociatedColumn
 
-ROWS_PER_FILE: Final = 1_000_000
 _CURVE: Final = "hilbert"
 _CHOSEN: Final = (
     "answers",
@@ -151,7 +152,12 @@ class OptimizeReport(InNotebook, Generic[TableT_co]):
         lines = [text]
         for name, after in self.overlap_after.items():
             before = self.overlap_before[name]
-            lines.append(f"of {name}: {after} (before: {before})")
+            line = f"of {name}: {after} (before: {before})"
+            if before and after and self.files_in:
+                old = before.mean * self.bytes_in / self.files_in / 1e6
+                new = after.mean * self.bytes_out / self.files_out / 1e6
+                line += f", about {new:.1f} MB for a value (before: {old:.1f} MB)"
+            lines.append(line)
         if self.reads_before is not None and self.reads_after is not None:
             lines.append(
                 f"a query of the workload reads {self.reads_after:.1f} files (before: "
@@ -191,6 +197,8 @@ def optimize_files(
     chosen = choose(table, options.where, timezone=timezone)
     arriving = _arriving(table)
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
+    if target.cluster_by and not _has_size(table, options):
+        target = replace(target, rows_per_file=rows_by_default(files))
     reads = Reads.of(table, target)
     groups, least = _planned(table, files, target, mode, budget, reads)
     groups, notes = _rewritable(table, groups)
@@ -229,6 +237,13 @@ def optimize_files(
         seconds=time.perf_counter() - began,
         notes=notes,
     )
+
+
+def _has_size(table: TableState, options: OptimizeOptions) -> bool:
+    """Whether a caller or the table says how large files are to be."""
+    layout = table.snapshot.properties.layout or {}
+    asked = options.rows_per_file, options.bytes_per_file
+    return any((*asked, layout.get("rows_per_file"), layout.get("bytes_per_file")))
 
 
 def _rewritable(
@@ -348,7 +363,7 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
     rows, n_bytes = options.rows_per_file, options.bytes_per_file
     if rows is None and n_bytes is None:
         n_bytes = layout.get("bytes_per_file")
-        rows = layout.get("rows_per_file", ROWS_PER_FILE) if n_bytes is None else None
+        rows = layout.get("rows_per_file") or ROWS_PER_FILE if n_bytes is None else None
     return Target(
         clustering_columns(table, names, request, from_json(known, table.location)),
         curve,
@@ -392,7 +407,10 @@ def layout_to_declare(table: TableState, options: OptimizeOptions) -> TablePrope
         TableError: the table is bucketed.
     """
     require_unbucketed(table.folder, table.paths)
-    return _recorded(table, target_of(table, options, wanted_of(table)))
+    declared = _recorded(table, target_of(table, options, wanted_of(table)))
+    if _has_size(table, options):
+        return declared
+    return replace(declared, layout={**(declared.layout or {}), "rows_per_file": None})
 
 
 def _recorded(table: TableState, target: Target) -> TableProperties:

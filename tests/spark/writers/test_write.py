@@ -189,6 +189,25 @@ def test_a_file_in_the_place_of_the_folder_is_refused(
             sx.write_table(df, tmp_path / "t", overwrite=overwrite)
 
 
+def test_overwrite_keeps_the_indexes_that_were_asked_for(
+    df: DataFrame, tmp_path: Path
+) -> None:
+    """The advisor chooses where nobody asked; a column may be gone, or of a type."""
+    path = tmp_path / "t"
+    asked: Any = {"a": "bitmap", "city": ["bloom", "ngram_bloom"], "*": None}
+    sx.write_table(df.coalesce(1), path, indexes=asked)
+    other = df.selectExpr("a", "length(city) AS city", "p").coalesce(1)
+    for new, kinds in ((df.coalesce(1), asked["city"]), (other, ["bloom"])):
+        table = sx.write_table(new, path, overwrite=True)
+        found = {(i.column, i.kind) for i in table.indexes if i.kind != "minmax"}
+        assert found == {("a", "bitmap"), *(("city", kind) for kind in kinds)}
+    assert table.state.snapshot.properties.choice is None
+    chosen = sx.write_table(other, tmp_path / "u", indexes=None)
+    again = sx.write_table(other, tmp_path / "u", overwrite=True)
+    assert again.state.snapshot.properties.choice is not None
+    assert {i.kind for i in chosen.indexes} == {i.kind for i in again.indexes}
+
+
 def test_overwrite_replaces_rows_and_indexes(
     spark: SparkSession, df: DataFrame, tmp_path: Path
 ) -> None:

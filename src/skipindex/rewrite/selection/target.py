@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -11,6 +12,12 @@ from skipindex.table.partitions.hive import Pairs
 
 CUBE_SIZE: Final = 150_000_000_000
 """Bytes; the larger a cube, the better its rows can be separated."""
+ROWS_PER_FILE: Final = 1_000_000
+"""The most rows of a file, unless a size is given."""
+_MOST_FILES: Final = 64
+"""Files that a partition keeps, unless a size is given."""
+_LEAST_BYTES: Final = 1_000_000
+"""The least bytes of a file, unless a size is given."""
 RATIO: Final = 5.0
 """Over 30 days of two uniform columns this rewrites a third of the bytes of a full
 rewrite each day, and a query reads some 1.15 times its files.  It is the knee of the
@@ -128,3 +135,16 @@ class Target:
             "cube_size": self.cube_size if self.cluster_by else None,
             **({"levels": list(self.levels)} if any(self.levels) else {}),
         }
+
+
+def rows_by_default(files: Sequence[EligibleFile]) -> int:
+    """The rows of a file that clustering makes of these, unless a size is given.
+
+    A partition keeps as many files as it has, up to 64 and as long as they have 1 MB:
+    with fewer, a query for one value may read more bytes than before.
+    """
+    counts = Counter(file.values for file in files)
+    n_files = sum(min(n, _MOST_FILES) for n in counts.values())
+    n_rows, n_bytes = sum(f.n_rows for f in files), sum(f.size for f in files)
+    n_files = max(1, min(n_files, n_bytes // _LEAST_BYTES))
+    return max(1, min(ROWS_PER_FILE, -(-n_rows // n_files)))

@@ -10,9 +10,8 @@ from pyspark.sql import DataFrame
 
 from skipindex.errors import LayoutError
 from skipindex.layout import Workload, curve_named, n_files_for
-from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.attributes import named, to_json
-from skipindex.rewrite.selection.target import Target
+from skipindex.rewrite.selection.target import ROWS_PER_FILE, Target
 from skipindex.spark.placement.cluster import apply_clustering, fit_workload
 from skipindex.spark.writers.file_size import rows_in
 from skipindex.spark.writers.row_groups import check_row_groups
@@ -29,7 +28,7 @@ def target_of(layout: Mapping[str, Any]) -> Target:
         tuple(layout.get("cluster_by", ())) if curve else (),
         curve or "linear",
         tuple(layout.get("sort_within") or ()),
-        layout.get("rows_per_file", ROWS_PER_FILE) if n_bytes is None else None,
+        (layout.get("rows_per_file") or ROWS_PER_FILE) if n_bytes is None else None,
         n_bytes,
     )
 

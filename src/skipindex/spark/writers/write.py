@@ -13,15 +13,16 @@ from skipindex.advice.advised_build import AdviceRequest, to_build
 from skipindex.build.builder import index_files
 from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.runners import Progress
+from skipindex.build.wanted import asked_before
 from skipindex.errors import TableError
 from skipindex.layout import Workload
-from skipindex.log import check_folder
+from skipindex.log import check_folder, newest_usable
 from skipindex.log.exclusive import DECLARED
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
-from skipindex.rewrite.optimize import ROWS_PER_FILE
 from skipindex.rewrite.selection.cubes import runs_of_write
+from skipindex.rewrite.selection.target import ROWS_PER_FILE
 from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.derived import computed, in_session
@@ -85,8 +86,12 @@ def write_table(
     )
     request.check(df)
     _check_empty(location, overwrite=overwrite, plain=plain)
+    planned = _planned(df, location, partition_by)
+    if indexes is None and overwrite:
+        before = newest_usable(location, None).properties
+        indexes = asked_before(before, planned) or None
     if indexes is not None:  # what cannot be built is refused at once
-        column_requests(_planned(df, location, partition_by), indexes)
+        column_requests(planned, indexes)
     runner = SparkRunner(df.sparkSession)
     laid_out = request.lay_out(df, location, options)
 
