@@ -59,7 +59,7 @@ BUDGETS = {
     "rewrite": 3720,
     "spark": 6663,
     "storage": 4878,
-    "table": 4408,
+    "table": 4414,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -27,6 +27,7 @@ from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.table.statistics import FileStats
 from skipindex.table.summaries import (
     MAX_BYTES,
+    MOST_BYTES,
     UNKNOWN,
     Summary,
     summaries_to_arrow,
@@ -100,6 +101,9 @@ BYTES = st.one_of(
             LONG[:-1] + b"\xff",
             LONG[:-1] + b"\xff\xff",
             b"\xff" * MAX_BYTES,
+            LONG * 3,
+            LONG * 3 + b"y",
+            LONG * 40,
             b"\xff" * (MAX_BYTES + 5),
             "\U0010ffff".encode() * 20,
             "\ud7ff".encode() * 30,
@@ -245,10 +249,26 @@ def test_trap_c4_minus_zero_is_zero() -> None:
 def test_trap_c7_the_high_bound_is_rounded_up(
     high: bytes, stored: bytes, *, exact: bool
 ) -> None:
-    summary = summarize(column_of([high], TEXT))
+    summary = summarize(column_of([b"", high], TEXT))
     assert (summary.high, summary.high_exact) == (stored, exact)
     assert stored >= high
-    assert summary.low == high[:MAX_BYTES]
+
+
+@pytest.mark.parametrize("alike", [0, 1, 63, 64, 65, 1000, MOST_BYTES, 5000])
+def test_bounds_tell_texts_apart_that_begin_alike(alike: int) -> None:
+    """URLs and keys of one bucket do; what is stored of a text has an end."""
+    start, rest = b"s" * alike, b"r" * 100
+    low, high = start + b"a" + rest, start + b"c" + rest
+    summary = summarize(column_of([low, high, start + b"b"], TEXT))
+    assert isinstance(summary.low, bytes)
+    assert isinstance(summary.high, bytes)
+    assert summary.low <= low <= high <= summary.high
+    n_bytes = min(alike + MAX_BYTES, MOST_BYTES)
+    assert len(summary.low) == len(summary.high) == n_bytes
+    tells = start + b"0" < summary.low and summary.high < start + b"d"
+    assert tells == (alike < MOST_BYTES)
+    one = summarize(column_of([low], TEXT))
+    assert one.low_exact == one.high_exact == (len(low) <= MOST_BYTES)
 
 
 def test_trap_c8_a_long_value_keeps_its_null_count() -> None:

@@ -26,7 +26,10 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes import EncodedColumn
 
 MAX_BYTES: Final = 64
-"""Longer byte strings are cut: the low bound down, the high bound up."""
+"""Bytes of a bound after those that both bounds of a file begin with.  Longer byte
+strings are cut: the low bound down, the high bound up."""
+MOST_BYTES: Final = 2048
+"""Bytes of a bound in all: texts such as URLs and object keys begin alike for long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,10 @@ def summarize(column: EncodedColumn) -> Summary:
     nan_count = column.nan_count if column.domain.name == "float" else None
     if not isinstance(low, bytes) or not isinstance(high, bytes):
         return Summary(column.null_count, nan_count, low, high)
-    short_low, short_high = low[:MAX_BYTES], _cut_up(high)
+    pairs = enumerate(zip(low[:MOST_BYTES], high, strict=False))
+    alike = next((i for i, (a, b) in pairs if a != b), len(low))
+    n_bytes = min(alike + MAX_BYTES, MOST_BYTES)
+    short_low, short_high = low[:n_bytes], _cut_up(high, n_bytes)
     return Summary(
         column.null_count,
         nan_count,
@@ -62,12 +68,12 @@ def summarize(column: EncodedColumn) -> Summary:
     )
 
 
-def _cut_up(high: bytes) -> bytes:
+def _cut_up(high: bytes, n_bytes: int) -> bytes:
     """A short upper bound: the prefix, raised by one.  Errs upwards."""
-    if len(high) <= MAX_BYTES:
+    if len(high) <= n_bytes:
         return high
     # Bytes are compared, not characters, so there is no code point to cut.
-    prefix = high[:MAX_BYTES].rstrip(b"\xff")
+    prefix = high[:n_bytes].rstrip(b"\xff")
     if not prefix:  # nothing shorter is above it
         return high
     return prefix[:-1] + bytes([prefix[-1] + 1])

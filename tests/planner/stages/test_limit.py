@@ -366,7 +366,7 @@ def test_a_file_whose_best_row_is_among_the_first_is_read(
 
 
 def test_a_text_that_was_cut_is_still_a_bound(tmp_path: Path) -> None:
-    long = "x" * 100
+    long = "x" * 3000
     put_all(tmp_path, [{"s": [long + "a"]}, {"s": [long + "b"]}, {"s": ["y"]}])
     plan = build(tmp_path).plan("s > 'a'", limit=1, order_by="s")
     assert plan.paths == ["0.parquet", "1.parquet"]
