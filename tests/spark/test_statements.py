@@ -359,6 +359,9 @@ def test_a_command_runs_once_and_its_frame_has_the_rows(
         ("CREATE INDEX ON {named} (nme) USING bloom", "no column 'nme'"),
         ("CREATE INDEX ON {named} (id) USING btree", "unknown index kind 'btree'"),
         ("CREATE INDEX ON '{delta}'", "is a Delta table"),
+        ("CREATE INDEX i ON {named} (id)", "have no names, found i (accepted: CREATE"),
+        ("DROP INDEX IF EXISTS i ON '{folder}'", "names, found i (accepted: DROP"),
+        ("CREATE INDEX i ON shop.texts (a)", "CreateIndex is not supported"),
         ("EXPLAIN SKIPPING SELEC 1", "PARSE_SYNTAX_ERROR"),
     ],
 )
@@ -372,7 +375,7 @@ def test_what_cannot_be_done_says_why(
     (delta / "_delta_log" / "0.json").touch()
     shutil.copy(folder / "day=0" / "part-0.parquet", delta)
     with pytest.raises(AnalysisException) as caught:
-        spark.sql(text.format(named=named, delta=delta))
+        spark.sql(text.format(named=named, delta=delta, folder=folder))
     assert problem in str(caught.value)
     assert "Traceback" not in str(caught.value)
 

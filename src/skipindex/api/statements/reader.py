@@ -136,6 +136,22 @@ class DropIndex:
 
 
 @dataclass(frozen=True, slots=True)
+class NamedIndex:
+    """``CREATE INDEX`` or ``DROP INDEX`` of an index with a name, as other tables have.
+
+    Args:
+        table: which it is of.
+        name: of the index.
+        verb: CREATE or DROP.
+    """
+
+    table: Target
+    name: str
+    verb: str
+    columns: ClassVar[str] = ShowIndexes.columns
+
+
+@dataclass(frozen=True, slots=True)
 class Vacuum:
     """``VACUUM``."""
 
@@ -185,7 +201,7 @@ OnTable: TypeAlias = (
     | Distribute
     | Describe
 )
-Statement: TypeAlias = OnTable | Explain
+Statement: TypeAlias = OnTable | Explain | NamedIndex
 
 
 def read_statement(text: str, arguments: Mapping[str | int, str] = {}) -> Statement:
@@ -243,6 +259,8 @@ class _Reader:
     def statement(self) -> Statement:
         if self._takes("EXPLAIN", "SKIPPING"):
             return self._explain()
+        if named := self._named():
+            return named
         found = self._on_table()
         self._takes(";")
         if self._next.kind is not Kind.END:
@@ -312,6 +330,19 @@ class _Reader:
         table = self._table()
         names = self._columns() if self._next.key == "(" else ()
         return table, names, self._name("a kind") if self._takes("USING") else None
+
+    def _named(self) -> NamedIndex | None:
+        """One whose index has a name; of the rest only its table is read."""
+        first, verb = self._at, self._next.key
+        if verb in {"CREATE", "DROP"} and self._after.key == "INDEX":
+            self._at += 2
+            _ = self._takes("IF", "NOT", "EXISTS") or self._takes("IF", "EXISTS")
+            name = self._next
+            if name.key != "ON" and self._after.key == "ON":
+                self._at += 2
+                return NamedIndex(self._table(), name.text, verb)
+        self._at = first
+        return None
 
     def _table_of_indexes(self) -> Target:
         self._indexes()

@@ -16,6 +16,7 @@ from skipindex.api.statements.reader import (
     DropIndex,
     Explain,
     Layout,
+    NamedIndex,
     OnTable,
     Optimize,
     RefreshIndexes,
@@ -74,6 +75,12 @@ class Statements:
         statement = read_statement(text, arguments.literals())
         if isinstance(statement, Explain):
             return _explained(statement.query, arguments, spark)
+        if isinstance(statement, NamedIndex):
+            verb = statement.verb
+            raise SkipIndexError(
+                f"indexes of Parquet tables have no names, found {statement.name} "
+                f"(accepted: {verb} INDEX ON t (column) USING kind)"
+            )
         rows = list(_on_table(statement, _opened(statement.table, spark), spark))
         if isinstance(statement, Optimize | Vacuum):
             _forget_files(statement.table, spark)
@@ -81,8 +88,8 @@ class Statements:
 
 
 def _may_be_of_others(statement: Statement, spark: SparkSession) -> bool:
-    """Whether it is one of Delta's too, and the table is no plain Parquet table."""
-    if not isinstance(statement, Optimize | Vacuum):
+    """Whether it is one of others too, and the table is no plain Parquet table."""
+    if not isinstance(statement, Optimize | Vacuum | NamedIndex):
         return False
     # The files are listed when the statement runs, which may be long after.
     name = statement.table.name

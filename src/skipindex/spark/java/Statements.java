@@ -32,7 +32,7 @@ public class Statements extends AbstractFunction2<Object, Object, Object> {
   /** How a statement begins, after comments. */
   private static final Pattern BEGIN = Pattern.compile(
       "(?:OPTIMIZE|VACUUM|EXPLAIN\\s+SKIPPING|DESC(?:RIBE)?\\s+SKIPPING"
-          + "|(?:CREATE|DROP)\\s+INDEX(?:ES)?\\s+ON|(?:SHOW|REFRESH)\\s+INDEX(?:ES)?"
+          + "|(?:CREATE|DROP)\\s+INDEX(?:ES)?(?=.*\\bON\\b)|(?:SHOW|REFRESH)\\s+INDEX(?:ES)?"
           + "|ALTER\\s+TABLE(?=.*\\bDISTRIBUTED\\s+BY\\b))\\b",
       Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
   /** Spark's class of errors of a text that it cannot read. */
