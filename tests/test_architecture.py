@@ -57,7 +57,7 @@ BUDGETS = {
     "log": 3092,
     "planner": 15283,
     "rewrite": 3720,
-    "spark": 6663,
+    "spark": 6671,
     "storage": 4878,
     "table": 4414,
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -39,3 +40,16 @@ def test_threads_that_ask_at_once_get_one_loader(
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(ask, range(4)))
     assert found == made * 4
+
+
+def test_a_driver_that_compiles_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "skipindex")
+    fresh = lru_cache(maxsize=1)(driver._loaded.__wrapped__)
+    monkeypatch.setattr(driver, "compile_classes", lambda *_: object())
+    monkeypatch.setattr(driver, "_versions", lambda _: ("4.9.0", "2.13.16"))
+    gateway = MagicMock()
+    assert fresh(gateway) is fresh(gateway)
+    (line,) = caplog.messages
+    assert line.startswith("the driver compiles the classes of skipindex for Spark 4.9")

@@ -7,6 +7,7 @@ installed, and executors need nothing.
 
 from __future__ import annotations
 
+import logging
 import re
 import sys
 import threading
@@ -20,6 +21,7 @@ from typing import Any, Final
 
 from skipindex.errors import EngineError
 
+LOG: Final = logging.getLogger("skipindex")
 _PACKAGE: Final = "skipindex"
 """The package of the Java classes."""
 _SOURCES: Final = files(__package__) / "java"
@@ -139,6 +141,12 @@ def _loaded(gateway: Any) -> Any:
             urls = gateway.new_array(jvm.java.net.URL, 1)
             urls[0] = file.toURI().toURL()
             return jvm.java.net.URLClassLoader(urls, parent)
+    LOG.info(
+        "the driver compiles the classes of skipindex for Spark %s, for some seconds "
+        "(a wheel has them compiled for Spark 3.5 and 4; in a checkout type: python -m "
+        "tests.spark.java --write)",
+        versions[0],
+    )
     return compile_classes(gateway, found, parent)
 
 
