@@ -50,7 +50,7 @@ BUDGETS = {
     "advice": 2102,
     "api": 3334,
     "build": 3174,
-    "cli": 1166,
+    "cli": 1201,
     "expressions": 1913,
     "indexes": 7203,
     "layout": 2527,

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import skipindex as sx
@@ -19,6 +20,7 @@ from skipindex import cli
 from skipindex.cli import actions, main
 from skipindex.cli.commands import COMMANDS
 from skipindex.cli.tables import size, table
+from skipindex.indexes import spec_to_json
 from tests.tables import put, put_all
 
 if TYPE_CHECKING:
@@ -381,6 +383,77 @@ def test_optimize_says_what_spark_needs(
     monkeypatch.setattr("importlib.import_module", lambda _name: None)
     assert main(["optimize", str(folder), "--by", "a", "--in-place"]) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("by", ["nope", "a,nope"])
+def test_optimize_refuses_a_bad_column_before_spark_starts(
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    by: str,
+) -> None:
+    monkeypatch.setattr(actions, "session", lambda _: pytest.fail("Spark started"))
+    assert main(["optimize", str(folder), "--by", by, "--in-place"]) == 2
+    assert "no column 'nope'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("wanted", "spec"),
+    [
+        ("a=bloom", sx.Bloom()),
+        ("a=bloom()", sx.Bloom()),
+        ("a=bloom(error_rate=0.001)", sx.Bloom(error_rate=0.001)),
+        ("a= bit_sliced( max_slices = 4 ) ", sx.BitSliced(max_slices=4)),
+        ("x=(y)=ngram_bloom(n=4, error_rate=0.01)", sx.NGramBloom(n=4)),
+        ("a=cells(max_slices=None)", sx.Cells(max_slices=None)),
+    ],
+)
+def test_an_index_with_arguments(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], wanted: str, spec: Any
+) -> None:
+    put_all(tmp_path, [{"a": [1, 2], "x=(y)": ["abcdef", "b"]}])
+    assert main(["build", str(tmp_path), "--index", wanted, "--workers", "1"]) == 0
+    capsys.readouterr()
+    (record,) = (
+        sx.open_table(tmp_path).state.snapshot.properties.to_json()["indexes"].values()
+    )
+    assert record == [spec_to_json(spec)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "message"),
+    [
+        ("bloom(0.1)", "accepted: such as bloom, or bloom(error_rate=0.001)"),
+        ("bloom(error_rate=open('x'))", "accepted: such as bloom, or bloom(error"),
+        ("bloom(error_rate=)", "accepted: such as bloom, or bloom(error_rate=0.001)"),
+        ("bloom(rate=1)", "index kind 'bloom' does not take {'rate': 1}"),
+        ("bloom(error_rate=7)", "accepted: between 0 and 1"),
+        ("nope(x=1)", "unknown index kind 'nope'"),
+        ("bloom(x=1", "no column 'a=bloom(x'"),
+    ],
+)
+def test_arguments_that_no_index_takes(
+    folder: Path, capsys: pytest.CaptureFixture[str], kind: str, message: str
+) -> None:
+    code = main(["build", str(folder), "--index", f"a={kind}", "--workers", "1"])
+    captured = capsys.readouterr()
+    assert (code, captured.err.count("\n")) == (2, 1)
+    assert message in captured.err
+
+
+def test_plan_names_what_a_time_zone_is_needed_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    moment = pa.array([0], pa.timestamp("us", "UTC"))
+    put_all(tmp_path, [{"t": moment, "a": [1]}])
+    where = "t > '2024-01-01' AND a > 3 AND year(t) = 2024 AND a + t = 1"
+    line = "not judged without --timezone: "
+    assert main(["plan", str(tmp_path), where]) == 0
+    told = capsys.readouterr().out.splitlines()
+    found = [text.removeprefix(line) for text in told if text.startswith(line)]
+    assert found == ["t > '2024-01-01'", "year(t) = 2024"]
+    assert main(["plan", str(tmp_path), where, "--timezone", "UTC"]) == 0
+    assert line not in capsys.readouterr().out
 
 
 def test_a_table_without_an_index_is_described(

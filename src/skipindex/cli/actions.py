@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import logging
 import re
 import shlex
@@ -22,6 +23,7 @@ from skipindex.api.calls import runner_of
 from skipindex.api.functions import table_of_catalog
 from skipindex.api.progress import followed
 from skipindex.api.types import BuildReport
+from skipindex.build.wanted import SpecLike
 from skipindex.cli.answer import Answer, shown
 from skipindex.cli.sessions import session
 from skipindex.cli.tables import files, size, table
@@ -32,7 +34,9 @@ from skipindex.errors import (
     UnknownIndexError,
     one_line,
 )
+from skipindex.indexes import spec_from_json
 from skipindex.layout import Workload
+from skipindex.planner.bound_predicate import shorten, unknowns
 from skipindex.rewrite.verify_table import verify
 from skipindex.spark.driver import extension_settings
 from skipindex.table import Status
@@ -161,14 +165,33 @@ def _command(name: str, options: SimpleNamespace) -> str:
 
 
 def _build(options: SimpleNamespace) -> Answer:
-    indexes: dict[str, list[str]] = {}
+    indexes: dict[str, list[SpecLike]] = {}
     for column, kind in options.index:
-        indexes.setdefault(column, []).append(kind)
+        indexes.setdefault(column, []).append(_spec(kind))
     asked = {"indexes": indexes or None, **_choice(options)}
     asked |= _work(options)
     if options.catalog:
         return _built(_opened(options).build_indexes(**asked))
     return _built(build_indexes(options.path, plain=options.plain, **asked))
+
+
+def _spec(text: str) -> SpecLike:
+    """A kind's name, or what ``bloom(error_rate=0.001)`` stands for."""
+    name, bracket, _ = text.partition("(")
+    if not bracket:
+        return text
+    values: dict[str, Any] | None = None
+    try:
+        match ast.parse(text.strip(), mode="eval").body:
+            case ast.Call(args=[], keywords=given):
+                values = {str(one.arg): ast.literal_eval(one.value) for one in given}
+    except (SyntaxError, ValueError):
+        pass  # told below
+    if values is None:
+        raise UnknownIndexError(
+            f"no index: {text!r} (accepted: such as bloom, or bloom(error_rate=0.001))"
+        )
+    return spec_from_json({**values, "kind": name.strip()})
 
 
 def _refresh(options: SimpleNamespace) -> Answer:
@@ -241,6 +264,12 @@ def _plan(options: SimpleNamespace) -> Answer:
         for task in plan.tasks[:_SHOWN]
     ]
     lines = [head, f"rows that match: {matching}"]
+    if options.timezone is None:
+        lines += [
+            f"not judged without --timezone: {shorten(one.text)}"
+            for one in dict.fromkeys(unknowns(plan.tree))
+            if "the session's time zone" in one.reason
+        ]
     if rows:
         names = ("file", "size", "rows that match")
         lines += ["", table(names, rows, right=(1, 2))]
@@ -291,6 +320,8 @@ def _optimize(options: SimpleNamespace) -> Answer:
         by = Workload(conditions_of(text), timezone=options.timezone)
     layout = Clustering(by, curve=options.curve, rows_per_file=options.rows_per_file)
     opened = _opened(options)
+    for column in options.by or ():
+        opened.state.resolve(column)  # before Spark takes seconds to start
     spark = session(options)
     report = opened.optimize(
         spark,

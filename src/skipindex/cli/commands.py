@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -66,7 +67,9 @@ def _setting(value: str) -> tuple[str, str]:
 
 
 def _index(value: str) -> tuple[str, str]:
-    return _parted(value.rpartition("="), value, "COLUMN=KIND")
+    found = re.fullmatch(r"(.+)(=)([^=()]+(?:\(.*\)\s*)?)", value, re.DOTALL)
+    parts = ("", "", "") if found is None else (found[1], found[2], found[3])
+    return _parted(parts, value, "COLUMN=KIND")
 
 
 def _parted(parts: tuple[str, str, str], value: str, form: str) -> tuple[str, str]:
@@ -161,7 +164,8 @@ COMMANDS: Final[Mapping[str, Command]] = {
         (
             _option(
                 "--index", "COLUMN=KIND",
-                "build this one; may be repeated, and * is every column",
+                "build this one; may be repeated, and * is every column; KIND may have "
+                "arguments, such as 'bloom(error_rate=0.001)'",
                 multiple=True, type=_index,
             ),
             *_WORK,
