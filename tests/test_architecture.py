@@ -50,7 +50,7 @@ BUDGETS = {
     "advice": 2102,
     "api": 3334,
     "build": 3174,
-    "cli": 1201,
+    "cli": 1207,
     "expressions": 1913,
     "indexes": 7203,
     "layout": 2527,
@@ -59,7 +59,7 @@ BUDGETS = {
     "rewrite": 3720,
     "spark": 6671,
     "storage": 4878,
-    "table": 4414,
+    "table": 4431,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -21,7 +21,7 @@ from skipindex.cli import actions, main
 from skipindex.cli.commands import COMMANDS
 from skipindex.cli.tables import size, table
 from skipindex.indexes import spec_to_json
-from tests.tables import put, put_all
+from tests.tables import packs, put, put_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -454,6 +454,33 @@ def test_plan_names_what_a_time_zone_is_needed_for(
     assert found == ["t > '2024-01-01'", "year(t) = 2024"]
     assert main(["plan", str(tmp_path), where, "--timezone", "UTC"]) == 0
     assert line not in capsys.readouterr().out
+
+
+def test_bytes_that_wait_for_a_vacuum_are_told(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert sx.open_table(folder).status().superseded_bytes == 0
+    table = sx.build_indexes(folder, {"a": "bitmap"}, workers=1).table
+    before = table.status()
+    assert before.superseded_bytes == 0
+    assert "vacuum" not in str(before)
+    assert main(["drop", str(folder), "--columns", "a", "--kinds", "bitmap"]) == 0
+    (freed,) = [size(one.n_bytes) for one in table.indexes if one.kind == "bitmap"]
+    assert f"{freed} are freed later, or now with --purge, by: " in (
+        capsys.readouterr().out
+    )
+    status = sx.open_table(folder).status()
+    stored = sum(path.stat().st_size for path in packs(folder))
+    assert stored == status.index_bytes + status.superseded_bytes
+    assert status.superseded_bytes == before.index_bytes
+    assert "MB of other index files wait for vacuum" in str(status)
+    assert main(["status", str(folder)]) == 0
+    line = (
+        f"{size(stored)} of other index files are freed by: skipindex vacuum {folder}"
+    )
+    assert line in capsys.readouterr().out
+    assert main(["vacuum", str(folder), "--purge"]) == 0
+    assert sx.open_table(folder).status().superseded_bytes == 0
 
 
 def test_a_table_without_an_index_is_described(

@@ -69,6 +69,11 @@ def _status(options: SimpleNamespace) -> Answer:
         f"indexes: {kinds} on {known}, {size(status.index_bytes)}, {at}",
         *_lacks(status),
     ]
+    if status.superseded_bytes:
+        lines.append(
+            f"{size(status.superseded_bytes)} of other index files are freed by: "
+            f"{_command('vacuum', options)}"
+        )
     if status.fresh:
         lines.append("up to date")
     else:
@@ -225,9 +230,10 @@ def _drop(options: SimpleNamespace) -> Answer:
     text = "no index was dropped"
     if rows:
         names = ("column", "dropped", "size", "files")
+        freed = size(sum(one.n_bytes for one in gone))
         text = (
             f"{table(names, rows, right=(2, 3))}\n"
-            "their bytes are freed later, or now with --purge, by: "
+            f"{freed} are freed later, or now with --purge, by: "
             f"{_command('vacuum', options)}"
         )
     return Answer(text, {"dropped": [one.to_dict() for one in gone]})

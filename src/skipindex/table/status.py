@@ -14,6 +14,7 @@ from skipindex.indexes.interface import IndexSpec
 from skipindex.log.properties import retention_of
 from skipindex.notebook import bar, block, lines, paragraph, table
 from skipindex.storage.blobs import spec_key
+from skipindex.storage.file_system.names import PACKS
 from skipindex.table.associated import JoinedTables
 from skipindex.table.schema import ColumnInfo
 from skipindex.table.statistics.overlap import Overlap, partition_numbers
@@ -59,6 +60,8 @@ class Status:
             build forgets them.
         packs: the number of packs in use.
         index_bytes: the size of these packs.
+        superseded_bytes: the size of all other packs, which ``vacuum`` deletes once the
+            retention is over; those of a build that is at work count too.
         gaps: by reason, the number of files that have no index, or not all of it.
         columns: the indexes of each column, and of each associated column; one whose
             joined table has changed has none.
@@ -85,6 +88,7 @@ class Status:
     vanished_files: int
     packs: int
     index_bytes: int
+    superseded_bytes: int
     gaps: dict[str, int]
     columns: tuple[ColumnStatus, ...]
     layout: Mapping[str, Any] | None
@@ -149,6 +153,9 @@ class Status:
         lines += [f"{n} files: {reason}" for reason, n in self.gaps.items()]
         if self.vanished_files:
             lines.append(f"{self.vanished_files} files are known and gone or changed")
+        if self.superseded_bytes:
+            n_bytes = f"{self.superseded_bytes / 1e6:.2f} MB"
+            lines.append(f"{n_bytes} of other index files wait for vacuum")
         if self.undeclared:
             lines.append(
                 f"{', '.join(self.undeclared)}: partition columns that may be made of "
@@ -176,6 +183,7 @@ def status_of(table: TableState) -> Status:
         vanished_files=len(manifest) - n_known,
         packs=len(manifest.packs),
         index_bytes=sum(pack.size for pack in manifest.packs),
+        superseded_bytes=_superseded_bytes(table),
         gaps=table.index_gaps,
         columns=tuple(
             _column(table, column, joined)
@@ -190,6 +198,15 @@ def status_of(table: TableState) -> Status:
         waiting=table.snapshot.rewrites.waiting(retention_of(properties)),
         notes=table.notes,
     )
+
+
+def _superseded_bytes(table: TableState) -> int:
+    """The size of the packs that the newest commit does not name."""
+    used = {f"{PACKS}/{pack.name}" for pack in table.snapshot.manifest.packs}
+    try:
+        return sum(f.size for f in table.location.list(PACKS) if f.path not in used)
+    except FileNotFoundError:
+        return 0
 
 
 def overlaps_of(table: TableState, names: Iterable[str]) -> dict[str, Overlap | None]:
