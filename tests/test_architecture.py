@@ -55,7 +55,7 @@ BUDGETS = {
     "indexes": 7203,
     "layout": 2527,
     "log": 3092,
-    "planner": 15283,
+    "planner": 15295,
     "rewrite": 3720,
     "spark": 6671,
     "storage": 4878,

@@ -234,11 +234,12 @@ def _first_rows(
             low, high = (bound_of(ends, i) for ends in (stats.low, stats.high))
             span = (_VALUE, low), (_VALUE, high)
         ends = (null, span[worst]) if key.nulls_first else (span[worst], null)
-        points += zip(ends, (first[i], lower[i] - first[i]), strict=True)
+        parts = zip(ends, (int(first[i]), int(lower[i] - first[i])), strict=True)
+        points += [(end, n_rows) for end, n_rows in parts if n_rows]
         is_null = can_null[i] and (key.nulls_first or not stats.can_value[i])
         starts.append(null if is_null else span[best])
     points.sort(key=itemgetter(0), reverse=key.descending)
-    total = np.cumsum([n for _, n in points])
+    total = np.cumsum([n_rows for _, n_rows in points])
     last = points[int(np.searchsorted(total, limit))][0]
     after = lt if key.descending else gt
     mask = found.possible.copy()

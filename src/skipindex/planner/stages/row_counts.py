@@ -52,8 +52,10 @@ def row_counts(found: Evaluation) -> RowCounts:
     """
     count_deferred_rows(found)
     n_rows = found.table.n_rows.astype(np.int64)
-    lower, upper = _by_null_counts(found, n_rows.clip(0))
-    upper[n_rows < 0] = -1
+    lower, upper = np.zeros_like(n_rows), n_rows.copy()
+    files = np.flatnonzero(found.possible & ~found.certain & (n_rows > 0))
+    if _has_nulls(found):
+        lower[files], upper[files] = _by_null_counts(found, files)
     for file, verdict in found.rows.items():
         lower[file] = max(lower[file], verdict.lower)
         upper[file] = min(upper[file], verdict.upper)
@@ -63,25 +65,34 @@ def row_counts(found: Evaluation) -> RowCounts:
     return RowCounts(lower, upper)
 
 
-def _by_null_counts(found: Evaluation, n_rows: np.ndarray) -> _Counts:
+def _has_nulls(found: Evaluation) -> bool:
+    """Whether statistics may be asked, and count NULLs in a column of the predicate."""
+    may_ask = found.kinds is None or MINMAX in found.kinds
+    stats = map(found.table.stats, found.columns.values())
+    return may_ask and any((one.nulls > 0).any() for one in stats)
+
+
+def _by_null_counts(found: Evaluation, files: np.ndarray) -> _Counts:
     """The bounds by statistics: a condition may be TRUE for all values but not NULL."""
-    has_statistics = found.kinds is None or MINMAX in found.kinds
+    n_rows = found.table.n_rows[files].astype(np.int64)
 
     def rows_of(bounds: Bounds[Mask]) -> _Counts:
-        return np.where(bounds.lower, n_rows, 0), np.where(bounds.upper, n_rows, 0)
+        lower, upper = bounds.lower[files], bounds.upper[files]
+        return np.where(lower, n_rows, 0), np.where(upper, n_rows, 0)
 
     def of_leaf(leaf: Leaf | Computed) -> _Counts:
         record = found.leaves[leaf]
         lower, upper = rows_of(record.bounds)
         stats = found.table.stats(record.column)
-        known = has_statistics & (stats.nulls > 0)
+        nulls = stats.nulls[files]
+        known = nulls > 0
         if isinstance(leaf, Computed) or not known.any():
             return lower, upper
         if isinstance(leaf.atom, NullAtom):
-            most = np.where(known, stats.nulls, n_rows)
+            most = np.where(known, nulls, n_rows)
         else:
-            most = np.where(known, n_rows - stats.nulls, n_rows)
-            known = known & stats.every_value(leaf.atom)
+            most = np.where(known, n_rows - nulls, n_rows)
+            known &= stats.every_value(leaf.atom)[files]
         return np.maximum(lower, np.where(known, most, 0)), np.minimum(upper, most)
 
     def both(a: _Counts, b: _Counts) -> _Counts:
