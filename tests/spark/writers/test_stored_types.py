@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import duckdb
@@ -11,7 +12,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Observation, SparkSession
+from pyspark.sql import functions as sf
 
 import skipindex as sx
 
@@ -65,6 +67,16 @@ def test_rows_have_the_times_that_parquet_defines(
     table = sx.write_table(rows.coalesce(1), tmp_path / "t", indexes={"t": "minmax"})
     sx.append(more.coalesce(1), table)
     assert seen(tmp_path / "t") == AS_STORED
+
+
+def test_what_a_caller_observes_is_told(session: SparkSession, tmp_path: Path) -> None:
+    seen_rows = Observation()
+    rows = session.createDataFrame([(t,) for t in TIMES], "t timestamp").coalesce(1)
+    counted = rows.observe(seen_rows, sf.count(sf.lit(1)).alias("n"))
+    sx.write_table(counted, tmp_path / "t", indexes={"t": "minmax"})
+    assert seen(tmp_path / "t") == AS_STORED
+    waiting = ThreadPoolExecutor(1).submit(lambda: seen_rows.get["n"])
+    assert waiting.result(timeout=30) == len(TIMES)
 
 
 def test_files_of_pyarrow_keep_their_times(

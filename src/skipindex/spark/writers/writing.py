@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from skipindex.rewrite.selection.attributes import from_json
 from skipindex.rewrite.selection.target import require_known
 from skipindex.spark.columns import column, resolve
 from skipindex.spark.placement.cluster import cluster
+from skipindex.spark.settings import session_settings
 from skipindex.spark.ship import has_driver
 from skipindex.spark.writers.attributes import with_attributes
 from skipindex.spark.writers.row_groups import row_group_options
@@ -42,11 +44,33 @@ def own_session(spark: SparkSession, table: TableState | None = None) -> SparkSe
     """
     clone = spark._jsparkSession.cloneSession()  # noqa: SLF001 - no public name
     own = SparkSession(spark.sparkContext, clone)
-    for name, value in _AS_DEFINED.items():
+    for name, value in _stored_like(table).items():
         own.conf.set(name, value)
-    if table is not None and _has_int96(table):
-        own.conf.set(_TIMES, "INT96")
     return own
+
+
+def _stored_like(table: TableState | None) -> Mapping[str, str]:
+    """The settings by which times are stored as in the files of a table."""
+    has_old = table is not None and _has_int96(table)
+    return {**_AS_DEFINED, _TIMES: "INT96"} if has_old else _AS_DEFINED
+
+
+@contextmanager
+def _to_be_stored(df: DataFrame, like: TableState | None) -> Iterator[DataFrame]:
+    """The rows, in a session that stores times as in the files of a table."""
+    spark = df.sparkSession
+    if has_driver(spark) and not _is_observed(df):
+        yield rebound(df, own_session(spark, like))
+        return
+    # What a caller observes of the rows is told to the caller's session alone.
+    with session_settings(spark, _stored_like(like)):
+        yield df
+
+
+def _is_observed(df: DataFrame) -> bool:
+    """Whether the caller waits for metrics of these rows."""
+    plan = df._jdf.queryExecution().analyzed()  # noqa: SLF001 - no public name
+    return "CollectMetrics" in plan.treeString()
 
 
 def _has_int96(table: TableState) -> bool:
@@ -166,11 +190,10 @@ def write_counted(
     They are counted by the tasks that write them; of a task that is repeated, one
     run counts.  Times are stored as in the files of the table ``like``.
     """
-    rows, frame = Observation(), laid_out.rows
-    if has_driver(frame.sparkSession):
-        frame = rebound(frame, own_session(frame.sparkSession, like))
-    observed = frame.observe(rows, sf.count(sf.lit(1)).alias("n"))
-    replace(laid_out, rows=observed).write(location, folder, options)
+    rows = Observation()
+    with _to_be_stored(laid_out.rows, like) as frame:
+        observed = frame.observe(rows, sf.count(sf.lit(1)).alias("n"))
+        replace(laid_out, rows=observed).write(location, folder, options)
     found: list[int] = []
     # Spark waits for ever where its message queue has dropped the count.
     waiter = threading.Thread(target=lambda: found.append(rows.get["n"]), daemon=True)
