@@ -122,8 +122,12 @@ def _literal(text: str) -> str:
     return f"'{escaped}'"
 
 
-def named_by_folder(spark: SparkSession, location: Location) -> str:
-    """The partitioned table that lies in a folder of its own name; empty if none.
+def named_by_folder(
+    spark: SparkSession, location: Location
+) -> tuple[str, frozenset[str]]:
+    """The partitioned table in a folder of its own name, and the folders that it has.
+
+    The name is empty if there is none.
 
     It is looked for in the database that the folder above is named after, in the
     current one and in the default one: a catalog has no list by folders.
@@ -137,8 +141,8 @@ def named_by_folder(spark: SparkSession, location: Location) -> str:
         except TableError:
             continue
         if found is not None and found.folders and found.location == location:
-            return full
-    return ""
+            return full, found.folders() or frozenset()
+    return "", frozenset()
 
 
 def _exists(catalog: Any, identifier: Any) -> bool:

@@ -78,6 +78,9 @@ def test_by_path_a_warning_says_what_the_catalog_lacks(
         sx.append(some(spark, "1"), path)
     spark.sql(f"MSCK REPAIR TABLE {name}")
     assert n_rows(spark, name) == 9
+    with warnings.catch_warnings(action="error"):
+        sx.open_table(path).optimize(spark, mode="full")
+        sx.append(some(spark, "1"), path)
 
 
 def test_folders_of_other_names_are_refused(spark: SparkSession, name: str) -> None:

@@ -146,6 +146,18 @@ def test_a_row_that_contradicts_its_folder_is_refused(
     assert everything(tmp_path / "t") == before
 
 
+def test_a_contradiction_is_told_where_rows_are_clustered(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A sample of them is read before they are written."""
+    layout = sx.Clustering(by=["id", "dt"])
+    table = sx.write_table(
+        rows(spark), tmp_path / "t", layout=layout, partition_by=PARTS
+    )
+    with pytest.raises(TableError, match="'month' is 2 where month"):
+        sx.append(rows(spark).selectExpr("*", "2 AS month"), table)
+
+
 def test_rows_with_the_declared_folder_are_taken(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -30,10 +30,11 @@ from skipindex.spark.writers.layout_request import target_of
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import lay_out, write_counted
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import published
+from skipindex.storage.file_system.names import visible_name
 from skipindex.table import TableState, open_state, require_unbucketed
 
 
+@refusing_contradictions()
 def append(
     df: DataFrame,
     table: TableState | Location | str | os.PathLike[str],
@@ -73,22 +74,21 @@ def append(
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = opened.over(files)
-        folders.update(published(path).rpartition("/")[0] for path in new.paths)
+        folders.update(visible_name(path).rpartition("/")[0] for path in new.paths)
         manifest = index_files(new, request, runner=runner, progress=progress)
         # They follow the table's curve: optimize need not cluster them alone.
         return manifest, runs_of_write(new.paths, target_of(layout))
 
-    with refusing_contradictions():
-        arrive(
-            location,
-            SaveMode.APPEND,
-            write=lambda folder: write_counted(
-                laid_out, location, folder, options, like=opened
-            ),
-            index=index,
-            known=opened.snapshot,
-        )
-    folders -= {path.rpartition("/")[0] for path in opened.paths}
+    arrive(
+        location,
+        SaveMode.APPEND,
+        write=lambda folder: write_counted(
+            laid_out, location, folder, options, like=opened
+        ),
+        index=index,
+        known=opened.snapshot,
+    )
+    folders -= {visible_name(path).rpartition("/")[0] for path in opened.paths}
     if opened.partitions and folders and has_driver(df.sparkSession):
         _tell_catalog(df.sparkSession, location, name, sorted(folders))
     return opened.refresh()
@@ -99,9 +99,6 @@ def _tell_catalog(
 ) -> None:
     """Add new partitions to the catalog, or say that it does not have them."""
     # The rows are there, so what fails is a warning.
-    known = name or named_by_folder(spark, location)
-    if not known:
-        return
     why = "append by the name of the table adds them"
     if name:
         try:
@@ -110,12 +107,16 @@ def _tell_catalog(
             why = first_line(error)
         else:
             return
-    warnings.warn(
-        f"rows were added to partitions that {known} does not have in the catalog, "
-        f"such as {folders[0]!r}, so queries by that name do not see them: {why} "
-        f"(accepted: MSCK REPAIR TABLE {known})",
-        stacklevel=4,
-    )
+    else:
+        name, known = named_by_folder(spark, location)
+        folders = [folder for folder in folders if folder not in known]
+    if name and folders:
+        warnings.warn(
+            f"rows were added to partitions that {name} does not have in the catalog, "
+            f"such as {folders[0]!r}, so queries by that name do not see them: {why} "
+            f"(accepted: MSCK REPAIR TABLE {name})",
+            stacklevel=5,
+        )
 
 
 def _schema(spark: SparkSession, table: TableState, name: str) -> StructType:

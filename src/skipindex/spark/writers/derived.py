@@ -129,8 +129,7 @@ def _check_parser(df: DataFrame, name: str, text: str) -> None:
     if policy.upper() == "LEGACY" and _BY_PATTERN.search(text):
         raise TableError(
             f"cannot compute the partition column {name!r} as {text!r}: the session "
-            f"has {_PARSER}={policy} (accepted: CORRECTED, EXCEPTION, or a column "
-            f"{name!r} in the rows)"
+            f"has {_PARSER}={policy} (accepted: CORRECTED, EXCEPTION)"
         )
 
 
