@@ -109,8 +109,7 @@ def domain_to_index(column: ColumnInfo) -> Domain:
             "values are known from the paths"
         )
     if column.domain is None:
-        raise UnsupportedTypeError(
-            f"cannot index column {column.name!r}: {column.reason} "
-            f"(accepted: {ACCEPTED})"
-        )
+        why = f"cannot index column {column.name!r}: {column.reason}"
+        accepted = "" if "(accepted: " in why else f" (accepted: {ACCEPTED})"
+        raise UnsupportedTypeError(why + accepted)
     return column.domain

@@ -159,9 +159,8 @@ class _Run:
 
     def waiting(self) -> str:
         """What is not visible after this run, and for how long."""
-        return _newest(self._location).rewrites.waiting(
-            timedelta(seconds=self._keep), since=self.publisher.cutoff
-        )
+        keep = timedelta(seconds=self._keep)
+        return self._snapshot.rewrites.waiting(keep, since=self.publisher.cutoff)
 
     def compare(self) -> None:
         """Commit that the log does not name all files, where a listing shows it."""

@@ -176,8 +176,9 @@ def _stale(table: TableState) -> Iterator[str]:
                     f"files have the index {kind}"
                 )
     live = set(table.rows.tolist())
+    told |= table.snapshot.rewrites.replaced
     for row, path in enumerate(table.snapshot.manifest.paths):
-        if row not in live and path not in told | table.snapshot.rewrites.replaced:
+        if row not in live and path not in told:
             yield f"{one_line(path)}: known, and gone or changed"
     snapshot = table.snapshot
     if snapshot.is_exclusive and (why := unlike_log(table.location, snapshot)):

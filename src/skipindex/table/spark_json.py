@@ -18,6 +18,9 @@ _CHAR: Final = re.compile(r"(?<!var)char\(")
 _DEFAULTS: Final = frozenset({"EXISTS_DEFAULT", "CURRENT_DEFAULT"})
 _CHAR_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _COLLATION: Final = "the column has a collation"
+_DEFAULT: Final = (
+    "files that lack the column have its default (accepted: a column without DEFAULT)"
+)
 _PADDED: Final = "Spark pads a CHAR column to compare it"
 _FIELD_KEYS: Final = (
     {"name", "type"},
@@ -84,7 +87,7 @@ def _fields(
         elif _CHAR.search(str(notes.get(_CHAR_TYPE, ""))):
             why = _PADDED
         elif _DEFAULTS & notes.keys():
-            why = "files that lack the column have its default"
+            why = _DEFAULT
         if why:
             refused[stored_name(inner)] = why
         found.append(pa.field(name, dtype))

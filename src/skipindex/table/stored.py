@@ -188,8 +188,8 @@ def only_outside_spark(file: DataFile) -> list[str]:
     leaves = iter(map(file.schema.column, range(len(file.schema))))
     found = []
     for field in file.schema_arrow:
-        foreign = [_is_foreign(one, next(leaves)) for one in _leaf_types(field.type)]
-        if any(foreign):
+        types = [(one, next(leaves, None)) for one in _leaf_types(field.type)]
+        if any(_is_foreign(dtype, leaf) for dtype, leaf in types):
             found.append(f"{field.name} ({field.type})")
     return found
 
@@ -209,7 +209,7 @@ def _leaf_types(dtype: pa.DataType) -> Iterator[pa.DataType]:
 
 def _is_foreign(dtype: pa.DataType, leaf: Any) -> bool:
     if pa.types.is_timestamp(dtype):
-        return bool(dtype.unit == "ns" and leaf.physical_type != "INT96")
+        return dtype.unit == "ns" and getattr(leaf, "physical_type", "") != "INT96"
     kinds = ("unsigned_integer", "duration", "time", "float16", "fixed_size_binary")
     return any(getattr(pa.types, f"is_{kind}")(dtype) for kind in kinds)
 
