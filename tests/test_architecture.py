@@ -49,7 +49,7 @@ BUDGETS = {
     "": 432,
     "advice": 2102,
     "api": 3334,
-    "build": 3174,
+    "build": 3173,
     "cli": 1207,
     "expressions": 1913,
     "indexes": 7203,
@@ -57,9 +57,9 @@ BUDGETS = {
     "log": 3092,
     "planner": 15295,
     "rewrite": 3720,
-    "spark": 6671,
+    "spark": 6698,
     "storage": 4878,
-    "table": 4431,
+    "table": 4434,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

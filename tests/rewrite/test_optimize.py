@@ -432,6 +432,23 @@ def test_a_declared_layout_leaves_the_size_open(tmp_path: Path) -> None:
         assert (declared.properties.layout or {})["rows_per_file"] == rows
 
 
+def test_the_log_alone_names_the_files_that_count(tmp_path: Path) -> None:
+    """Its manifest has the replaced files too, which readers of the folder read."""
+    folder = fill(tmp_path)
+    build(folder, {"x": "bitmap"})
+    sx.open_table(folder).declare_exclusive()
+    optimized(folder, cluster_by=["x"], rows_per_file=100)
+    table = sx.open_table(folder, trust="log")
+    assert table.paths == sx.open_table(folder).paths
+    assert not set(table.paths) & set(listed(folder))
+    assert table.status().exclusive
+    table.vacuum(retention=NOW)
+    again = sx.open_table(folder, trust="log")
+    assert again.status().exclusive
+    assert again.paths == sorted(listed(folder))
+    sx.open_table(folder).declare_exclusive()
+
+
 FOREIGN = {
     "unsigned": pa.uint32(),
     "duration": pa.duration("us"),

@@ -11,6 +11,14 @@ _EXCLUSIVE: Final = ("tests/rewrite/test_exclusive.py",)
 
 EXCLUSIVE: Final = (
     Mutant(
+        "replaced-files-count",
+        "table.opening.from_log._observed",
+        "without_files(snapshot.manifest, snapshot.rewrites.replaced)",
+        "snapshot.manifest",
+        "rows of files that are rewritten count twice",
+        ("tests/rewrite/test_optimize.py",),
+    ),
+    Mutant(
         "mark-of-another-commit",
         "log.exclusive.is_exclusive",
         'mark.get("commit") == snapshot.version == snapshot.newest',

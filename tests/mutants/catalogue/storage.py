@@ -41,8 +41,8 @@ STORAGE: Final = (
     Mutant(
         "a-hidden-twin-that-stays",
         "rewrite.publish.Publisher._delete_old",
-        "twin and self.location.owns(twin)",
-        "False",
+        "hidden_twins(file.path)",
+        "()",
         "a publisher that wakes up makes a deleted file visible",
         ("tests/rewrite/test_unfinished.py",),
     ),

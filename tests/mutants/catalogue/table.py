@@ -14,6 +14,46 @@ _STALE: Final = ("tests/traps/test_staleness.py",)
 
 TABLE: Final = (
     Mutant(
+        "bound-of-texts-that-begin-alike",
+        "table.summaries.summarize",
+        "_cut_up(high, n_bytes)",
+        "high[:n_bytes]",
+        "a file is left out whose greatest text is above the stored one",
+        ("tests/table/test_statistics.py",),
+    ),
+    Mutant(
+        "unsigned-numbers-are-rewritten",
+        "table.stored._is_foreign",
+        '"unsigned_integer"',
+        '"duration"',
+        "other readers see signed numbers after a rewrite",
+        ("tests/rewrite/test_optimize.py",),
+    ),
+    Mutant(
+        "default-of-a-missing-column",
+        "rewrite.selection.eligible_files._check_schema",
+        "names |= wanted.keys() - {*schema.names}",
+        "pass",
+        "rows get NULL for the default that a catalog has for them",
+        ("tests/rewrite/test_optimize.py",),
+    ),
+    Mutant(
+        "hidden-names-in-globs",
+        "rewrite.staging.hide_staged",
+        "targets.append(f'{beside}{HIDDEN}{name}/{shown}{HIDDEN_END}')",
+        "targets.append(f'{beside}{HIDDEN}{name}/{shown}')",
+        "readers of a glob count rewritten rows twice",
+        ("tests/rewrite/test_vacuum.py",),
+    ),
+    Mutant(
+        "misplaced-at-the-low-end",
+        "planner.stages.derived_partitions.misplaced",
+        "(stats.low[i], stats.high[i])",
+        "(stats.high[i],)",
+        "a row that no condition finds is not reported",
+        ("tests/rewrite/test_verify_table.py",),
+    ),
+    Mutant(
         "high-bound-cut",
         "table.summaries._cut_up",
         "return prefix[:-1] + bytes([prefix[-1] + 1])",

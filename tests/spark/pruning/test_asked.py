@@ -181,14 +181,18 @@ def test_values_that_some_files_lack(planner: QueryPlanner, tmp_path: Path) -> N
 
 
 def test_a_column_without_an_index(planner: QueryPlanner, tmp_path: Path) -> None:
-    """It has statistics, which do not tell rows apart."""
+    """It has statistics, which tell the number of NULLs, and no rows apart."""
     path = tmp_path / "c" / "month=1" / "0.parquet"
     path.parent.mkdir(parents=True)
     numbers = pa.array([1, None], pa.int64())
     pq.write_table(pa.table({"id": numbers, "plain": numbers}), path)
     sx.build_indexes(tmp_path / "c", {"id": "bitmap"}, workers=1)
     scan = {"data": ("id", "plain")}
-    assert asked(planner, tmp_path / "c", more=wanted("count plain"), **scan) is None
+    reply = asked(planner, tmp_path / "c", more=wanted("count plain"), **scan)
+    assert reply is not None
+    assert reply.results == "1\n"
+    more = wanted("count plain", group="plain")
+    assert asked(planner, tmp_path / "c", more=more, **scan) is None
     assert asked(planner, tmp_path / "c", more=wanted("max plain"), **scan) is not None
     more = wanted("max plain")
     assert asked(planner, tmp_path / "c", equal("id", 1), more=more, **scan) is None

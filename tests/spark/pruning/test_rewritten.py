@@ -79,17 +79,3 @@ def test_a_registered_table_is_what_spark_lists(
     assert read(pruned, folder, "k = 3") == (1, 8)
     top = "SELECT id FROM parquet.`{}` ORDER BY id DESC LIMIT 1"
     assert pruned.sql(top.format(folder)).first() == (79,)
-
-
-def test_the_log_alone_names_the_files_that_count(folder: Path) -> None:
-    sx.open_table(folder).declare_exclusive()
-    optimized(folder, **WISH)
-    table = sx.open_table(folder, trust="log")
-    assert table.paths == sx.open_table(folder).paths
-    assert not set(table.paths) & set(listed(folder))
-    assert table.status().exclusive
-    table.vacuum(retention=NOW)
-    again = sx.open_table(folder, trust="log")
-    assert again.status().exclusive
-    assert again.paths == sorted(listed(folder))
-    sx.open_table(folder).declare_exclusive()

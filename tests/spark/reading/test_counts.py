@@ -69,11 +69,10 @@ def test_the_first_rows_are_those_of_the_whole_table(
 
 
 def test_a_limit_alone_gives_so_many_rows(spark: SparkSession, folder: Path) -> None:
-    plan = build(folder).plan("a >= 0", limit=7)
-    assert len(plan.paths) == 5, "NULL rows make no file certain"
-    plan = build(folder, {"a": "bitmap"}).plan("a >= 0", limit=7)
-    assert len(plan.paths) == 1
-    assert plan.read(spark).count() == 7
+    for indexes in ({}, {"a": "bitmap"}):  # statistics have the number of NULLs
+        plan = build(folder, indexes).plan("a >= 0", limit=7)
+        assert len(plan.paths) == 1
+        assert plan.read(spark).count() == 7
 
 
 def test_spark_verifies_a_plan(spark: SparkSession, folder: Path) -> None:
