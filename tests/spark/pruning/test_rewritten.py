@@ -60,6 +60,29 @@ def test_old_files_keep_their_indexes_until_they_go(
     assert some == 1 < everything == len(paths)
 
 
+def test_what_changes_indexes_changes_those_of_old_files_too(
+    pruned: SparkSession, folder: Path
+) -> None:
+    for i in range(8, 12):  # each with a pack of its own
+        put(folder / "p=0" / f"{i}.parquet", {"k": [-1, i, 100], "id": [80 + i] * 3})
+        build(folder, {"k": "bitmap", "id": "minmax"})
+    optimized(folder, **WISH)
+    table = sx.open_table(folder).compact_indexes(max_files=10**6, max_bytes=2**40)
+    assert table.verify().ok
+    assert read(pruned, folder, "k = 3") == (1, 12)
+    assert read(pruned, folder, "k IN (3, 9)") == (2, 12)
+    table = table.build_indexes({"k": "bit_sliced"}).table.drop_indexes(
+        kinds=["bitmap"]
+    )
+    assert {one.kind for one in table.indexes} == {"bit_sliced", "minmax"}
+    for _ in range(2):
+        assert table.verify().ok
+        read(pruned, folder, "k IN (3, 9)")
+        table.vacuum(retention=NOW)
+        table = table.refresh()
+    assert read(pruned, folder, "k = 3")[0] < len(table)
+
+
 def test_an_old_file_that_others_overwrite_is_read(
     pruned: SparkSession, folder: Path
 ) -> None:
