@@ -42,7 +42,7 @@ def n_rows(spark: SparkSession, name: str) -> int:
 def test_a_new_partition_is_added_to_the_catalog(
     spark: SparkSession, name: str
 ) -> None:
-    with warnings.catch_warnings(action="error"):
+    with warnings.catch_warnings(action="error", category=UserWarning):
         table = sx.append(some(spark, "7"), name)
         sx.append(some(spark, "1"), name)
     assert n_rows(spark, name) == 8
@@ -57,7 +57,7 @@ def test_values_that_sql_spells_otherwise(spark: SparkSession, name: str) -> Non
     rows = spark.createDataFrame(
         [(i, 9, t) for i, t in enumerate(ODD)], "id long, day int, t string"
     )
-    with warnings.catch_warnings(action="error"):
+    with warnings.catch_warnings(action="error", category=UserWarning):
         sx.append(rows.coalesce(1), name)
     assert n_rows(spark, name) == 6 + len(ODD)
     found = spark.table(name).where("day = 9").select("t").collect()
@@ -73,12 +73,12 @@ def test_by_path_a_warning_says_what_the_catalog_lacks(
     ):
         sx.append(some(spark, "7"), path)
     assert n_rows(spark, name) == 6
-    with warnings.catch_warnings(action="error"):
+    with warnings.catch_warnings(action="error", category=UserWarning):
         sx.append(some(spark, "7"), path)  # told once
         sx.append(some(spark, "1"), path)
     spark.sql(f"MSCK REPAIR TABLE {name}")
     assert n_rows(spark, name) == 9
-    with warnings.catch_warnings(action="error"):
+    with warnings.catch_warnings(action="error", category=UserWarning):
         sx.open_table(path).optimize(spark, mode="full")
         sx.append(some(spark, "1"), path)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, types
 from pyspark.sql import functions as sf
@@ -116,7 +117,7 @@ def refusing_contradictions() -> Iterator[None]:
     """Raise ``TableError`` where a row that is written contradicts a declaration."""
     try:
         yield
-    except PySparkException as error:
+    except (PySparkException, Py4JJavaError) as error:  # the latter in Spark 3.5
         found = _REFUSED.search(str(error))
         if found is None:
             raise
