@@ -57,7 +57,7 @@ BUDGETS = {
     "log": 3092,
     "planner": 15295,
     "rewrite": 3720,
-    "spark": 6699,
+    "spark": 6694,
     "storage": 4878,
     "table": 4434,
 }

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from skipindex.errors import TableError
+from skipindex.expressions import literal_sql
 from skipindex.spark.columns import declared, quote
 from skipindex.spark.pruning.tables import scanned_location
 from skipindex.spark.ship import has_driver
@@ -106,7 +107,7 @@ def add_partitions(spark: SparkSession, name: str, folders: Iterable[str]) -> No
     """Let the catalog know partitions of a table by their folders."""
     texts = [
         ", ".join(
-            f"{quote(column)} = {'NULL' if value is None else _literal(value)}"
+            f"{quote(column)} = {literal_sql(value)}"
             for column, value in partition_values(f"{folder}/")
         )
         for folder in folders
@@ -114,12 +115,6 @@ def add_partitions(spark: SparkSession, name: str, folders: Iterable[str]) -> No
     for i in range(0, len(texts), _AT_ONCE):
         some = " ".join(f"PARTITION ({text})" for text in texts[i : i + _AT_ONCE])
         spark.sql(f"ALTER TABLE {name} ADD IF NOT EXISTS {some}")
-
-
-def _literal(text: str) -> str:
-    """A text as SQL has it."""
-    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
-    return f"'{escaped}'"
 
 
 def named_by_folder(

@@ -15,7 +15,7 @@ from skipindex.errors import TableError
 pytestmark = pytest.mark.spark
 
 BY_ID = sx.Clustering(by=["id"], curve="linear")
-ODD = ["a b", "it's", 'x"y', "c\\d", "e=f", "ü", "50%", "`", "_1"]
+ODD = ["a b", "it's", 'x"y', "c\\d", "e=f", "ü", "50%", "`", "_1", "${x}", "a\nb"]
 """Values that folders or SQL spell in their own ways."""
 
 
