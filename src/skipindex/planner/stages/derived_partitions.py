@@ -270,15 +270,14 @@ def misplaced(table: TableState) -> Iterator[str]:
     Their folder contradicts the declaration.  The least and the greatest value of each
     file are judged, so of a function that neither rises nor falls, rows may be missed.
     """
+    if not table.derived.columns:
+        return
     folder_of = [path.rpartition("/")[0] for path in table.paths]
-    first = {folder: i for i, folder in reversed(list(enumerate(folder_of)))}
-    alone = {
-        folder: DerivedPartitions(
-            table.over([table.listing[i]]).declaring(table.derived)
-        )
-        for folder, i in first.items()
-        if table.derived.columns
-    }
+    alone: dict[str, DerivedPartitions] = {}
+    for folder, file in zip(folder_of, table.listing, strict=True):
+        if folder not in alone:  # one file stands for all of its folder
+            bare = table.over([file]).declaring(table.derived)
+            alone[folder] = DerivedPartitions(bare)
     for name in sorted({*derived_partitions(table).sources.values()}):
         column = table.stored(name)
         stats = table.stats(column)
