@@ -55,9 +55,9 @@ BUDGETS = {
     "indexes": 7203,
     "layout": 2527,
     "log": 3092,
-    "planner": 15295,
-    "rewrite": 3720,
-    "spark": 6694,
+    "planner": 15294,
+    "rewrite": 3732,
+    "spark": 6699,
     "storage": 4878,
     "table": 4434,
 }

@@ -197,8 +197,8 @@ def optimize_files(
     chosen = choose(table, options.where, timezone=timezone)
     arriving = _arriving(table)
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
-    if target.cluster_by and not _has_size(table, options):
-        target = replace(target, rows_per_file=rows_by_default(files))
+    if target.cluster_by:
+        target = sized(target, table, options, files)
     reads = Reads.of(table, target)
     groups, least = _planned(table, files, target, mode, budget, reads)
     groups, notes = _rewritable(table, groups)
@@ -244,6 +244,18 @@ def _has_size(table: TableState, options: OptimizeOptions) -> bool:
     layout = table.snapshot.properties.layout or {}
     asked = options.rows_per_file, options.bytes_per_file
     return any((*asked, layout.get("rows_per_file"), layout.get("bytes_per_file")))
+
+
+def sized(
+    target: Target,
+    table: TableState,
+    options: OptimizeOptions,
+    files: Sequence[EligibleFile],
+) -> Target:
+    """The target, with the default size of files for clustering if none is given."""
+    if _has_size(table, options):
+        return target
+    return replace(target, rows_per_file=rows_by_default(files))
 
 
 def _rewritable(

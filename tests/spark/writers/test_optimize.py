@@ -20,6 +20,7 @@ from pyspark.sql import functions as sf
 import skipindex as sx
 from skipindex.api.types import OptimizeReport
 from skipindex.errors import LayoutError, PlanError, TableError
+from skipindex.rewrite.selection import target
 from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.vacuum import vacuum
 from tests.rewrite.arrow_writer import make_own
@@ -61,6 +62,24 @@ def both(spark: SparkSession, path: Path) -> tuple[list[str], list[str]]:
     """The rows through our reader and through Spark's."""
     ours = sx.read(sx.open_table(path), "true", spark=spark)
     return rows(ours), rows(spark.read.parquet(str(path)))
+
+
+def test_copies_and_workloads_keep_the_number_of_files_too(
+    spark: SparkSession,
+    df: DataFrame,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(target, "_LEAST_BYTES", 100)
+    table = sx.open_table(foreign(df, tmp_path / "t"))
+    request: Any = {"a": "minmax"}
+    by_a = sx.Clustering(by=["a"])
+    copy = table.optimize(spark, layout=by_a, into=tmp_path / "u", indexes=request)
+    assert (copy.files_in, copy.files_out) == (6, 6)
+    asked = sx.Workload(["a = 5", "a BETWEEN 10 AND 20"])
+    report = table.optimize(spark, layout=asked, in_place=True, indexes=request)
+    assert (report.files_in, report.files_out) == (6, 6)
+    assert report.table.status().layout["cluster_by"] == ["a"]
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from skipindex.rewrite.optimize import (
     budget_of,
     optimize_files,
     require_own,
+    sized,
     target_of,
 )
 from skipindex.rewrite.selection.attributes import from_json
@@ -118,7 +119,9 @@ def _with_choice(
     budget_of(asked)  # a mode or a budget that is none is refused before rows are read
     own, zone = _strict(spark, table), spark.conf.get("spark.sql.session.timeZone")
     files = eligible_files(table, choose(table, asked.where, timezone=zone))
-    sizes = target_of(table, replace(asked, cluster_by=()), {})
+    sizes = sized(
+        target_of(table, replace(asked, cluster_by=()), {}), table, asked, files
+    )
     df = read_files(own, table, [file.path for file in files], table_schema(own, table))
     choice = fit_workload(
         df,
@@ -216,6 +219,8 @@ def _copy(
     request = wanted_of(table) if asked.indexes is None else asked.indexes
     target = target_of(table, asked, request)
     files = eligible_files(table, range(len(table)))
+    if target.cluster_by:
+        target = sized(target, table, asked, files)
     foreign = check_rewritable(table, files)
     n_rows = sum(file.n_rows for file in files)
     rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))
