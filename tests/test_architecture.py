@@ -54,12 +54,12 @@ BUDGETS = {
     "expressions": 1913,
     "indexes": 7203,
     "layout": 2527,
-    "log": 3092,
+    "log": 3103,
     "planner": 15294,
     "rewrite": 3732,
-    "spark": 6699,
+    "spark": 6737,
     "storage": 4878,
-    "table": 4434,
+    "table": 4438,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

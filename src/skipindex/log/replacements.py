@@ -209,6 +209,17 @@ class Rewrites:
         rewrites = (one for one in self.replacements if not one.overwrites)
         return {file.path for one in rewrites for file in one.old}
 
+    def standing(self, counted: Collection[str]) -> list[Replacement]:
+        """The rewrites whose hidden files are among the paths that count.
+
+        There are none while an overwrite is open, whose rows no reader of the folder
+        sees yet.
+        """
+        if any(one.overwrites for one in self.replacements):
+            return []
+        paths = set(counted)
+        return [one for one in self.replacements if paths.issuperset(one.names)]
+
     @classmethod
     def from_properties(cls, properties: TableProperties) -> Rewrites:
         """The rewrites of a table."""

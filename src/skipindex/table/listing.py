@@ -38,7 +38,8 @@ class Observed:
     ``refused`` has the columns that are not indexed, and why; ``schema_path`` is the
     file that the schema is taken from.  ``folders`` are those whose names are partition
     values, of empty files too, and ``notes`` warn about parts of the commit that were
-    ignored.
+    ignored.  ``visible`` has the files that a reader of the folder reads; None is those
+    of ``listing``.
     """
 
     listing: Sequence[FileInfo]
@@ -48,6 +49,7 @@ class Observed:
     snapshot: Snapshot = field(default_factory=no_snapshot)
     folders: Sequence[str] = ()
     notes: tuple[str, ...] = ()
+    visible: Sequence[FileInfo] | None = None
 
     def noted(self, notes: tuple[str, ...]) -> Observed:
         """The same with more notes."""
@@ -65,8 +67,11 @@ class Observed:
                 f"the catalog has none of the folders of {location.full('')!r} that "
                 "hold files (accepted: a table after MSCK REPAIR TABLE, or its path)"
             )
+        visible = self.visible
+        if visible is not None:
+            visible = [file for file in visible if _partition_of(file.path) in folders]
         shown = [folder for folder in self.folders if folder in folders]
-        return replace(self, listing=files, folders=shown)
+        return replace(self, listing=files, folders=shown, visible=visible)
 
 
 def observe(
@@ -76,23 +81,22 @@ def observe(
     plain: bool = False,
     known: Snapshot | None = None,
     files: Listing | None = None,
-    as_shown: bool = False,
 ) -> Observed:
     """The table below ``location`` as it is now.
 
     If ``schema`` is None, the columns are taken from a footer.  ``plain`` takes a table
     of another format for a plain folder.  Segments of ``known``, an earlier snapshot,
     are not read again.  ``files`` lists those that count, which may be none, instead of
-    all.  ``as_shown`` has the files that a reader of the folder reads, whatever the log
-    says of them.
+    all.
     """
     for _ in range(LOOKS):
         everything, snapshot = look(location, known, files)
         if not plain:
             require_plain(location, (file.path for file in everything), insist=True)
         shown, listing, remarks = _live(location, everything, snapshot)
-        if as_shown:
-            listing = list(filter(shown.is_read, everything))
+        visible = None
+        if snapshot.rewrites.hidden:  # else a reader of the folder reads the same files
+            visible = list(filter(shown.is_read, everything))
         candidates = shown.with_schema or [file.path for file in listing]
         if not candidates and files is None:
             raise TableError(_nothing_there(location, everything))
@@ -112,7 +116,14 @@ def observe(
             continue  # deleted or written since it was listed, by a vacuum perhaps
         notes = (*snapshot.notes, *remarks)
         return Observed(
-            listing, columns, refused, schema_path, snapshot, shown.folders, notes
+            listing,
+            columns,
+            refused,
+            schema_path,
+            snapshot,
+            shown.folders,
+            notes,
+            visible,
         )
     raise never_still(location)
 

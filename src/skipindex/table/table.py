@@ -67,8 +67,7 @@ class Options:
 
     If ``declared`` is None, the columns are taken from a footer; if ``derived`` is, it
     is what is committed.  ``plain`` takes a table of another format for a plain folder.
-    ``folders`` are asked for whenever the table is opened.  ``as_shown`` has the files
-    that a reader of the folder reads: before a rewrite is published, the old ones.
+    ``folders`` are asked for whenever the table is opened.
     """
 
     declared: pa.Schema | None = None
@@ -77,7 +76,6 @@ class Options:
     plain: bool = False
     trust: Trust = "listing"
     folders: CatalogFolders | None = None
-    as_shown: bool = False
 
 
 NO_OPTIONS: Final = Options()
@@ -294,9 +292,14 @@ class TableState:
         return _open(self.location, replace(self.options, trust="listing"))
 
     def shown(self) -> TableState:
-        """The table as it is now for a reader who lists its folder."""
-        options = replace(self.options, trust="listing", as_shown=True)
-        return _open(self.location, options)
+        """The table, if it was listed, as a reader of its folder sees it.
+
+        Before rewritten files are published, that reader has the old ones.
+        """
+        if self._observed.visible is None:
+            return self
+        visible = replace(self._observed, listing=self._observed.visible, visible=None)
+        return TableState(self.location, visible, self.options)
 
     def with_partition_types(self, types: Mapping[str, pa.DataType]) -> TableState:
         """The table as it is now, with partition columns of these types."""
@@ -418,7 +421,6 @@ def open_state(
     fresh: bool = False,
     trust: Trust = "listing",
     folders: CatalogFolders | None = None,
-    as_shown: bool = False,
 ) -> TableState:
     """The table below a folder; ``skipindex.open_table`` tells the rest.
 
@@ -429,7 +431,7 @@ def open_state(
     if isinstance(table, TableState):
         return _open(table.location, table.options) if fresh else table
     types = partition_types or {}
-    options = Options(schema, types, derived, plain, trust, folders, as_shown)
+    options = Options(schema, types, derived, plain, trust, folders)
     return _open(location_of(table), options, insist=True)
 
 
@@ -459,7 +461,6 @@ def _open(
         plain=options.plain,
         known=known,
         files=files,
-        as_shown=options.as_shown,
     )
     folders = None if options.folders is None else options.folders()
     if folders is not None:

@@ -162,6 +162,6 @@ def listing(
 ) -> tuple[list[str], list[int], list[int]]:
     """The paths, sizes and times of the files of a listing."""
     packed = planner.files(str(number))
-    (n,) = struct.unpack_from("<q", packed)
-    sizes, millis = np.frombuffer(packed, "<i8", 2 * n, 8).reshape(2, n).tolist()
-    return packed[8 + 16 * n :].decode().split("\0")[:-1], sizes, millis
+    n = sum(struct.unpack_from("<qq", packed))
+    sizes, millis, _ = np.frombuffer(packed, "<i8", 3 * n, 16).reshape(3, n).tolist()
+    return packed[16 + 24 * n :].decode().split("\0")[:-1], sizes, millis

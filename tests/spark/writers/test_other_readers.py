@@ -11,6 +11,7 @@ import duckdb
 import pandas as pd
 import polars as pl
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -40,6 +41,20 @@ def plain(folder: Path, spark: SparkSession) -> list[str]:
         return spark_names(spark.read.parquet(str(folder)))
     finally:
         spark.conf.unset("skipindex.enabled")
+
+
+def enabled(folder: Path, spark: SparkSession) -> list[str]:
+    """The files that Spark reads, once for each of their rows."""
+    rows = spark.read.parquet(str(folder)).where("x >= 0")
+    parts = rows._jdf.queryExecution().toRdd().partitions()
+    found = [
+        file.filePath().toPath().toUri().getPath()
+        for part in parts
+        for file in part.files()
+    ]
+    names = [path for path in found for _ in range(pq.read_metadata(path).num_rows)]
+    assert len(names) == rows.count()
+    return names
 
 
 def of_pyarrow(folder: Path, _: SparkSession) -> list[str]:
@@ -75,7 +90,10 @@ READERS: dict[str, Reader] = {
     "`sx.read`, plans, statements": lambda folder, spark: spark_names(
         sx.read(folder, "x >= 0", spark=spark)
     ),
-    "Spark after `enable`": lambda f, spark: spark_names(spark.read.parquet(str(f))),
+    "Spark after `enable`": enabled,
+    "the same, with `input_file_name()`": lambda folder, spark: spark_names(
+        spark.read.parquet(str(folder))
+    ),
     "Spark": plain,
     "pyarrow, the folder": of_pyarrow,
     "pandas, the folder": of_pandas,

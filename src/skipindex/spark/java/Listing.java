@@ -19,18 +19,29 @@ public class Listing {
   final long[] sizes;
   final long[] millis;
 
+  /** How many files are judged; after them come those that were rewritten. */
+  final int judged;
+
+  final Rewrites rewrites;
+
   Listing(byte[] packed) {
     ByteBuffer buffer = ByteBuffer.wrap(packed).order(ByteOrder.LITTLE_ENDIAN);
-    int n = (int) buffer.getLong();
+    judged = (int) buffer.getLong();
+    int n = judged + (int) buffer.getLong();
     sizes = new long[n];
     millis = new long[n];
     for (int i = 0; i < n; i++) sizes[i] = buffer.getLong();
     for (int i = 0; i < n; i++) millis[i] = buffer.getLong();
+    int[] rewriteOf = new int[n];
+    for (int i = 0; i < n; i++) rewriteOf[i] = (int) buffer.getLong();
+    String[] paths = new String[n];
+    rewrites = new Rewrites(this, rewriteOf, paths);
     int start = buffer.position();
     int next = 0;
     for (int end = start; end < packed.length; end++) {
       if (packed[end] != 0) continue;
       String path = new String(packed, start, end - start, StandardCharsets.UTF_8);
+      if (rewriteOf[next] >= 0) paths[next] = path;
       positions.put(path, Integer.valueOf(next++));
       start = end + 1;
     }
@@ -59,13 +70,20 @@ public class Listing {
     return path.startsWith(prefix) ? path.substring(prefix.length()) : null;
   }
 
+  /** Whether a file is now what it was, as far as that costs no request to a store. */
+  static boolean isNow(FileStatus file) {
+    if (!"file".equals(file.getPath().toUri().getScheme())) return true;
+    java.io.File now = new java.io.File(file.getPath().toUri().getPath());
+    return now.length() == file.getLen() && now.lastModified() == file.getModificationTime();
+  }
+
   /** How often Spark lists each file with the same size and time; 2 is "more than once". */
   byte[] seen(Path root, Seq<PartitionDirectory> directories) {
-    byte[] seen = new byte[sizes.length];
+    byte[] seen = new byte[judged];
     for (PartitionDirectory directory : Scala.each(directories)) {
       for (FileStatusWithMetadata file : Scala.each(directory.files())) {
         int found = find(file.fileStatus(), root);
-        if (found >= 0) seen[found] += seen[found] < 2 ? 1 : 0;
+        if (found >= 0 && found < judged) seen[found] += seen[found] < 2 ? 1 : 0;
       }
     }
     return seen;
@@ -90,7 +108,7 @@ public class Listing {
     }
 
     boolean isMarked(int i) {
-      return (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
+      return i < listing.judged && (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
     }
 
     /** Whether this is a file of the listing, as it was then. */
@@ -103,12 +121,20 @@ public class Listing {
     }
   }
 
-  /** What is left to read of what Spark lists, if an answer rules out some; null is none. */
+  /**
+   * What is left to read of what Spark lists, if an answer rules out some; null is none.
+   *
+   * It is null if the answer is about rewritten files, and Spark lists others than these.
+   */
   static Rest rest(Answer answer, Seq<PartitionDirectory> all, Scanned scanned) {
     Rest rest = new Rest();
     List<PartitionDirectory> directories = new ArrayList<>();
-    for (PartitionDirectory directory : Scala.each(all)) {
-      boolean isInPlace = scanned.isInPlace(directory);
+    boolean isRewritten = answer != null && !answer.listing.rewrites.isEmpty();
+    for (PartitionDirectory listed : Scala.each(all)) {
+      boolean isInPlace = scanned.isInPlace(listed);
+      PartitionDirectory directory = listed;
+      if (isRewritten) directory = answer.listing.rewrites.in(listed, isInPlace, answer.root);
+      if (directory == null) return null;
       List<FileStatusWithMetadata> files = new ArrayList<>();
       int n = 0;
       for (FileStatusWithMetadata file : Scala.each(directory.files())) {
@@ -157,8 +183,7 @@ public class Listing {
       if (!"file".equals(file.getPath().toUri().getScheme())) {
         return System.nanoTime() - start < MAX_NANOS;
       }
-      java.io.File now = new java.io.File(file.getPath().toUri().getPath());
-      return now.length() == file.getLen() && now.lastModified() == file.getModificationTime();
+      return isNow(file);
     }
   }
 
@@ -176,7 +201,7 @@ public class Listing {
 
     /** What follows the marks. */
     String text() {
-      int start = 8 + (listing.sizes.length + 7) / 8;
+      int start = 8 + (listing.judged + 7) / 8;
       return new String(bits, start, bits.length - start, StandardCharsets.US_ASCII);
     }
   }

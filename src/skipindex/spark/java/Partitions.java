@@ -39,7 +39,8 @@ class Partitions {
     List<Expression> ofFiles = ofFiles(conjuncts, columns);
     if (ofFiles.isEmpty()) return null;
     String json = ExpressionJson.json(Scala.listed(ofFiles));
-    Object key = Arrays.asList(new Object[] {scanned.question(json), names});
+    Object key = Arrays.asList(
+        new Object[] {scanned.question(Json.array(), Json.object(), json), names});
     byte[] found = (byte[]) query.get(key);
     if (found == null) {
       String asked = scanned.question(Json.array(), folders(names), json);

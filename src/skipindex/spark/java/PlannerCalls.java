@@ -280,6 +280,9 @@ public class PlannerCalls {
     final long number;
     final Listing.Answer answer;
 
+    /** What is left to read, once files are listed. */
+    Listing.Rest rest;
+
     Numbered(long number, Listing.Answer answer) {
       this.number = number;
       this.answer = answer;

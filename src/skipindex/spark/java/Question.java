@@ -14,7 +14,7 @@ import scala.collection.immutable.Map;
 /** Members of the JSON of what the planner is asked. */
 final class Question {
   /** Of the messages; protocol.py has the same. */
-  static final int VERSION = 1;
+  static final int VERSION = 2;
 
   private Question() {}
 

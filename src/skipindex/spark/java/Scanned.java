@@ -30,6 +30,9 @@ class Scanned {
   /** Of the session that defined the relation: Spark reads files as it says. */
   final SQLConf reader;
 
+  /** Whether hidden files are read for those that they were rewritten from. */
+  final boolean takesRewritten;
+
   private final boolean isCatalogTable;
 
   /** What the folders are made of, if the scan or its table tells. */
@@ -41,33 +44,36 @@ class Scanned {
   private volatile ObjectNode schemas;
 
   Scanned(
-      HadoopFsRelation relation, PlannerCalls planner, Path root, boolean isCatalogTable,
-      ObjectNode declared) {
+      HadoopFsRelation relation, PlannerCalls planner, Path root, boolean takesRewritten,
+      boolean isCatalogTable, ObjectNode declared) {
     this.base = relation.location();
     this.planner = planner;
     this.root = root;
     this.options = relation.options();
     this.reader = relation.sparkSession().sessionState().conf();
+    this.takesRewritten = takesRewritten;
     this.isCatalogTable = isCatalogTable;
     this.declared = declared;
     this.data = relation.dataSchema();
   }
 
-  private Scanned(Scanned other, PlannerCalls planner) {
+  private Scanned(Scanned other, PlannerCalls planner, boolean takesRewritten) {
     this.base = other.base;
     this.planner = planner;
     this.root = other.root;
     this.options = other.options;
     this.reader = other.reader;
+    this.takesRewritten = takesRewritten;
     this.isCatalogTable = other.isCatalogTable;
     this.declared = other.declared;
     this.data = other.data;
     this.schemas = other.schemas;
   }
 
-  /** The same, asked of another planner. */
-  Scanned by(PlannerCalls planner) {
-    return planner == this.planner ? this : new Scanned(this, planner);
+  /** The same for another plan, asked of this planner. */
+  Scanned by(PlannerCalls planner, boolean takesRewritten) {
+    boolean isSame = planner == this.planner && takesRewritten == this.takesRewritten;
+    return isSame ? this : new Scanned(this, planner, takesRewritten);
   }
 
   /** The index of a catalog lists folders that a partition filter has not left out. */
@@ -99,12 +105,33 @@ class Scanned {
     return ofFolders && ofFiles;
   }
 
-  /** All that an answer depends on: a line of JSON, and then the conjuncts as JSON. */
-  String question(String conjuncts) {
-    return question(Json.array(), Json.object(), conjuncts);
+  /**
+   * What is left to read of what Spark lists, under conditions and with keys of joins.
+   *
+   * known: the answer, if there is one already.
+   */
+  PlannerCalls.Numbered left(
+      String purpose, ArrayNode keys, Seq<Expression> conjuncts, PlannerCalls.Numbered known,
+      Seq<PartitionDirectory> all, Query query) {
+    PlannerCalls.Numbered found = known;
+    if (found == null) found = planner.ask(purpose, question(keys, conjuncts), query, root);
+    found.rest = Listing.rest(found.answer, all, this);
+    if (found.rest != null) return found;
+    ObjectNode instead = Json.object().put("instead_of", found.number);
+    String asked = question(keys, instead, ExpressionJson.json(conjuncts));
+    found = planner.ask(purpose, asked, query, root);
+    found.rest = Listing.rest(found.answer, all, this);
+    return found;
   }
 
-  /** The same about joined columns with their keys, and with more members. */
+  /** All that an answer depends on: a line of JSON, and then the conjuncts as JSON. */
+  String question(ArrayNode keys, Seq<Expression> conjuncts) {
+    ObjectNode more = Json.object();
+    if (takesRewritten) more.put("takes_rewritten", true);
+    return question(keys, more, ExpressionJson.json(conjuncts));
+  }
+
+  /** The same with other members; without them, about no hidden files. */
   String question(ArrayNode keys, ObjectNode more, String conjuncts) {
     if (schemas == null) schemas = Question.schemas(data, base.partitionSchema());
     ObjectNode question = Question.about(root).put("is_catalog_table", isCatalogTable);

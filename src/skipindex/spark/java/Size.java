@@ -24,13 +24,13 @@ class Size {
 
   /** As a query asks for it first; null if it is not known. */
   static Size of(Scanned scanned, Seq<Expression> condition, Query query) {
-    String asked = scanned.question(ExpressionJson.json(condition));
+    String asked = scanned.question(Json.array(), condition);
     String name = "size " + query.listing(scanned.base) + "\n" + asked;
     Object known = query.get(name);
     if (known == null) {
       known = "unknown";
       try {
-        known = asked(scanned, condition, asked, query);
+        known = asked(scanned, condition, query);
       } catch (Throwable problem) {
         scanned.planner.report(problem);
       }
@@ -39,13 +39,14 @@ class Size {
     return known instanceof Size ? (Size) known : null;
   }
 
-  private static Size asked(Scanned scanned, Seq<Expression> condition, String asked, Query query) {
+  private static Size asked(Scanned scanned, Seq<Expression> condition, Query query) {
     Seq<PartitionDirectory> all = Scala.kept(
         scanned.base.listFiles(Scala.<Expression>none(), condition));
-    Listing.Answer found = scanned.planner.ask("estimate", asked, query, scanned.root).answer;
+    PlannerCalls.Numbered found = scanned.left(
+        "estimate", Json.array(), condition, null, all, query);
     long whole = scanned.base.sizeInBytes();
-    if (found == null) return new Size(whole, null);
-    long bytes = Math.min(found.rest(all, scanned).bytes, whole);
-    return new Size(Math.max(1L, bytes), new Listing.Earlier(found));
+    if (found.answer == null) return new Size(whole, null);
+    long bytes = Math.min(found.rest.bytes, whole);
+    return new Size(Math.max(1L, bytes), new Listing.Earlier(found.answer));
   }
 }

@@ -52,7 +52,7 @@ public class SkipRule extends PlanRule {
   @Override
   LogicalPlan of(LogicalPlan plan) {
     try {
-      return new Application(planner.isEnabled()).of(plan);
+      return new Application(planner.isEnabled(), !Origins.areToldBy(plan)).of(plan);
     } catch (Throwable problem) {
       planner.report(problem);
       // What a former plan needed of the scans is not what this one needs.
@@ -67,8 +67,9 @@ public class SkipRule extends PlanRule {
       if (!(node instanceof LogicalRelation)) return null;
       LogicalRelation scan = (LogicalRelation) node;
       SkippingFileIndex former = indexOf(scan);
-      return former == null ? null
-                            : withIndex(scan, former.renewed(former.scanned.planner, former.query));
+      return former == null
+          ? null
+          : withIndex(scan, former.renewed(former.scanned.planner, false, former.query));
     }
   }
 
@@ -76,6 +77,9 @@ public class SkipRule extends PlanRule {
   private class Application {
     /** Whether files are skipped; else scans lose what a former plan needed of them. */
     private final boolean isEnabled;
+
+    /** Whether no row tells of the file that it is read from, so that another can have it. */
+    private final boolean takesRewritten;
 
     private final Query query = Query.current();
     private final Map<FileIndex, Boolean> made = new IdentityHashMap<>();
@@ -89,8 +93,9 @@ public class SkipRule extends PlanRule {
     /** Those of them that list other files than an equal one. */
     private final Set<FileIndex> unsure = new HashSet<>();
 
-    Application(boolean isEnabled) {
+    Application(boolean isEnabled, boolean takesRewritten) {
       this.isEnabled = isEnabled;
+      this.takesRewritten = takesRewritten;
     }
 
     PlannerCalls planner() {
@@ -225,14 +230,15 @@ public class SkipRule extends PlanRule {
     private Scanned scanned(LogicalRelation scan, Path root) {
       HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
       boolean isCatalogTable = scan.catalogTable().isDefined();
-      return new Scanned(relation, planner, root, isCatalogTable, Declared.by(scan));
+      return new Scanned(
+          relation, planner, root, takesRewritten, isCatalogTable, Declared.by(scan));
     }
 
     /** A new index for a scan; null if it has one of this application, or can have none. */
     private SkippingFileIndex skipping(LogicalRelation scan) throws java.io.IOException {
       SkippingFileIndex former = indexOf(scan);
       if (former != null) {
-        return made.containsKey(former) ? null : former.renewed(planner, query);
+        return made.containsKey(former) ? null : former.renewed(planner, takesRewritten, query);
       }
       if (!isEnabled || !canSkip(scan)) return null;
       HadoopFsRelation relation = (HadoopFsRelation) scan.relation();

@@ -68,9 +68,9 @@ public class SkippingFileIndex extends Wrapping {
   }
 
   /** The index for another plan, which has the same rows otherwise, and asks this planner. */
-  SkippingFileIndex renewed(PlannerCalls planner, Query query) {
+  SkippingFileIndex renewed(PlannerCalls planner, boolean takesRewritten, Query query) {
     return new SkippingFileIndex(
-        scanned.by(planner),
+        scanned.by(planner, takesRewritten),
         query,
         Scala.<Expression>none(),
         null,
@@ -101,7 +101,8 @@ public class SkippingFileIndex extends Wrapping {
   /** Whether the other has the same condition too, beside what decides how Spark reads. */
   boolean isSame(SkippingFileIndex other) {
     return equals(other) && condition.equals(other.condition)
-        && sizeInBytes() == other.sizeInBytes();
+        && sizeInBytes() == other.sizeInBytes()
+        && scanned.takesRewritten == other.scanned.takesRewritten;
   }
 
   /** Whether files are left out by what the scan is joined with. */
@@ -139,7 +140,8 @@ public class SkippingFileIndex extends Wrapping {
     // the rule, the scan may be a part of another plan now, under other conditions.
     boolean isKnown = size != null && size.answer != null && planner.isOn
         && hasCondition(asked(partitionFilters, dataFilters));
-    return isKnown ? size.answer.rest(all, scanned).directories : all;
+    Listing.Rest rest = isKnown ? size.answer.rest(all, scanned) : null;
+    return rest == null ? all : rest.directories;
   }
 
   /** The conjuncts for which files are listed. */
@@ -167,24 +169,25 @@ public class SkippingFileIndex extends Wrapping {
   private Seq<PartitionDirectory> withMatches(
       Seq<PartitionDirectory> all, Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
     List<Expression> conjuncts = asked(partitionFilters, dataFilters);
-    String asked = question(keys(), Scala.listed(conjuncts));
-    PlannerCalls.Ahead ahead = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
+    ArrayNode keys = keys();
+    Seq<Expression> asked = Scala.listed(conjuncts);
+    PlannerCalls.Ahead ahead = (PlannerCalls.Ahead) query.get(
+        "ahead\n" + scanned.question(keys, asked));
     boolean isAhead = ahead != null && ahead.rulesOutNothing(scanned.planner, query, scanned.root);
-    return left(
-        all,
-        isAhead ? new PlannerCalls.Numbered(ahead.number, null)
-                : scanned.planner.ask("read", asked, query, scanned.root));
+    PlannerCalls.Numbered known = isAhead ? new PlannerCalls.Numbered(ahead.number, null) : null;
+    return told(scanned.left("read", keys, asked, known, all, query));
   }
 
   private Seq<PartitionDirectory> firstRows(Seq<PartitionDirectory> all) {
-    return left(all, scanned.ask(all, first.json(), first.conjuncts, query));
+    PlannerCalls.Numbered found = scanned.ask(all, first.json(), first.conjuncts, query);
+    found.rest = Listing.rest(found.answer, all, scanned);
+    return told(found);
   }
 
   /** What is left to read, of which the planner is told. */
-  private Seq<PartitionDirectory> left(Seq<PartitionDirectory> all, PlannerCalls.Numbered found) {
-    Listing.Rest rest = Listing.rest(found.answer, all, scanned);
-    scanned.planner.tell(found.number, this, rest);
-    return rest.directories;
+  private Seq<PartitionDirectory> told(PlannerCalls.Numbered found) {
+    scanned.planner.tell(found.number, this, found.rest);
+    return found.rest.directories;
   }
 
   /**
@@ -196,14 +199,10 @@ public class SkippingFileIndex extends Wrapping {
     boolean isOther = first != null || covered != null || hasKeys();
     if (isOther || condition.isEmpty() || scanned.hasPartitions()) return;
     if (scanned.planner.isResting(scanned.root, query, false)) return;
-    String asked = question(Json.array(), condition);
+    String asked = scanned.question(Json.array(), condition);
     PlannerCalls.Ahead known = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
     if (known != null && !known.isOver()) return;
     query.put("ahead\n" + asked, scanned.planner.askAhead(asked, query, scanned.root));
-  }
-
-  private String question(ArrayNode keys, Seq<Expression> conjuncts) {
-    return scanned.question(keys, Json.object(), ExpressionJson.json(conjuncts));
   }
 
   private static void add(List<Expression> list, Seq<Expression> more) {

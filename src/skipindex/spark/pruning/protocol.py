@@ -22,7 +22,7 @@ from skipindex.expressions.arrays import Mask
 from skipindex.spark.pruning.tables import scanned_location
 from skipindex.storage.file_system.location import Location
 
-VERSION: Final = 1
+VERSION: Final = 2
 """The version of the messages that ask; ``Question.java`` has the same."""
 NO_ANSWER: Final = b""
 """The question has no answer: it failed, took too long, or is asked again later."""
@@ -171,6 +171,10 @@ class Question(Scan):
         folders: of the partitions that a catalog has, if these are asked about.
         first: if only some rows are needed.
         answer: if no rows are needed.
+        takes_rewritten: whether hidden files may be read for those that they were
+            rewritten from.
+        instead_of: the number of a question whose answer is of no use, as Spark does
+            not list the files that were rewritten; 0 is none.
     """
 
     settings: Mapping[str, str | None]
@@ -183,6 +187,8 @@ class Question(Scan):
     folders: Sequence[str] = ()
     first: First | None = None
     answer: Results | None = None
+    takes_rewritten: bool = False
+    instead_of: int = 0
 
     @classmethod
     def read(cls, text: str) -> Question:

@@ -209,11 +209,14 @@ class QueryPlanner:
         if call.purpose == "partitions":
             return self._needed(question)
         listing, location = question.listing, question.location()
+        self._give_up(question.instead_of)
         table = (
             self.tables.numbered(listing)
             if listing
             else self.tables.since(location, moment)
         )
+        if question.takes_rewritten:
+            table = table.counted or table
         if listing == 0:
             return Answer(table.number).to_bytes()
         key = None if listing or question.keys else (table.number, asked)
@@ -223,7 +226,8 @@ class QueryPlanner:
         if key:
             self._remember(key, found)
         files = found.files
-        if len(files) and call.purpose == "ahead":
+        is_asked_again = len(files) or table.rewrites
+        if is_asked_again and call.purpose == "ahead":
             return NO_ANSWER
         if not found.answered:  # else that they are unchanged is a part of the answer
             files = files[table.unchanged(files)]
@@ -245,7 +249,7 @@ class QueryPlanner:
                 number=call.number,
             )
         )
-        if not len(files):
+        if not len(files) and not table.rewrites:
             return None
         is_skipped = np.zeros(len(table.state), np.bool_)
         is_skipped[files] = True

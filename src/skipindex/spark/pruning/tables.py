@@ -12,7 +12,7 @@ import struct
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -22,6 +22,7 @@ import numpy as np
 
 from skipindex.errors import TableError, first_line
 from skipindex.log import latest_version
+from skipindex.log.replacements import Replacement
 from skipindex.storage.deadline import Deadline, seconds_left
 from skipindex.storage.file_system.file_info import mark_of
 from skipindex.storage.file_system.location import Location, location_of
@@ -40,12 +41,20 @@ _NUMBERS = count(1)
 
 
 class ScannedTable:
-    """A table at one moment, with the types that scans give its columns."""
+    """A table at one moment, with the types that scans give its columns.
 
-    def __init__(self, state: TableState) -> None:
+    Args:
+        state: its files.
+        rewrites: by which hidden ones among them have the rows of visible ones.
+    """
+
+    def __init__(self, state: TableState, rewrites: Sequence[Replacement] = ()) -> None:
         self.state = state
         self.number = next(_NUMBERS)
         """Of the listing: the driver asks for the files of a new number alone."""
+        self.rewrites = rewrites
+        self.counted: ScannedTable | None = None
+        """The same moment with the hidden files, where some stand for visible ones."""
         self.is_current = True
         """Whether no file is known to have changed since."""
         self._typed: dict[tuple[str, tuple[tuple[str, str], ...]], TableState] = {}
@@ -74,14 +83,26 @@ class ScannedTable:
         return typed
 
     def packed_files(self) -> bytes:
-        """Sizes, times in milliseconds and paths, as ``PlannerCalls`` reads them."""
-        state = self.state
-        names = "".join(f"{path}\0" for path in state.paths)
+        """The files and those that they were rewritten from, as ``Listing`` reads them.
+
+        Of each: its size, its time in milliseconds, the number of its rewrite, or -1,
+        and its path.
+        """
+        state, paths = self.state, self.state.paths
+        old = [(i, file) for i, one in enumerate(self.rewrites) for file in one.old]
+        rewrite_of: np.ndarray = np.full(len(paths), -1)
+        if old:
+            number_of = {p: i for i, one in enumerate(self.rewrites) for p in one.names}
+            rewrite_of = np.array([number_of.get(path, -1) for path in paths], np.int64)
+        more = [(file.size, file.mtime, i) for i, file in old]
+        columns = np.stack([state.sizes, state.mtimes, rewrite_of])
+        columns = np.hstack([columns, np.array(more, np.int64).reshape(-1, 3).T])
+        columns[1] //= 1_000_000
+        names = "".join(f"{path}\0" for path in [*paths, *(f.path for _, f in old)])
         return b"".join(
             [
-                struct.pack("<q", len(state)),
-                state.sizes.astype("<i8").tobytes(),
-                (state.mtimes // 1_000_000).astype("<i8").tobytes(),
+                struct.pack("<qq", len(paths), len(old)),
+                columns.astype("<i8").tobytes(),
                 names.encode("utf-8", "surrogateescape"),
             ]
         )
@@ -251,14 +272,18 @@ class Tables:
         if known is not None and _is_current(known):
             return known
         given = self._given.get(location)
-        # Spark lists the folder, so what counts are the files that it finds there.
         if known is not None:
             state = known.state.refresh()
         else:
-            state = given.shown() if given else open_state(location, as_shown=True)
-        found = ScannedTable(state)
+            state = given.listed() if given else open_state(location)
+        # Spark lists the folder, so what counts are the files that it finds there.
+        found = ScannedTable(state.shown())
+        rewrites = state.snapshot.rewrites
+        standing = rewrites.standing(state.paths) if rewrites.replacements else ()
+        if standing:
+            found.counted = ScannedTable(state, standing)
         with self._lock:
-            self._recent.append(found)
+            self._recent += filter(None, (found, found.counted))
             if self._given.get(location) is not given:
                 return found  # it was registered meanwhile: the next one opens it so
             self._known[location] = found
@@ -271,8 +296,9 @@ class Tables:
         """The table whose listing has that number."""
         with self._lock:
             for known in (*self._known.values(), *self._recent):
-                if known.number == number:
-                    return known
+                for one in filter(None, (known, known.counted)):
+                    if one.number == number:
+                        return one
         raise TableError(f"listing {number} is not remembered any more")
 
 
@@ -280,6 +306,8 @@ def _is_current(known: ScannedTable) -> bool:
     """Whether the log has no newer commit, and no file is known to have changed."""
     location = known.state.location
     if not location.is_local or not known.is_current:
+        return False
+    if known.counted is not None and not known.counted.is_current:
         return False
     return latest_version(location) == known.state.snapshot.newest
 

@@ -66,14 +66,13 @@ def observe_trusting(
     plain: bool = False,
     known: Snapshot | None = None,
     files: Listing | None = None,
-    as_shown: bool = False,
 ) -> Observed:
     """The table below ``location`` as it is now, by its log or by a listing.
 
     A listing it is too where the log is in doubt; a note says why.
 
     If ``insist``, it is an error that the log does not name all files.  ``schema``,
-    ``plain``, ``known``, ``files`` and ``as_shown`` are those of ``observe``.
+    ``plain``, ``known`` and ``files`` are those of ``observe``.
     """
     doubt: tuple[str, ...] = ()
     gone = ""
@@ -92,14 +91,7 @@ def observe_trusting(
     else:
         if trust == "log":
             raise never_still(location)
-    seen = observe(
-        location,
-        schema=schema,
-        plain=plain,
-        known=known,
-        files=files,
-        as_shown=as_shown,
-    )
+    seen = observe(location, schema=schema, plain=plain, known=known, files=files)
     return seen.noted(doubt) if doubt else seen
 
 
