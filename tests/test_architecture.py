@@ -55,11 +55,11 @@ BUDGETS = {
     "indexes": 7203,
     "layout": 2527,
     "log": 3103,
-    "planner": 15294,
+    "planner": 15298,
     "rewrite": 3732,
-    "spark": 6737,
+    "spark": 6739,
     "storage": 4878,
-    "table": 4438,
+    "table": 4459,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -262,6 +262,17 @@ def test_a_key_of_another_type_makes_the_indexes_void(star: Path) -> None:
     assert "'lo_custkey', which is joined by, has another type" in plan.explain()
 
 
+def test_a_key_with_a_default_makes_the_indexes_void(star: Path) -> None:
+    """A file that lacks the key has the rows of the default's dimension."""
+    associated(star)
+    with_default = {"EXISTS_DEFAULT": "7"}
+    key = pa.field("lo_custkey", pa.int64(), metadata=with_default)
+    schema = pa.schema([key, ("lo_orderdate", pa.int64())])
+    plan = sx.open_table(star / "fact", schema=schema).plan("c_region = 'AFRICA'")
+    assert plan.paths == plan.table.paths
+    assert "'lo_custkey', which is joined by, have its default" in plan.explain()
+
+
 def test_a_file_that_spells_the_key_otherwise_is_read(star: Path) -> None:
     rows = pq.read_table(star / "fact" / "1.parquet")
     rows = rows.rename_columns(["LO_CUSTKEY", "lo_orderdate", "x"])

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
-from skipindex.errors import PredicateError
+from skipindex.errors import PlanError, PredicateError
 from skipindex.indexes import index_types
 from tests.tables import build, kept, put
 
@@ -119,13 +119,30 @@ def test_spark_does_not_see_a_column_that_its_own_schema_lacks(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("key", ["EXISTS_DEFAULT", "CURRENT_DEFAULT"])
-def test_a_column_with_a_default_is_not_indexed(tmp_path: Path, key: str) -> None:
-    """Files that lack it do not hold NULL there."""
+def test_files_that_lack_a_column_with_a_default_are_kept(
+    tmp_path: Path, key: str
+) -> None:
+    """They hold the default there, and no NULL."""
     metadata = row_metadata(field("a"), field("c", **{key: "7"}))
     put(tmp_path / "0.parquet", pa.table({"a": [1]}).replace_schema_metadata(metadata))
+    put(tmp_path / "1.parquet", {"a": [2, 2], "c": [5, None]})
+    put(tmp_path / "2.parquet", {"a": [3], "c": pa.array([None], pa.int64())})
     table = build(tmp_path)
-    assert kept(table, "c = 7") == ["0.parquet"]
-    assert "default" in table.state.resolve("c").reason
+    for condition, others in {
+        "c = 7": [],
+        "c = 5": ["1.parquet"],
+        "c IS NULL": ["1.parquet"],
+        "c IS NOT NULL": ["1.parquet"],
+        "c <=> NULL": ["1.parquet"],
+        "NOT c = 5": [],
+        "c > a": ["1.parquet"],
+        "c < a": [],
+    }.items():
+        assert kept(table, condition) == ["0.parquet", *others, "2.parquet"]
+    assert kept(table, "c = 7 AND a = 2") == []
+    with pytest.raises(PlanError, match="it lacks column 'c', whose DEFAULT Spark"):
+        table.plan("a < 2").to_pandas()
+    assert len(table.plan("a > 1").to_pandas()) == 3
 
 
 def test_names_that_differ_in_capitals_are_indexed_by_their_spelling(

@@ -89,13 +89,16 @@ class ColumnIndexes:
     def stats(self, column: ColumnInfo) -> FileStats:
         """What is known of ``column`` in every file, in the order of ``paths``.
 
-        Of files whose values Spark reads as they are stored; of others, nothing.
+        Of files whose values Spark reads as they are stored; of others, nothing.  One
+        without a value may lack the column, and have the default for it.
         """
         assert column.domain is not None
         if column.name not in self._stats:
             stats = self._load_stats(column, column.domain)
             span = None if column.is_partition else column.domain.span
             fitting = None if span is None else stats.within(*span)
+            if column.has_default:
+                fitting = stats.bounded if fitting is None else stats.bounded & fitting
             if fitting is not None and fitting.all():
                 fitting = None
             self._fitting[column.name] = fitting

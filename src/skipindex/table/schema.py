@@ -21,6 +21,7 @@ from skipindex.expressions import name_parts, stored_name
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.table.associated import Association
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
+from skipindex.table.spark_json import has_default
 
 UNORDERED: Final = "has no order that Spark shares"
 """The end of the reason of a column whose type is a list, a map or a struct, say."""
@@ -43,6 +44,7 @@ class ColumnInfo:
         fields: of a struct.
         association: of an associated column, what is looked up; it then has the name
             of what is built.
+        has_default: files that lack the column have its default, and no NULL.
     """
 
     name: str
@@ -52,6 +54,7 @@ class ColumnInfo:
     path: tuple[str, ...] = ()
     fields: tuple[ColumnInfo, ...] = ()
     association: Association | None = None
+    has_default: bool = False
 
     @property
     def own_name(self) -> str:
@@ -190,6 +193,10 @@ class Columns:
             reason = f"the table has no column {one.key!r} to join by"
         elif key.domain is None or key.domain.number != one.key_domain:
             reason = f"column {one.key!r}, which is joined by, has another type now"
+        elif key.has_default:
+            reason = (
+                f"files that lack {one.key!r}, which is joined by, have its default"
+            )
         domain = None if reason else one.domain
         return ColumnInfo(one.stored, domain, reason, association=one)
 
@@ -232,7 +239,10 @@ def columns_of(
 ) -> dict[str, ColumnInfo]:
     """Every column by its own name: those of the files, then the partitions."""
     columns = {
-        field.name: _column((field.name,), field.type, "", refused) for field in schema
+        field.name: _column(
+            (field.name,), field.type, "", refused, has_default=has_default(field)
+        )
+        for field in schema
     }
     for partition in partitions:
         domain = partition_domain(partition)
@@ -249,6 +259,8 @@ def _column(
     dtype: pa.DataType,
     reason: str,
     refused: Mapping[str, str],
+    *,
+    has_default: bool,
 ) -> ColumnInfo:
     """A column or field, and the fields in it."""
     name, domain = stored_name(path), None
@@ -262,6 +274,7 @@ def _column(
                 dtype.field(i).type,
                 reason or "two fields have one name" * (names.count(inner) > 1),
                 refused,
+                has_default=has_default,
             )
             for i, inner in enumerate(names)
         )
@@ -270,4 +283,6 @@ def _column(
             domain = domain_of(dtype, name)
         except UnsupportedTypeError:
             reason = f"type {dtype} {UNORDERED}"
-    return ColumnInfo(name, domain, reason, path=path, fields=fields)
+    return ColumnInfo(
+        name, domain, reason, path=path, fields=fields, has_default=has_default
+    )

@@ -15,12 +15,10 @@ from skipindex.table.partitions.inference import INSTANT
 ROW_METADATA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")
 _CHAR: Final = re.compile(r"(?<!var)char\(")
-_DEFAULTS: Final = frozenset({"EXISTS_DEFAULT", "CURRENT_DEFAULT"})
+DEFAULTS: Final = frozenset({"EXISTS_DEFAULT", "CURRENT_DEFAULT"})
+"""Notes of a column with DEFAULT, which Spark reads in files that lack the column."""
 _CHAR_TYPE: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _COLLATION: Final = "the column has a collation"
-_DEFAULT: Final = (
-    "files that lack the column have its default (accepted: a column without DEFAULT)"
-)
 _PADDED: Final = "Spark pads a CHAR column to compare it"
 _FIELD_KEYS: Final = (
     {"name", "type"},
@@ -86,12 +84,17 @@ def _fields(
             why = _COLLATION
         elif _CHAR.search(str(notes.get(_CHAR_TYPE, ""))):
             why = _PADDED
-        elif _DEFAULTS & notes.keys():
-            why = _DEFAULT
         if why:
             refused[stored_name(inner)] = why
-        found.append(pa.field(name, dtype))
+        defaults = dict.fromkeys(DEFAULTS & notes.keys(), "")
+        found.append(pa.field(name, dtype, metadata=defaults or None))
     return found
+
+
+def has_default(field: pa.Field) -> bool:
+    """Whether Spark reads a default in files that lack a column."""
+    keys = {key.decode("utf-8", "replace") for key in field.metadata or ()}
+    return not DEFAULTS.isdisjoint(keys)
 
 
 def _declared(

@@ -30,6 +30,22 @@ TABLE: Final = (
         ("tests/rewrite/test_optimize.py",),
     ),
     Mutant(
+        "null-of-a-column-with-a-default",
+        "table.column_indexes.ColumnIndexes.stats",
+        "column.has_default",
+        "False",
+        "files that lack a column are left out where its default matches",
+        ("tests/table/test_given_schema.py",),
+    ),
+    Mutant(
+        "null-of-a-key-with-a-default",
+        "table.schema.Columns._associated",
+        "key.has_default",
+        "False",
+        "files that lack a key are left out where its default matches",
+        ("tests/planner/test_associated.py",),
+    ),
+    Mutant(
         "default-of-a-missing-column",
         "rewrite.selection.eligible_files._check_schema",
         "names |= wanted.keys() - {*schema.names}",

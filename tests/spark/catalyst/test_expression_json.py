@@ -192,25 +192,6 @@ def test_text_that_is_padded_is_opaque(spark: SparkSession, tmp_path: Path) -> N
         spark.sql("DROP TABLE padded")
 
 
-def test_a_default_of_older_files_is_no_value_of_theirs(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    """Files that lack the column hold its default, and not NULL."""
-    spark.sql(f"CREATE TABLE grown (i INT) USING parquet LOCATION '{tmp_path}/grown'")
-    try:
-        spark.sql("INSERT INTO grown VALUES (1)")
-        spark.sql("ALTER TABLE grown ADD COLUMN j INT DEFAULT 7")
-        frame = spark.table("grown")
-        condition = "j = 7 AND i = 1"
-        assert frame.where(condition).count() == 1
-        found = final_conditions(frame.where(condition))
-        assert found is not None
-        assert "(i = 1)" in found.texts
-        assert "(j = 7)" not in found.texts
-    finally:
-        spark.sql("DROP TABLE grown")
-
-
 def test_a_zone_of_a_view_is_that_of_its_conditions(
     spark: SparkSession, folder: str
 ) -> None:

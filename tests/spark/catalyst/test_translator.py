@@ -152,7 +152,6 @@ def test_literals(kind: str, value: Any, alone: str, compared: str) -> None:
         node("DynamicPruningExpression", "boolean", col("b")),
         node("ScalarSubquery", "boolean", held=[{"c": "Project"}, {"c": "ExprId"}]),
         col("b", metadata='{"__metadata_col":true}'),
-        col("b", metadata='{"EXISTS_DEFAULT":"true"}'),
         col("b", metadata='{"__CHAR_VARCHAR_TYPE_STRING":"char(3)"}'),
         col("b", "string"),
         col("none", "boolean"),

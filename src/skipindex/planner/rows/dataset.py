@@ -152,6 +152,10 @@ def _compare(table: TableState, file: DataFile, *, exact: bool) -> None:
     if file.is_signed:
         raise UnsupportedTypeError("it is signed, and may have encrypted columns")
     for column in table.leaves:
+        if column.has_default and lacks(file, column.path):
+            raise UnsupportedTypeError(
+                f"it lacks column {column.name!r}, whose DEFAULT Spark reads"
+            )
         if column.is_partition or column.domain is None:
             continue
         if exact and not _has(file, column.path):

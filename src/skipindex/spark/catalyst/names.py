@@ -10,9 +10,11 @@ from typing import Final
 from skipindex.spark.catalyst.node import Held, Node
 from skipindex.spark.catalyst.sql_text import call_text, field_text, name_text
 from skipindex.spark.catalyst.writer import Form, Writer
+from skipindex.table.spark_json import DEFAULTS
 
 _DECLARED: Final = "__CHAR_VARCHAR_TYPE_STRING"
-
+_HARMLESS: Final = DEFAULTS | {"comment"}
+"""The schema of the files tells of defaults too, and the table goes by that."""
 
 _NEWER: Final[Sequence[Sequence[Held]]] = ([], [[]], [[], False])
 """What a function holds in newer versions: WITHIN GROUP, and whether Spark calls it."""
@@ -20,9 +22,9 @@ _NEWER: Final[Sequence[Sequence[Held]]] = ([], [[]], [[], False])
 
 def _is_harmless(metadata: str) -> bool:
     """Whether a column's metadata says nothing of its values."""
-    # Other keys pad or hide a column, or give it a default for files without it.
+    # Other keys pad or hide a column.
     return all(
-        key == "comment" or (key == _DECLARED and str(value).startswith("varchar("))
+        key in _HARMLESS or (key == _DECLARED and str(value).startswith("varchar("))
         for key, value in json.loads(metadata).items()
     )
 
