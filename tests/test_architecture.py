@@ -49,16 +49,16 @@ BUDGETS = {
     "": 432,
     "advice": 2102,
     "api": 3334,
-    "build": 3173,
+    "build": 3236,
     "cli": 1207,
     "expressions": 1913,
-    "indexes": 7203,
+    "indexes": 7632,
     "layout": 2527,
     "log": 3103,
     "planner": 15298,
     "rewrite": 3732,
     "spark": 6739,
-    "storage": 4878,
+    "storage": 4933,
     "table": 4459,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
@@ -263,7 +263,7 @@ def test_an_index_kind_is_one_file(graph: Graph) -> None:
     kinds = {path.stem for path in (SOURCE / "indexes" / "kinds").glob("[a-z]*.py")}
     assert kinds == {
         *("bitmap", "bit_sliced", "bloom", "range_bitmap", "run_length"),
-        *("ngram_bloom", "token_bloom", "key_set", "cells"),
+        *("ngram_bloom", "token_bloom", "key_set", "cells", "exact"),
     }
     for name, targets in graph.items():
         if name in {"", "api"} or name.startswith("indexes.kinds."):

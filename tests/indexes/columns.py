@@ -35,6 +35,7 @@ from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.indexes.kinds.bloom import Bloom
 from skipindex.indexes.kinds.cells import Cells
+from skipindex.indexes.kinds.exact import Exact
 from skipindex.indexes.kinds.key_set import KeySet
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
@@ -53,6 +54,7 @@ POSITIONAL: list[IndexSpec] = [
     BitSliced(base=10, encoding="range"),
     BitSliced(base=16, encoding="equality"),
     RunLength(),
+    Exact(),
     BitSliced(max_slices=1),
     BitSliced(max_slices=3),
     BitSliced(base=2, encoding="equality", max_slices=4),

@@ -41,6 +41,7 @@ from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.indexes.kinds.bloom import Bloom
 from skipindex.indexes.kinds.cells import Cells
+from skipindex.indexes.kinds.exact import Exact
 from skipindex.indexes.kinds.key_set import KeySet
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
@@ -64,6 +65,7 @@ SPECS: dict[str, IndexSpec] = {
     "base2_top_slices": BitSliced(max_slices=2),
     "base10_top_slices": BitSliced(base=10, encoding="equality", max_slices=10),
     "runs": RunLength(),
+    "smallest": Exact(),
     "one_percent": Bloom(),
     "three": NGramBloom(),
     "five": NGramBloom(n=5, error_rate=0.001),

@@ -50,7 +50,7 @@ def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SimpleNamespa
 def test_the_kinds_of_the_package_that_have_a_payload() -> None:
     assert set(index_types()) == {
         *("bloom", "bitmap", "range_bitmap", "bit_sliced", "run_length"),
-        *("ngram_bloom", "token_bloom", "key_set", "cells"),
+        *("ngram_bloom", "token_bloom", "key_set", "cells", "exact"),
     }
     for name, kind in index_types().items():
         assert kind.name == name

@@ -25,7 +25,7 @@ from tests.quick_run import examples
 from tests.strategies import ColumnData, integers_of, predicates, tables, to_arrow
 from tests.tables import kept, put, put_all
 
-EXACT = (sx.Bitmap(), sx.RangeBitmap(), sx.BitSliced(), sx.RunLength())
+EXACT = (sx.Bitmap(), sx.RangeBitmap(), sx.BitSliced(), sx.Exact())
 OTHERS = (sx.Bloom(), sx.MinMax(), sx.RangeBitmap(max_bitmaps=2))
 KEYS: Mapping[str, tuple[pa.DataType, Sequence[Any]]] = {
     "int": (pa.int32(), [-(2**31), -1, 0, 1, 7, 2**31 - 1]),

@@ -23,6 +23,7 @@ import skipindex as sx
 from skipindex.expressions import Predicate
 from skipindex.expressions.domain import domain_of
 from skipindex.indexes import index_type
+from skipindex.indexes.kinds.run_length import RunLength
 from skipindex.planner.bound_predicate import Unknown, comparisons, unknowns
 from skipindex.planner.plan import Plan, Verdict
 from tests import oracle
@@ -40,7 +41,8 @@ EXACT = (
     sx.Bitmap(),
     sx.RangeBitmap(),
     sx.BitSliced(),
-    sx.RunLength(),
+    RunLength(),
+    sx.Exact(),
     sx.Cells(per_value=None, max_slices=None),
     sx.BitSliced(encoding="equality"),
     sx.BitSliced(base=10),

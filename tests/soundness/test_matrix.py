@@ -21,7 +21,7 @@ SHARES = {"timestamp_ntz in America/New_York": 0.25}
 """Where less is skipped than elsewhere: a literal of a zone whose clocks are changed
 stands for any time within a day, or for none that is known."""
 EXACT = (
-    *("Bitmap()", "BitSliced(base=2, 'range')", "RunLength()"),
+    *("Bitmap()", "BitSliced(base=2, 'range')", "RunLength()", "Exact()"),
     "Cells(per_value=None)",
 )
 

@@ -25,6 +25,7 @@ from skipindex.storage.pack import (
     BlobMeta,
     write_pack,
 )
+from skipindex.storage.pack.format import SHARED_FROM
 from skipindex.storage.parts import ReadCount, bitmap_of, memory_of
 from tests.quick_run import examples
 
@@ -234,7 +235,7 @@ def test_a_newer_container_is_refused() -> None:
     start, length, _ = struct.unpack("<QII", blob[-16:])
     crc = crc32c(bytes(blob[start : start + length]), crc32c(bytes(blob[:16])))
     struct.pack_into("<I", blob, len(blob) - 4, crc)
-    with pytest.raises(IndexVersionError, match="container version 2"):
+    with pytest.raises(IndexVersionError, match="container version 3"):
         Blob(Bytes(bytes(blob)), replace(entry, offset=0, crc=crc))
 
 
@@ -323,3 +324,40 @@ def test_bytes_of_no_bitmap_are_refused() -> None:
     for damaged in (raw[:-1], raw[:1_030], b"?" * 5_000):
         with pytest.raises(CorruptIndexError, match="no roaring bitmap"):
             bitmap_of(damaged)
+
+
+@examples(60)
+@given(
+    st.lists(
+        st.lists(st.lists(st.integers(0, 4), max_size=5), min_size=3, max_size=3),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_a_part_of_several_blobs_is_written_once(blobs: list[list[list[int]]]) -> None:
+    lengths = (5, SHARED_FROM, SHARED_FROM + 3, 1000, SHARED_FROM - 1)
+    kinds = [bytes([i]) * n for i, n in enumerate(lengths)]
+    payloads = [[[kinds[i] for i in file] for file in blob] for blob in blobs]
+    metas = [BlobMeta("bitmap", 1, f"c{i}", "int", {}) for i in range(len(blobs))]
+    made = [builder(one, meta) for one, meta in zip(payloads, metas, strict=True)]
+    _, data, entries = write_pack(made)
+    source = Bytes(data)
+    seen: set[bytes] = set()
+    for entry, expected in zip(entries, payloads, strict=True):
+        assert read_all(data, entry, 3) == expected
+        blob = Blob(source, entry)
+        own = [p for file in expected for p in file if p not in seen]
+        assert int(blob.payload_bytes().sum()) == sum(map(len, own))
+        ranges = [one for _, one in blob.ranges_of(range(3))]
+        assert all(start >= 0 and start + n <= len(data) for start, n in ranges)
+        seen.update(part for part in own if len(part) >= SHARED_FROM)
+
+
+def test_a_part_before_the_pack_is_refused() -> None:
+    part = bytes(SHARED_FROM)
+    first, second = builder([[part]]), builder([[part]])
+    _, data, (_, entry) = write_pack([first, second])
+    assert read_all(data, entry, 1) == [[part]]
+    moved = data[entry.offset :]
+    with pytest.raises(CorruptIndexError, match="begins before the pack"):
+        Blob(Bytes(moved), replace(entry, offset=0))

@@ -34,10 +34,10 @@ from skipindex.indexes.kinds.bit_sliced import BitSliced as BitSliced
 from skipindex.indexes.kinds.bitmap import Bitmap as Bitmap
 from skipindex.indexes.kinds.bloom import Bloom as Bloom
 from skipindex.indexes.kinds.cells import Cells as Cells
+from skipindex.indexes.kinds.exact import Exact as Exact
 from skipindex.indexes.kinds.key_set import KeySet as KeySet
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom as NGramBloom
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap as RangeBitmap
-from skipindex.indexes.kinds.run_length import RunLength as RunLength
 from skipindex.indexes.kinds.token_bloom import TokenBloom as TokenBloom
 from skipindex.layout.workload.workload import Workload as Workload
 from skipindex.planner.plan import Plan as Plan

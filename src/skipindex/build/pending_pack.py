@@ -74,16 +74,20 @@ class IndexedFile:
     spans: dict[str, ValueSpans] = field(default_factory=dict)
     spilled: list[PackInfo] = field(default_factory=list)
     n_bytes: int = 0
+    _held: set[int] = field(default_factory=set)
+    """The parts that count: payloads that are built together share some."""
 
     def hold(self, column: str, spec: str, parts: list[bytes]) -> None:
         """Add the payload of an index that the column does not have yet."""
         self.payloads[column, spec] = parts
-        self.n_bytes += sum(map(len, parts))
+        self.n_bytes += sum(len(p) for p in parts if id(p) not in self._held)
+        self._held.update(map(id, parts))
 
     def forget(self) -> None:
         """Give up the payloads, which are written."""
         self.payloads.clear()
         self.spans.clear()
+        self._held.clear()
         self.n_bytes = 0
 
 
@@ -138,7 +142,7 @@ class PendingPack:
         for key, builder in self._builders.items():
             parts = indexed.payloads.get(key, [])
             builder.add(parts, n_rows=n_rows, identity=identity)
-            self.n_bytes += sum(map(len, parts))
+        self.n_bytes += indexed.n_bytes
         for name, spans in self._spans.items():
             spans.append(indexed.spans.get(name))
         self._files.append((n_rows, identity))

@@ -24,6 +24,7 @@ from skipindex.errors import (
 from skipindex.expressions import stored_name
 from skipindex.indexes import EncodedColumn, MinMax, spec_to_json
 from skipindex.indexes.file_map import ValueSpans
+from skipindex.indexes.interface import IndexSpec, TogetherSpec
 from skipindex.log.manifest import Manifest, StatsColumn
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.file_info import Clock
@@ -196,14 +197,16 @@ def _read_and_index(
         indexed = IndexedFile(_row(found, footer_crc=crc, n_rows=n_rows))
         notes: list[str] = []
         rest: list[ColumnRequest] = []
-        held = memory.held
+        held, together = memory.held, Together()
         for request in columns:
-            notes += _index_column(file, request, indexed, dimensions, memory)
-            memory.held = held + indexed.n_bytes
+            notes += _index_column(file, request, indexed, dimensions, memory, together)
+            memory.held = held + indexed.n_bytes + together.n_bytes
             rest.append(request)
-            if indexed.n_bytes >= memory.pack_bytes:
+            if indexed.n_bytes + together.n_bytes >= memory.pack_bytes:
+                notes += together.build(indexed)
                 _spill(location, indexed, rest)
                 memory.held, rest = held, []
+        notes += together.build(indexed)
         if indexed.spilled and rest:  # no other pack says anything of this file
             _spill(location, indexed, rest)
         indexed.row["note"] = "; ".join(notes) or None
@@ -230,11 +233,14 @@ def _index_column(
     indexed: IndexedFile,
     dimensions: Dimensions,
     memory: Memory,
+    together: Together,
 ) -> Iterator[str]:
     """Add what is built on one column; notes on what cannot be built, and why."""
     name = request.name
     try:
         size = size_of(file, request)
+        needed = max([size.read, *map(size.with_index, request.specs)])
+        yield from together.make_room(needed, indexed, memory)
         if note := memory.why_not(size.read, name, MinMax.kind):
             indexed.summaries[name] = UNKNOWN
             yield note
@@ -262,19 +268,12 @@ def _index_column(
     if note := beyond(column):
         yield note
     for spec in request.specs:
-        try:
-            needs = size.with_index(spec)
-            if note := memory.why_not(needs, request.name, spec.kind):
-                yield note
-                continue
-            parts = spec.build(column)
-        except UnsupportedTypeError as error:
-            yield str(error)
-        except Exception as error:  # noqa: BLE001 (nor one kind, which may be foreign)
-            yield f"column {name!r}: no {spec.kind} index: {reason(error)}"
+        if note := memory.why_not(size.with_index(spec), request.name, spec.kind):
+            yield note
+        elif isinstance(spec, TogetherSpec):
+            together.add(name, spec, column, int(size.read / 2))
         else:
-            indexed.hold(name, spec_key(spec_to_json(spec)), parts)
-            memory.held += sum(map(len, parts))
+            yield from _build(name, spec, column, indexed, memory)
     # After the indexes, which may have ranked the values.
     if request.has_map and size.ranked <= memory.free:
         try:
@@ -284,6 +283,66 @@ def _index_column(
         else:
             if spans is not None:
                 indexed.spans[name] = spans
+
+
+def _build(
+    name: str,
+    spec: IndexSpec,
+    column: EncodedColumn,
+    indexed: IndexedFile,
+    memory: Memory,
+) -> Iterator[str]:
+    """Add one index of a column; notes on what cannot be built, and why."""
+    try:
+        parts = spec.build(column)
+    except UnsupportedTypeError as error:
+        yield str(error)
+    except Exception as error:  # noqa: BLE001 (nor one kind, which may be foreign)
+        yield f"column {name!r}: no {spec.kind} index: {reason(error)}"
+    else:
+        indexed.hold(name, spec_key(spec_to_json(spec)), parts)
+        memory.held += sum(map(len, parts))
+
+
+class Together:
+    """Columns of a file that wait for others, to be indexed together with them."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[tuple[str, TogetherSpec, EncodedColumn]]] = {}
+        self.n_bytes = 0
+        """What they take in memory."""
+
+    def add(
+        self, name: str, spec: TogetherSpec, column: EncodedColumn, n_bytes: int
+    ) -> None:
+        """Let a column wait, which takes so many bytes."""
+        key = spec_key(spec_to_json(spec))
+        self._columns.setdefault(key, []).append((name, spec, column))
+        self.n_bytes += n_bytes
+
+    def make_room(
+        self, n_bytes: float, indexed: IndexedFile, memory: Memory
+    ) -> Iterator[str]:
+        """Build now if so many bytes are not free."""
+        if n_bytes > memory.free and self._columns:
+            before = indexed.n_bytes + self.n_bytes
+            yield from self.build(indexed)
+            memory.held += indexed.n_bytes - before
+
+    def build(self, indexed: IndexedFile) -> Iterator[str]:
+        """Add the indexes of all that wait; notes on what cannot be built."""
+        for key, waiting in self._columns.items():
+            names, specs, columns = zip(*waiting, strict=True)
+            try:
+                payloads = specs[0].build_together(columns)
+            except Exception as error:  # noqa: BLE001 (the kind may be foreign)
+                for name in names:
+                    yield f"column {name!r}: no {specs[0].kind} index: {reason(error)}"
+            else:
+                for name, parts in zip(names, payloads, strict=True):
+                    indexed.hold(name, key, parts)
+        self._columns.clear()
+        self.n_bytes = 0
 
 
 def _read(

@@ -94,6 +94,14 @@ class IndexSpec(Protocol):
         """
 
 
+@runtime_checkable
+class TogetherSpec(IndexSpec, Protocol):
+    """A spec that knows more of columns of one file than of each by itself."""
+
+    def build_together(self, columns: Sequence[EncodedColumn]) -> list[list[bytes]]:
+        """The parts of each column's payload, as ``build`` has those of one."""
+
+
 MEMORY_PER_ROW: Final = 64
 """Bytes a row that a spec may take to build, besides the payload and the column, ranked
 if the kind knows rows, unless its attribute ``memory_per_row`` says another number.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NoReturn, Self, assert_never
 
@@ -255,7 +255,7 @@ class PositionalKind:
     name: str
     version: int
     spec: type[IndexSpec]
-    index: type[PositionalIndex]
+    index: Callable[[Head, Codebook, Parts, Cursor], PositionalIndex]
     positional: bool = True
     probe_cost: float = PROBE_COST
 
@@ -275,7 +275,7 @@ class PositionalKind:
         cursor = Cursor(parts[0])
         head = read_head(cursor, kind=self.name, domain=domain, n_rows=n_rows)
         book = open_codebook(head, cursor, parts)
-        index = self.index.read(head, book, parts, cursor)
+        index = self.index(head, book, parts, cursor)
         cursor.end()
         if len(parts) != index.n_parts:
             raise CorruptIndexError(

@@ -249,5 +249,9 @@ class BitSlicedIndex(PositionalContextIndex):
 
 
 INDEX_TYPE: Final = PositionalKind(
-    name=_KIND, version=_VERSION, spec=BitSliced, index=BitSlicedIndex, probe_cost=8.0
+    name=_KIND,
+    version=_VERSION,
+    spec=BitSliced,
+    index=BitSlicedIndex.read,
+    probe_cost=8.0,
 )

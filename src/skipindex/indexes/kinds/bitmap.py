@@ -140,5 +140,5 @@ class BitmapIndex(PositionalIndex):
 
 
 INDEX_TYPE: Final = PositionalKind(
-    name=_KIND, version=_VERSION, spec=Bitmap, index=BitmapIndex
+    name=_KIND, version=_VERSION, spec=Bitmap, index=BitmapIndex.read
 )

@@ -302,5 +302,5 @@ class _Tail:
 
 
 INDEX_TYPE: Final = PositionalKind(
-    name=_KIND, version=_VERSION, spec=Cells, index=CellsIndex, probe_cost=8.0
+    name=_KIND, version=_VERSION, spec=Cells, index=CellsIndex.read, probe_cost=8.0
 )

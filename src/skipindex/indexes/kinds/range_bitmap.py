@@ -202,5 +202,5 @@ class RangeBitmapIndex(PositionalIndex):
 
 
 INDEX_TYPE: Final = PositionalKind(
-    name=_KIND, version=_VERSION, spec=RangeBitmap, index=RangeBitmapIndex
+    name=_KIND, version=_VERSION, spec=RangeBitmap, index=RangeBitmapIndex.read
 )

@@ -30,10 +30,11 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
 import numpy as np
+import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Bits, Codes, Ints, starts
+from skipindex.expressions.arrays import Bits, Codes, Ints, Mask, starts
 from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.encoding.coding import (
     Coding,
@@ -45,7 +46,7 @@ from skipindex.indexes.encoding.coding import (
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
-from skipindex.indexes.encoding.roaring import from_rows, load, pack_dense
+from skipindex.indexes.encoding.roaring import from_bits, from_rows
 from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
 from skipindex.storage.parts import Parts
 
@@ -64,7 +65,7 @@ class RunLength:
 
     For sorted or clustered columns: the cost is per run, not per row.
 
-    >>> report = table.build_indexes({"city": sx.RunLength()}, workers=1)
+    >>> report = table.build_indexes({"city": "run_length"}, workers=1)
     >>> report.table.plan("city = 'Oslo'").count()
     2
     """
@@ -74,9 +75,32 @@ class RunLength:
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload."""
+        runs = Runs.of(column)
+        header = runs.coding.header(column, version=_VERSION) + runs.head
+        return [header, *runs.coding.chunks, *runs.parts]
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """The runs of a column: its codes, and what a payload has of them.
+
+    ``head`` ends the header, and ``parts`` are those after the dictionary.
+    """
+
+    coding: Coding
+    head: bytes
+    parts: list[bytes]
+
+    @classmethod
+    def of(cls, column: EncodedColumn, *, by_rank: bool = False) -> Runs:
+        """The runs of equal neighbours, by ranks or by what takes fewer bytes."""
         begins = np.flatnonzero(starts(column.codes))
-        coding = _choose_coding(column, len(begins))
-        width = _width(coding.n_codes, has_null=column.null_count > 0)
+        span = value_span(column)
+        if span is None or by_rank or bits_of_ranks(column, len(begins)) < 0:
+            coding = rank_coding(column)
+        else:
+            coding = value_coding(column, span)
+        width = code_width(coding.n_codes, has_null=column.null_count > 0)
         form = _AS_BITS
         if 32 * len(begins) < column.n_rows:
             form = _AS_NUMBERS
@@ -86,8 +110,6 @@ class RunLength:
         codes = coding.codes[begins]
         if column.null_count:
             codes = np.where(codes == NULL_CODE, np.uint32(coding.n_codes), codes)
-        header = coding.header(column, version=_VERSION)
-        header += np.array([len(begins)], "<u4").tobytes() + bytes([width, form])
         places = []
         if form == _AS_NUMBERS:
             places.append(begins.astype("<u4").tobytes())
@@ -95,29 +117,65 @@ class RunLength:
             begun = np.zeros(column.n_rows, np.bool_)
             begun[begins] = True
             places.append(np.packbits(begun, bitorder="little").tobytes())
-        bits = [codes >> np.uint32(i) & np.uint32(1) == 0 for i in range(width)]
-        slices = [np.packbits(one, bitorder="little").tobytes() for one in bits]
-        return [header, *coding.chunks, *places, b"".join(slices)]
+        head = np.array([len(begins)], "<u4").tobytes() + bytes([width, form])
+        return cls(coding, head, [*places, planes_of(codes, width)])
 
 
-def _width(n_codes: int, *, has_null: bool) -> int:
+def planes_of(codes: Codes, width: int) -> bytes:
+    """The bits of codes, the lowest first, a one for each zero."""
+    bits = [codes >> np.uint32(i) & np.uint32(1) == 0 for i in range(width)]
+    return b"".join(np.packbits(one, bitorder="little").tobytes() for one in bits)
+
+
+def planes_in(raw: memoryview, width: int, n: int) -> Bits:
+    """What ``planes_of`` gives of ``n`` codes, a plane in each row."""
+    if len(raw) != width * -(-n // 8):
+        raise CorruptIndexError(f"{len(raw)} bytes are not {width} slices of {n} runs")
+    return np.frombuffer(raw, np.uint8).reshape(width, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class DecodedCodes:
+    """Codes out of planes, in as few bytes as they fit into."""
+
+    codes: npt.NDArray[np.unsignedinteger]
+
+    @classmethod
+    def of(cls, raw: memoryview, width: int, n: int) -> DecodedCodes:
+        """The inverse of ``planes_of``, for ``n`` codes."""
+        codes: npt.NDArray[np.unsignedinteger]
+        dtype = np.dtype(np.uint8 if width <= 8 else np.uint16 if width <= 16 else "u4")
+        codes = np.zeros(n, dtype)
+        planes = planes_in(raw, width, n)
+        bits = np.unpackbits(planes, axis=1, count=n, bitorder="little")
+        for i, zeros in enumerate(bits):
+            codes |= (zeros ^ 1).astype(dtype) << dtype.type(i)
+        return cls(codes)
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the array."""
+        return self.codes.nbytes
+
+
+def code_width(n_codes: int, *, has_null: bool) -> int:
     """Bits of the greatest code, NULL's among them; one where there is but one."""
     greatest = n_codes - 1 + has_null
     return max(1, greatest.bit_length()) if greatest >= 0 else 0
 
 
-def _choose_coding(column: EncodedColumn, n_runs: int) -> Coding:
-    """Value mode where it is no larger than ranks with their dictionary."""
+def bits_of_ranks(column: EncodedColumn, n_runs: int) -> float:
+    """How many bits ranks and their dictionary take more than values would.
+
+    Less than zero if they take fewer, or if there are no such values.
+    """
     span = value_span(column)
     if span is None or span == NULL_CODE - 1:  # NULL is the code ``span``
-        return rank_coding(column)
+        return -1.0
     has_null = column.null_count > 0
-    more = _width(span, has_null=has_null) - _width(
-        column.n_distinct, has_null=has_null
-    )
-    if more * n_runs > dictionary_bits(column.n_distinct, span):
-        return rank_coding(column)
-    return value_coding(column, span)
+    fewer = code_width(span, has_null=has_null)
+    fewer -= code_width(column.n_distinct, has_null=has_null)
+    return dictionary_bits(column.n_distinct, span) - fewer * n_runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +191,7 @@ class RunLengthIndex(PositionalIndex):
         """How many runs and slices there are."""
         (n_runs,) = cursor.numbers("I", 1)
         width, form = cursor.bytes(2)
-        expected = _width(head.n_codes, has_null=head.null_count > 0)
+        expected = code_width(head.n_codes, has_null=head.null_count > 0)
         if (
             (n_runs > 0) != (head.n_rows > 0)
             or n_runs > head.n_rows
@@ -159,31 +217,38 @@ class RunLengthIndex(PositionalIndex):
 
     def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
         """Exactly the rows with a code of the intervals."""
+        if len(intervals) >= _DECODE_FROM_INTERVALS:
+            return exactly(self.with_codes(intervals))
         slices = self._slices()
-        if len(intervals) < _DECODE_FROM_INTERVALS:
-            found = np.zeros(slices.shape[1], np.uint8)
-            for start, stop in intervals:
-                found |= self._between(start, stop, slices)
-            rows = self._rows_of(found)
+        found = np.zeros(slices.shape[1], np.uint8)
+        for start, stop in intervals:
+            found |= self._between(start, stop, slices)
+        return exactly(self._rows_of(found))
+
+    def with_codes(self, wanted: Sequence[Interval] | Mask) -> BitMap:
+        """The rows with a code of ascending intervals, or whose code is in a mask.
+
+        NULL is the code after the others.
+        """
+        self.parts.count.bitmaps += self.width
+        codes = self.parts.decoded(self.n_parts - 1, self._decoded).codes
+        if isinstance(wanted, np.ndarray):
+            chosen = np.flatnonzero(wanted[codes])
         else:
-            bits = np.unpackbits(slices, axis=1, count=self.n_runs, bitorder="little")
-            codes = np.zeros(self.n_runs, np.uint64)
-            for i, zeros in enumerate(bits):
-                codes |= (zeros ^ 1).astype(np.uint64) << np.uint64(i)
-            edges = np.array(intervals, np.uint64).ravel()
-            inside = np.searchsorted(edges, codes, side="right") & 1
-            rows = self._rows_of(np.packbits(inside == 1, bitorder="little"))
-        return exactly(rows)
+            edges = np.array(wanted, codes.dtype).ravel()
+            chosen = np.flatnonzero(edges.searchsorted(codes, side="right") & 1)
+        if self.form == _ALL_ROWS:
+            return from_rows(chosen.astype(np.uint32), self.head.n_rows)
+        return self._expanded(chosen)
+
+    def _decoded(self, raw: memoryview) -> DecodedCodes:
+        return DecodedCodes.of(raw, self.width, self.n_runs)
 
     def _slices(self) -> Bits:
         """The slices, one in a row; their padding is of no run."""
         raw = self.parts[self.n_parts - 1]
-        if len(raw) != self.width * -(-self.n_runs // 8):
-            raise CorruptIndexError(
-                f"{len(raw)} bytes are not {self.width} slices of {self.n_runs} runs"
-            )
         self.parts.count.bitmaps += self.width
-        return np.frombuffer(raw, np.uint8).reshape(self.width, -1)
+        return planes_in(raw, self.width, self.n_runs)
 
     def _between(self, start: int, stop: int, slices: Bits) -> Bits:
         """The runs with a code of ``start .. stop - 1``."""
@@ -213,14 +278,18 @@ class RunLengthIndex(PositionalIndex):
 
     def _rows_of(self, runs: Bits) -> BitMap:
         """The rows of some runs, given as bits; those of padding may be set."""
-        if self.form == _ALL_ROWS:
-            if self.n_runs % 8:
-                runs[-1] &= (1 << self.n_runs % 8) - 1
-            return load(pack_dense(runs))
-        chosen = _ones(runs, self.n_runs)
+        if self.form != _ALL_ROWS:
+            return self._expanded(_ones(runs, self.n_runs))
+        if self.n_runs % 8:
+            runs[-1] &= (1 << self.n_runs % 8) - 1
+        return from_bits(runs)
+
+    def _expanded(self, chosen: Ints) -> BitMap:
+        """The rows of some runs, given by their numbers."""
         if not len(chosen):
             return BitMap()
-        begins = np.append(self._begins(), np.uint32(self.head.n_rows))
+        self.parts.count.bitmaps += 1
+        begins = self.parts.decoded(1 + self.head.n_chunks, self._begins).codes
         first, end = begins[chosen], begins[chosen + 1]
         lengths = (end - first).astype(np.int64)
         # Rows count up by one, and jump where a run begins.
@@ -229,9 +298,8 @@ class RunLengthIndex(PositionalIndex):
         rows = (steps + np.arange(len(steps))).astype(np.uint32)
         return from_rows(rows, self.head.n_rows)
 
-    def _begins(self) -> Codes:
-        raw = self.parts[1 + self.head.n_chunks]
-        self.parts.count.bitmaps += 1
+    def _begins(self, raw: memoryview) -> DecodedCodes:
+        """Where the runs begin, and the end of the last one."""
         if self.form == _AS_NUMBERS:
             begins = np.frombuffer(raw, "<u4")
         else:
@@ -245,7 +313,7 @@ class RunLengthIndex(PositionalIndex):
             raise CorruptIndexError(
                 "the runs of a run_length payload do not ascend from row 0"
             )
-        return begins
+        return DecodedCodes(np.append(begins, np.uint32(self.head.n_rows)))
 
 
 def _ones(bits: Bits, n: int | None = None) -> Ints:
@@ -255,5 +323,9 @@ def _ones(bits: Bits, n: int | None = None) -> Ints:
 
 
 INDEX_TYPE: Final = PositionalKind(
-    name=_KIND, version=_VERSION, spec=RunLength, index=RunLengthIndex, probe_cost=16.0
+    name=_KIND,
+    version=_VERSION,
+    spec=RunLength,
+    index=RunLengthIndex.read,
+    probe_cost=16.0,
 )

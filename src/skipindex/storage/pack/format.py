@@ -7,14 +7,16 @@ blob for every column and spec::
 
 A blob is ours, little-endian, 8-byte aligned, and needs nothing of the JSON::
 
-    header    "SKIX" | u16 container = 1 | u16 payload version | u64 zero
+    header    "SKIX" | u16 container | u16 payload version | u64 zero
     parts     part | padding to 8 | part | …
     directory u32 n_files | u32 n_parts | u32 length of meta | u32 zero
               u32 first_part[n_files + 1]    parts of file s: first[s] .. first[s+1],
                                              those before first[0] are of all files
               u32 n_rows[n_files]            modulo 2^32
               u32 identity[n_files]          crc32c of each data file's footer
-              u64 start[n_parts]             from the beginning of the blob
+              i64 start[n_parts]             from the beginning of the blob; negative
+                                             in container 2 alone, for a part of an
+                                             earlier blob that has the same bytes
               u32 length[n_parts]
               u32 crc32c[n_parts]
               meta: JSON with kind, column, domain and spec
@@ -31,7 +33,11 @@ import struct
 from dataclasses import dataclass
 from typing import Any, Final
 
-CONTAINER: Final = 1
+OWN_PARTS: Final = 1
+CONTAINER: Final = 2
+"""The newest container; one whose blob has all of its parts is the first."""
+SHARED_FROM: Final = 512
+"""Bytes of a part from which it is looked for in earlier blobs."""
 PUFFIN: Final = b"PFA1"
 MAGIC: Final = b"SKIX"
 HEADER: Final = struct.Struct("<4sHHQ")

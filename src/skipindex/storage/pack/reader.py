@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import struct
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypeVar, cast
 
 import numpy as np
@@ -84,7 +86,7 @@ class Blob:
             ("<u4", n_files + 1),
             ("<u4", n_files),
             ("<u4", n_files),
-            ("<u8", n_parts),
+            ("<i8", n_parts),
             ("<u4", n_parts),
             ("<u4", n_parts),
         ):
@@ -92,6 +94,13 @@ class Blob:
             at += columns[-1].nbytes
         self.n_rows, self.identity = columns[1], columns[2]
         self._has_parts = columns[0][1:] > columns[0][:-1]
+        starts, lengths = columns[3], columns[4].astype(np.int64)
+        if n_parts and starts.min() + self._base < 0:
+            raise CorruptIndexError(f"{self._name}: a part begins before the pack")
+        self._own = np.where(starts < 0, 0, lengths)
+        # Where a part does not follow the one before: one of them is of another blob.
+        ends = starts + lengths + -lengths % 8
+        self._cuts: list[int] = (np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist()
         # Looked up one at a time, where lists are several times faster than arrays.
         lists: list[list[int]] = [columns[i].tolist() for i in (0, 3, 4, 5)]
         self._first, self._start, self.lengths, self._crc = lists
@@ -108,10 +117,11 @@ class Blob:
         return f"index blob {meta.kind!r} of column {meta.column!r}"
 
     def payload_bytes(self) -> np.ndarray:
-        """The size of every slot, with its share of the parts of all files."""
-        ends: np.ndarray = np.concatenate(
-            [[0], np.cumsum(self.lengths, dtype=np.int64)]
-        )
+        """The size of every slot, with its share of the parts of all files.
+
+        Parts of other blobs do not count.
+        """
+        ends: np.ndarray = np.concatenate([[0], np.cumsum(self._own)])
         own = np.diff(ends[self._first])
         shared: np.ndarray = own + int(ends[self._first[0]]) // max(1, len(own))
         return shared
@@ -146,16 +156,28 @@ class Blob:
         """Where the payloads of some data files are."""
         for slot in slots:
             if 0 <= slot < len(self.n_rows):
-                first, stop = self._first[slot], self._first[slot + 1]
-                if stop > first:
-                    start = self._base + self._start[first]
-                    yield self._source, (start, self._span(first, stop))
+                yield from self._ranges(self._first[slot], self._first[slot + 1])
 
     def shared_range(self) -> Iterator[tuple[ByteSource, Range]]:
         """Where the parts of all data files together are."""
-        if self.has_shared:
-            start = self._base + self._start[0]
-            yield self._source, (start, self._span(0, self._first[0]))
+        yield from self._ranges(0, self._first[0])
+
+    def _ranges(self, start: int, stop: int) -> Iterator[tuple[ByteSource, Range]]:
+        for first, end in self._runs(start, stop):
+            yield (
+                self._source,
+                (self._base + self._start[first], self._span(first, end)),
+            )
+
+    def _runs(self, start: int, stop: int) -> Iterator[tuple[int, int]]:
+        """Parts ``start .. stop - 1``, cut where they do not follow one another."""
+        if start < stop:
+            yield from pairwise([start, *self._cuts_in(start, stop), stop])
+
+    def _cuts_in(self, start: int, stop: int) -> list[int]:
+        """The cuts after ``start`` and before ``stop``."""
+        cuts = self._cuts
+        return cuts[bisect_right(cuts, start) : bisect_left(cuts, stop)] if cuts else []
 
     def payload(self, slot: int, count: ReadCount) -> BlobParts | None:
         """The payload of the data file in ``slot``; None if it has no index."""
@@ -265,20 +287,23 @@ class Blob:
         return [*found[: first - start], *read, *found[len(found) - (stop - end) :]]
 
     def _span(self, start: int, stop: int) -> int:
-        """Bytes from the beginning of a part to the end of another."""
+        """Bytes from the beginning of a part to the end of another, without gaps."""
+        if self._cuts_in(start, stop):
+            return sum(self._span(first, end) for first, end in self._runs(start, stop))
         return self._start[stop - 1] + self.lengths[stop - 1] - self._start[start]
 
     def _fetch(self, start: int, stop: int) -> list[memoryview]:
-        """Parts ``start .. stop - 1`` of the blob in one read, each checked."""
-        begin = self._start[start]
-        raw = self._source.read(self._base + begin, self._span(start, stop))
+        """Parts ``start .. stop - 1``, checked; those in a row come in one read."""
         parts = []
-        for i in range(start, stop):
-            at = self._start[i] - begin
-            part = raw[at : at + self.lengths[i]]
-            if crc32c(part) != self._crc[i]:
-                raise CorruptIndexError(f"{self._name}: part {i} fails its crc32c")
-            parts.append(part)
+        for first, end in self._runs(start, stop):
+            begin = self._start[first]
+            raw = self._source.read(self._base + begin, self._span(first, end))
+            for i in range(first, end):
+                at = self._start[i] - begin
+                part = raw[at : at + self.lengths[i]]
+                if crc32c(part) != self._crc[i]:
+                    raise CorruptIndexError(f"{self._name}: part {i} fails its crc32c")
+                parts.append(part)
         return parts
 
     def _check_header(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -19,7 +19,9 @@ from skipindex.storage.pack.format import (
     HEADER,
     MAGIC,
     MAX_U32,
+    OWN_PARTS,
     PUFFIN,
+    SHARED_FROM,
     TAIL,
     BlobEntry,
     BlobMeta,
@@ -60,20 +62,29 @@ class BlobBuilder:
         """The size of all parts so far."""
         return sum(map(len, self.shared)) + sum(map(len, self._parts))
 
-    def chunks(self) -> Iterator[bytes]:
-        """The bytes of the blob, piece by piece; the last one ends with the tail."""
-        header = HEADER.pack(MAGIC, CONTAINER, self.meta.version, 0)
-        yield header
+    def chunks(self, known: Mapping[bytes, int], offset: int) -> Iterator[bytes]:
+        """The bytes of the blob, piece by piece; the last one ends with the tail.
+
+        It begins at ``offset`` of its pack.  ``known`` has where parts of earlier blobs
+        begin there, by their digests: they are not written again.
+        """
         parts = [*self.shared, *self._parts]
+        elsewhere = [known.get(digest(p)) if known else None for p in parts]
+        is_whole = elsewhere.count(None) == len(parts)
+        container = OWN_PARTS if is_whole else CONTAINER
+        header = HEADER.pack(MAGIC, container, self.meta.version, 0)
+        yield header
         rows = [
             n_rows if own or self.shared else 0
             for n_rows, own in zip(self._rows, self.payloads(), strict=True)
         ]
         first = [len(self.shared) + i for i in self._first]
-        starts = np.empty(len(parts), "<u8")
+        starts = np.empty(len(parts), "<i8")
         position = len(header)
-        for i, part in enumerate(parts):
-            starts[i] = position
+        for i, (part, place) in enumerate(zip(parts, elsewhere, strict=True)):
+            starts[i] = position if place is None else place - offset
+            if place is not None:
+                continue
             padding = -len(part) % 8
             yield part
             yield bytes(padding)
@@ -95,6 +106,13 @@ class BlobBuilder:
         yield directory + TAIL.pack(position, len(directory), crc)
 
 
+def digest(part: bytes) -> bytes:
+    """What tells the bytes of a long part; empty of a short one."""
+    if len(part) < SHARED_FROM:
+        return b""
+    return hashlib.blake2b(part, digest_size=20).digest()
+
+
 class PackWriter:
     """Writes a pack blob by blob, so that only one of them is in memory."""
 
@@ -103,14 +121,20 @@ class PackWriter:
         self._hash = hashlib.sha256()
         self.size = 0
         self.entries: list[BlobEntry] = []
+        self._places: dict[bytes, int] = {}
+        """Where long parts begin, by their digests."""
         self._put(PUFFIN)
 
     def add(self, builder: BlobBuilder) -> None:
         """Append a blob."""
         self._put(bytes(-self.size % 8))
         offset, last = self.size, b""
-        for last in builder.chunks():
+        places: dict[bytes, int] = {}
+        for last in builder.chunks(self._places, offset):
+            if len(last) >= SHARED_FROM:
+                places.setdefault(digest(last), self.size)
             self._put(last)
+        self._places = places | self._places
         (*_, crc) = TAIL.unpack(last[-TAIL.size :])
         entry = BlobEntry(builder.meta, offset, self.size - offset, crc)
         self.entries.append(entry)

@@ -1,0 +1,336 @@
+"""Exact: the rows of every value, in the smallest of several encodings.
+
+For every file and column the encoding is chosen: runs of codes in bit slices
+(``run_length``), slices over all rows (``bit_sliced``) or a bitmap for each value
+(``bitmap``).  The last two are faster, and are taken where they take few bytes more.
+
+A column that is a function of another one, as a country is of a city and a year of a
+day, costs a *mapping*: its own dictionary, and the code that each code of the other
+column has.  That is decided for each file, by its values alone.  A mapping may lead
+to a column that is mapped itself; the last one has runs.  The payload has all that it
+needs, so it depends on no other index: the mappings and the runs have the very bytes
+that are parts of the other columns' payloads, which a pack holds once.
+
+Payload, version 1::
+
+    part 0          as the encoding has it; its last byte is the encoding: 0
+                    run_length, 1 bit_sliced, 2 bitmap, 3 mapping
+    parts 1 ..      as the encoding has them
+
+A mapping::
+
+    part 0          header (``header``), codes (``dictionary``), then
+                    u8  m, the number of mappings
+                    u32 codes that lead to each mapping, that of NULL among them
+                    u32 NULLs, u32 codes of the column with the runs
+                    u32 r, u8 w, u8 form, as in run_length, then the encoding
+    parts 1 .. c    dictionary chunks
+    then            m mappings: of each code the code that it becomes, the last mapping
+                    first; bits as the slices of run_length.  NULL is the code n
+    then            the beginnings and the slices of the runs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import ClassVar, Final, Self
+
+import numpy as np
+from pyroaring import AbstractBitMap
+
+from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Codes, Mask, starts
+from skipindex.expressions.bounds import Bounds, exactly
+from skipindex.indexes.encoding.coding import rank_coding
+from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
+from skipindex.indexes.encoding.dictionary import Codebook
+from skipindex.indexes.encoding.header import Cursor, Head
+from skipindex.indexes.kinds.bit_sliced import BitSliced, BitSlicedIndex
+from skipindex.indexes.kinds.bitmap import Bitmap, BitmapIndex
+from skipindex.indexes.kinds.run_length import (
+    DecodedCodes,
+    RunLengthIndex,
+    Runs,
+    bits_of_ranks,
+    code_width,
+    planes_of,
+)
+from skipindex.indexes.positional import (
+    Interval,
+    PositionalIndex,
+    PositionalKind,
+)
+from skipindex.storage.parts import BITS_SIZE, Parts
+
+_KIND: Final = "exact"
+_VERSION: Final = 1
+_RUN_LENGTH, _BIT_SLICED, _BITMAP, _MAPPING = range(4)
+_WORTH: Final = 1.15
+"""A faster encoding may take so many times the bytes of the runs."""
+_PART_BYTES: Final = 20
+"""A part beside its bytes, in the directory and in padding."""
+_MAPPING_BITS: Final = 1200
+"""A mapping beside its codes: a header, and the places of parts."""
+_SAMPLED_ROWS: Final = 1000
+_MOST_MAPPINGS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exact:
+    """Every condition, exactly and by rows, in the smallest encoding that there is.
+
+    The encoding is chosen for each file.  A column that is a function of another one
+    with such an index, in the rows of a file, is stored as a mapping of its values.
+
+    >>> report = table.build_indexes({"city": sx.Exact()}, workers=1)
+    >>> report.table.plan("city = 'Oslo'").count()
+    2
+    """
+
+    kind: ClassVar[str] = _KIND
+    memory_per_row: ClassVar[int] = 80
+
+    def build(self, column: EncodedColumn) -> list[bytes]:
+        """The parts of the payload of one column by itself."""
+        return self.build_together([column])[0]
+
+    def build_together(self, columns: Sequence[EncodedColumn]) -> list[list[bytes]]:
+        """The parts of the payloads of some columns of one file."""
+        whole = [_Whole.of(column) for column in columns]
+        source = _sources(whole)
+        roots = {
+            i: Runs.of(columns[i], by_rank=True)
+            for i in {*source.values()} - source.keys()
+        }
+        steps = {
+            i: _Step(
+                whole[j].n, planes_of(whole[i].by_code_of(whole[j]), whole[i].width)
+            )
+            for i, j in source.items()
+        }
+        found = []
+        for i, column in enumerate(columns):
+            if i in source:
+                *mapped, last = _chain(i, source)
+                found.append(_mapped(whole[i], [steps[k] for k in mapped], roots[last]))
+            else:
+                found.append(_smallest(column, roots.get(i)))
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    """A column with NULL as its greatest code.
+
+    Args:
+        column: whose ranks the codes are.
+        codes: of the rows.
+        n: the number of codes.
+        n_runs: of equal neighbours.
+    """
+
+    column: EncodedColumn
+    codes: Codes
+    n: int
+    n_runs: int
+
+    @classmethod
+    def of(cls, column: EncodedColumn) -> _Whole:
+        codes, n = column.codes, column.n_distinct
+        if column.null_count:
+            codes = np.where(codes == NULL_CODE, np.uint32(n), codes)
+        n_runs = int(np.count_nonzero(starts(codes)))
+        return cls(column, codes, n + (column.null_count > 0), n_runs)
+
+    @property
+    def width(self) -> int:
+        return code_width(self.column.n_distinct, has_null=self.column.null_count > 0)
+
+    @property
+    def n_bits(self) -> int:
+        """What its runs take without the dictionary."""
+        return self.n_runs * self.width + min(len(self.codes), 32 * self.n_runs)
+
+    def is_function_of(self, other: _Whole) -> bool:
+        """Whether rows with one code of ``other`` have one code here too."""
+        for rows in (slice(_SAMPLED_ROWS), slice(None)):
+            codes = self.by_code_of(other, rows)
+            if not np.array_equal(codes[other.codes[rows]], self.codes[rows]):
+                return False
+        return True
+
+    def by_code_of(self, other: _Whole, rows: slice = slice(None)) -> Codes:
+        """For each code of ``other``, the code of one of its rows."""
+        found = np.zeros(other.n, np.uint32)
+        found[other.codes[rows]] = self.codes[rows]
+        return found
+
+    @property
+    def n_bits_of_ranks(self) -> float:
+        """What ranks take more than values, which need no dictionary."""
+        return max(0.0, bits_of_ranks(self.column, self.n_runs))
+
+
+def _sources(columns: Sequence[_Whole]) -> dict[int, int]:
+    """For columns that are worth a mapping, which column they are functions of."""
+    # That is the one with the fewest values, so none leads back to the first.
+    order = sorted(range(len(columns)), key=lambda i: (columns[i].n, -i))
+    found: dict[int, int] = {}
+    for place, i in reversed(list(enumerate(order))):
+        mine = columns[i]
+        for j in order[place + 1 :]:
+            n_bits = columns[j].n * mine.width + _MAPPING_BITS
+            if n_bits >= mine.n_bits:
+                break  # nor are those with more values
+            is_ranked = j in found or j in found.values()
+            if not is_ranked and n_bits + columns[j].n_bits_of_ranks >= mine.n_bits:
+                continue
+            is_short = len(_chain(j, found)) <= _MOST_MAPPINGS
+            if is_short and mine.is_function_of(columns[j]):
+                found[i] = j
+                break
+    return found
+
+
+def _chain(i: int, source: Mapping[int, int]) -> list[int]:
+    """A column, and those that it is a function of, one after another."""
+    chain = [i]
+    while chain[-1] in source:
+        chain.append(source[chain[-1]])
+    return chain
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """What the codes of a column become, of which there are so many."""
+
+    n_codes: int
+    bits: bytes
+
+
+def _mapped(first: _Whole, steps: Sequence[_Step], runs: Runs) -> list[bytes]:
+    """The payload of a column by the steps that lead to it from some runs."""
+    coding = rank_coding(first.column)
+    header = coding.header(first.column, version=_VERSION) + bytes([len(steps)])
+    n_null = int(np.count_nonzero(runs.coding.codes == NULL_CODE))
+    numbers = [*(step.n_codes for step in steps), n_null, runs.coding.n_codes]
+    header += np.array(numbers, "<u4").tobytes() + runs.head + bytes([_MAPPING])
+    return [header, *coding.chunks, *(step.bits for step in steps), *runs.parts]
+
+
+def _smallest(column: EncodedColumn, runs: Runs | None) -> list[bytes]:
+    """The payload of a column by itself; by ``runs`` if other columns need them."""
+    mine = runs or Runs.of(column)
+    header = mine.coding.header(column, version=_VERSION) + mine.head
+    found = [header, *mine.coding.chunks, *mine.parts]
+    encoding = _RUN_LENGTH
+    if runs is None:
+        limit = _WORTH * _size(found)
+        for other, spec in ((_BITMAP, Bitmap()), (_BIT_SLICED, BitSliced())):
+            if encoding == _RUN_LENGTH and _least(column, other) <= limit:
+                parts = spec.build(column)
+                if _size(parts) <= limit:
+                    found, encoding = parts, other
+    first = bytes([_VERSION]) + found[0][1:] + bytes([encoding])
+    return [first, *found[1:]]
+
+
+def _size(parts: Sequence[bytes]) -> int:
+    return sum(map(len, parts)) + _PART_BYTES * len(parts)
+
+
+def _least(column: EncodedColumn, encoding: int) -> float:
+    """What an encoding takes at least, in bytes; it is not built for more."""
+    n_runs = int(np.count_nonzero(starts(column.codes)))
+    if encoding == _BITMAP:  # two bytes a row, or four a run
+        return min(2 * (column.n_rows - column.null_count), 4 * n_runs)
+    width = code_width(column.n_distinct, has_null=False)
+    in_bits = BITS_SIZE * -(-column.n_rows // (8 * BITS_SIZE))
+    return width * min(in_bits, column.n_rows, 2 * n_runs)
+
+
+@dataclass(frozen=True, slots=True)
+class MappingIndex(PositionalIndex):
+    """A column by the codes of others.
+
+    ``sizes`` has how many codes lead to each mapping.
+    """
+
+    sizes: Sequence[int]
+    runs: RunLengthIndex
+
+    @classmethod
+    def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:
+        """The mappings, and the runs that they lead to."""
+        (n,) = cursor.bytes(1)
+        *sizes, null_count, n_codes = cursor.numbers("I", n + 2)
+        first = head.n_chunks + n
+        root = replace(
+            head, null_count=null_count, n_codes=n_codes, n_chunks=first, parameter=0
+        )
+        runs = RunLengthIndex.read(root, book, parts, cursor)
+        if (
+            not 0 < n <= _MOST_MAPPINGS
+            or sizes[-1] != n_codes + (null_count > 0)
+            or null_count > head.n_rows
+        ):
+            raise CorruptIndexError(
+                f"a mapping of {n} steps cannot lead from {sizes} codes to "
+                f"{n_codes} codes and {null_count} NULLs"
+            )
+        return cls(head, book, parts, sizes, runs)
+
+    @property
+    def n_parts(self) -> int:
+        """The header, the dictionary, the mappings, and the runs."""
+        return self.runs.n_parts
+
+    def present(self) -> AbstractBitMap:
+        """The rows whose code becomes one that is not NULL's."""
+        return self.among([(0, self.head.n_codes)]).upper
+
+    def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
+        """Exactly the rows whose code becomes one of the intervals."""
+        n = self.head.n_codes + (self.head.null_count > 0)
+        wanted: Mask = np.zeros(n, np.bool_)
+        for start, stop in intervals:
+            wanted[start:stop] = True
+        for i, size in enumerate(self.sizes, 1 + self.head.n_chunks):
+
+            def decode(
+                raw: memoryview, n: int = len(wanted), size: int = size
+            ) -> DecodedCodes:
+                found = DecodedCodes.of(raw, max(1, (n - 1).bit_length()), size)
+                if found.codes.max() >= n:
+                    raise CorruptIndexError(f"a mapping leads beyond {n} codes")
+                return found
+
+            wanted = wanted[self.parts.decoded(i, decode).codes]
+        return exactly(self.runs.with_codes(wanted))
+
+
+_READ: Final = MappingProxyType(
+    {
+        _RUN_LENGTH: RunLengthIndex.read,
+        _BIT_SLICED: BitSlicedIndex.read,
+        _BITMAP: BitmapIndex.read,
+        _MAPPING: MappingIndex.read,
+    }
+)
+
+
+def _read(head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> PositionalIndex:
+    """The index in the encoding that the last byte of the header says."""
+    encoding = parts[0][-1]
+    if encoding not in _READ:
+        raise CorruptIndexError(f"an exact payload has encoding {encoding}")
+    index: PositionalIndex = _READ[encoding](head, book, parts, cursor)
+    cursor.bytes(1)
+    return index
+
+
+INDEX_TYPE: Final = PositionalKind(
+    name=_KIND, version=_VERSION, spec=Exact, index=_read, probe_cost=12.0
+)
