@@ -48,18 +48,18 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 432,
     "advice": 2102,
-    "api": 3334,
+    "api": 3386,
     "build": 3236,
-    "cli": 1207,
+    "cli": 1219,
     "expressions": 1913,
     "indexes": 7632,
     "layout": 2527,
-    "log": 3103,
-    "planner": 15298,
-    "rewrite": 3732,
-    "spark": 6739,
-    "storage": 4933,
-    "table": 4459,
+    "log": 3130,
+    "planner": 15300,
+    "rewrite": 3734,
+    "spark": 6744,
+    "storage": 5114,
+    "table": 4460,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

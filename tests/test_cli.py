@@ -733,3 +733,29 @@ def test_a_folder_whose_name_is_no_utf_8_is_refused_in_one_line(
         told = capsys.readouterr().err
         assert told.count("\n") == 1
         assert told.startswith("skipindex: error: ")
+
+
+def test_the_indexes_are_in_the_sidecar(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    side = ["--sidecar", str(tmp_path / "side"), "--quiet"]
+    before = sorted(folder.rglob("*"))
+    asked = ["--index", "a=bitmap", "--workers", "1"]
+    assert main(["build", str(folder), *asked, *side]) == 0
+    capsys.readouterr()
+    for name, given, expected in (
+        ("status", [], "up to date"),
+        ("describe", [], "bitmap"),
+        ("plan", ["a < 0"], "0 of 4 files"),
+        ("refresh", ["--workers", "1"], "indexed 0 files"),
+        ("verify", [], "0 damaged, 0 stale, 0 orphans"),
+        ("advise", [], f"to build: skipindex build {folder} --sidecar {side[1]}"),
+        ("drop", ["--columns", "a"], f"skipindex vacuum {folder} --sidecar {side[1]}"),
+        ("vacuum", ["--purge"], "published 0 rewritten files and deleted"),
+        ("remove", [], f"of the indexes of {folder}"),
+    ):
+        assert main([name, str(folder), *given, *side]) == 0, name
+        assert expected in capsys.readouterr().out, name
+    assert sorted(folder.rglob("*")) == before
+    assert main(["status", str(folder), "--sidecar", str(folder / "in")]) == 2
+    assert "is in the table's folder" in capsys.readouterr().err

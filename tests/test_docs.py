@@ -78,8 +78,9 @@ def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def events(folder: Path) -> None:
-    """A small folder of the events that the pages are about."""
+    """Small folders of the events that the pages are about."""
     write_events(folder / "events", files=12, rows=500)
+    write_events(folder / "archive", files=2, rows=50)
 
 
 def run(page: str, folder: Path, *, spark: bool) -> None:

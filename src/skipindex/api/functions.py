@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack, overload
@@ -19,6 +20,7 @@ from skipindex.api.checks import (
     check_indexes,
     check_place,
     check_session,
+    check_sidecar,
     check_types,
     check_zone,
     no_table,
@@ -37,6 +39,7 @@ from skipindex.planner.engine import engine_type
 from skipindex.planner.plan import WITHOUT_SPARK, Plan
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.storage.file_system.location import Location, location_of
+from skipindex.storage.file_system.sidecar import location_in, with_sidecar
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import CatalogFolders, Derived, TableState, Trust, open_state
 from skipindex.table.associated import AssociatedColumn
@@ -68,31 +71,36 @@ def place_of(
     options: StorageOptions | None,
     spark: SparkSession | None = None,
     question: Question | None = None,
+    sidecar: str | os.PathLike[str] | None = None,
     **how: Unpack[Opening],
 ) -> TableState | Location:
     """A table that is open, or where it is, with the options of its file system.
 
     One that is named as in the catalog of a session is opened, with the catalog's
     schema.  Without ``spark`` that is the active session, if there is one.  With a
-    ``question``, a table of given columns is opened as far as that needs it.
+    ``question``, a table of given columns is opened as far as that needs it.  A
+    ``sidecar`` has the indexes.
 
     Raises:
         TableError: it is no table, an option is unknown or refused, or the table is
             open already.
     """
+    check_sidecar(sidecar)
     if isinstance(table, Location | str | os.PathLike):
         named = _catalog_table(table, options, spark)
         if named is None:
             if not isinstance(table, Location):
                 check_place(table)
-            location = location_of(table, options)
+            location = location_in(table, options, sidecar)
             return _needed(location, question, how) or location
-        return _of_catalog(named, question, how)
+        place = with_sidecar(named.location, sidecar, options)
+        return _of_catalog(replace(named, location=place), question, how)
     if not isinstance(table, Table):
         raise no_table(table)
-    if options:
+    if options or sidecar is not None:
+        given = "storage_options" if options else "sidecar"
         raise TableError(
-            f"{table!r} is open, so it has its storage_options (accepted: with a URI)"
+            f"{table!r} is open, so it has its {given} (accepted: with a path or URI)"
         )
     return table.state
 
@@ -124,8 +132,16 @@ def is_in_catalog(spark: SparkSession, name: str) -> bool:
     return _named(spark, name) is not None
 
 
-def table_of_catalog(spark: SparkSession, name: str) -> Table:
+def table_of_catalog(
+    spark: SparkSession,
+    name: str,
+    sidecar: str | os.PathLike[str] | None = None,
+    *,
+    insist: bool = True,
+) -> Table:
     """The table of a session's catalog by its name in SQL, whatever folders there are.
+
+    ``sidecar`` and ``insist`` are those of ``with_sidecar``.
 
     Raises:
         TableError: there is none of Parquet files, or it is a view.
@@ -135,7 +151,8 @@ def table_of_catalog(spark: SparkSession, name: str) -> Table:
         raise TableError(
             f"no name of a table: {name!r} (accepted: such as 'db.events')"
         )
-    return Table(_of_catalog(named, None, {}))
+    place = with_sidecar(named.location, sidecar, insist=insist)
+    return Table(_of_catalog(replace(named, location=place), None, {}))
 
 
 def _needed(
@@ -180,14 +197,16 @@ def state_of(
     options: StorageOptions | None,
     spark: SparkSession | None = None,
     question: Question | None = None,
+    sidecar: str | os.PathLike[str] | None = None,
     **how: Unpack[Opening],
 ) -> TableState:
-    """The table as it is, opened if it is not; ``question`` is that of ``place_of``.
+    """The table as it is, opened if it is not; the arguments are those of ``place_of``.
 
     Raises:
         TableError: as for ``open_table``.
     """
-    return open_state(place_of(table, options, spark, question, **how), **how)
+    place = place_of(table, options, spark, question, sidecar, **how)
+    return open_state(place, **how)
 
 
 def open_table(
@@ -199,6 +218,7 @@ def open_table(
     plain: bool = False,
     storage_options: StorageOptions | None = None,
     trust: Trust = "listing",
+    sidecar: str | os.PathLike[str] | None = None,
 ) -> Table:
     """The table below a folder: any directory of Parquet files that Spark reads.
 
@@ -235,19 +255,27 @@ def open_table(
             The log must say that the table is written so (``write_table`` with
             ``exclusive=True``, or ``Table.declare_exclusive``).  Where a part of the
             log is damaged, or a vacuum is at work, the files are listed.
+        sidecar: a folder elsewhere, as a path or URI, for all that is stored of the
+            table: nothing is written to the table's own folder, which may be
+            read-only.  One sidecar may serve many tables: each has a folder in it,
+            which is found by the table's path or URI.  Every reader and writer of the
+            table names the same sidecar.  ``append`` and ``Table.optimize`` need a
+            table without.  ``storage_options`` are for its store too.  None is
+            ``_skipindex`` in the table's folder.
 
     Raises:
         TableError: there is no such folder, or no Parquet file in it, or Spark refuses
             its folders, or it is a table of another format, or ``trust`` is
             ``"log"`` and the log does not name all files, or a storage option is
-            unknown or refused.
+            unknown or refused, or the indexes in the sidecar are of another table, or
+            the table has indexes in its own folder.
 
     >>> [column.name for column in sx.open_table(path).columns]
     ['city', 'price']
     """
     check_types(partition_types, derived)
     if isinstance(table, Table):
-        place_of(table, storage_options)  # refuses options
+        place_of(table, storage_options, sidecar=sidecar)  # refuses options
         return table
     return Table(
         state_of(
@@ -258,6 +286,7 @@ def open_table(
             derived=derived,
             plain=plain,
             trust=trust,
+            sidecar=sidecar,
         )
     )
 
@@ -290,10 +319,11 @@ def build_indexes(
     storage_options: StorageOptions | None = None,
     associated: AssociatedRequest | None = None,
     memory: MemoryLike | None = None,
+    sidecar: str | os.PathLike[str] | None = None,
 ) -> BuildReport[Table]:
     """Build the indexes that are missing, beside the data, in one commit.
 
-    ``open_table(table, plain=…, storage_options=…).build_indexes(indexes, …)`` does the
+    ``open_table(table, plain=…, sidecar=…, …).build_indexes(indexes, …)`` does the
     same, and ``Table.build_indexes`` tells the arguments and the errors.  The files are
     listed once before the build.
 
@@ -302,7 +332,9 @@ def build_indexes(
     (2, 1)
     """
     return built(
-        state_of(table, storage_options, spark, plain=plain, fresh=True),
+        state_of(
+            table, storage_options, spark, plain=plain, fresh=True, sidecar=sidecar
+        ),
         indexes,
         AdviceRequest(columns, queries, max_bytes_ratio, timezone),
         spark=spark,
@@ -354,6 +386,7 @@ class PlanOptions(TypedDict, total=False):
     plain: bool
     session: CacheSession | None
     storage_options: StorageOptions | None
+    sidecar: str | os.PathLike[str] | None
     now: datetime | None
 
 
@@ -383,6 +416,7 @@ def plan_files(
     schema: pa.Schema | StructType | None = None,
     plain: bool = False,
     storage_options: StorageOptions | None = None,
+    sidecar: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Plan:
     """The files that may hold a row for which ``predicate`` is TRUE.
@@ -406,6 +440,7 @@ def plan_files(
         schema: as for ``open_table``, with the partition columns.
         plain: as for ``open_table``.
         storage_options: as for ``open_table``.
+        sidecar: as for ``open_table``.
         options: ``timezone``, ``case_sensitive``, ``kinds``, ``without``, ``limit``,
             ``order_by``, ``session`` and ``now``, as for ``Table.plan``.
 
@@ -443,6 +478,7 @@ def plan_files(
             storage_options,
             None,
             question,
+            sidecar,
             schema=_arrow_schema(schema),
             plain=plain,
         )
@@ -463,6 +499,7 @@ def read(
     spark: SparkSession | None = None,
     plain: bool = False,
     storage_options: StorageOptions | None = None,
+    sidecar: str | os.PathLike[str] | None = None,
 ) -> DataFrame:
     """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
 
@@ -475,6 +512,7 @@ def read(
         spark: the session that reads, whose settings count for the plan.
         plain: as for ``open_table``.
         storage_options: as for ``open_table``; Spark has settings of its own.
+        sidecar: as for ``open_table``.
 
     Raises:
         PredicateError: it cannot be parsed, or names a column that is not there.
@@ -500,7 +538,7 @@ def read(
         is_case_sensitive(spark),
         datetime.now(UTC),
     )
-    place = place_of(table, storage_options, spark, question, plain=plain)
+    place = place_of(table, storage_options, spark, question, sidecar, plain=plain)
     return on_spark.read(spark, place, predicate, plain=plain, now=question.now)
 
 

@@ -50,8 +50,8 @@ class RemovalReport(InNotebook):
     def __str__(self) -> str:
         verb = "would remove" if self.dry_run else "removed"
         text = (
-            f"{verb} {len(self.deleted)} files, {self.n_bytes / 1e6:.1f} MB, of "
-            f"{self.folder}/{FOLDER}; the data files are as they were"
+            f"{verb} {len(self.deleted)} files, {self.n_bytes / 1e6:.1f} MB, of the "
+            f"indexes of {self.folder}; the data files are as they were"
         )
         if self.left:
             text += f"; {len(self.left)} files there are of others, as {self.left[0]}"
@@ -161,6 +161,8 @@ def _delete_folders(location: Location) -> None:
     inner = [f.path for f in location.list_folders() if f.path.startswith(f"{FOLDER}/")]
     for folder in [*sorted(inner, reverse=True), *_FOLDERS]:
         location.delete_folder(folder)
+    if location.sidecar is not None:
+        location.sidecar.delete_folder("")
 
 
 def _names(location: Location, folder: str) -> list[str]:

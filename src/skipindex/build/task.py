@@ -82,7 +82,7 @@ def run_task(task: BuildTask) -> bytes:
     domains = {column.name: column.domain for column in task.columns}
     packs: list[PackInfo] = []
     dimensions = Dimensions()
-    clock = Clock(task.location.now)
+    clock = Clock(task.location.past)
     memory = Memory(task.memory or default_memory(n_cores()))
     full = min(PACK_BYTES, 2 * memory.pack_bytes)
 

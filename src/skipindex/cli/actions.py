@@ -20,7 +20,7 @@ from click.shell_completion import get_completion_class
 from skipindex.advice.questions import conditions_of
 from skipindex.api import Clustering, Plan, Table, build_indexes, open_table, plan_files
 from skipindex.api.calls import runner_of
-from skipindex.api.functions import table_of_catalog
+from skipindex.api.functions import place_of, table_of_catalog
 from skipindex.api.progress import followed
 from skipindex.api.types import BuildReport
 from skipindex.build.wanted import SpecLike
@@ -54,9 +54,13 @@ _TOLD: Final = {
 
 def _opened(options: SimpleNamespace) -> Table:
     if options.catalog:
-        return table_of_catalog(session(options), options.path)
+        return table_of_catalog(session(options), options.path, options.sidecar)
     trust: Any = getattr(options, "trust", "listing")
-    return open_table(options.path, plain=options.plain, trust=trust)
+    return open_table(options.path, trust=trust, **_place(options))
+
+
+def _place(options: SimpleNamespace) -> dict[str, Any]:
+    return {"plain": options.plain, "sidecar": options.sidecar}
 
 
 def _status(options: SimpleNamespace) -> Answer:
@@ -177,7 +181,7 @@ def _build(options: SimpleNamespace) -> Answer:
     asked |= _work(options)
     if options.catalog:
         return _built(_opened(options).build_indexes(**asked))
-    return _built(build_indexes(options.path, plain=options.plain, **asked))
+    return _built(build_indexes(options.path, **_place(options), **asked))
 
 
 def _spec(text: str) -> SpecLike:
@@ -300,7 +304,11 @@ def _explain(options: SimpleNamespace) -> Answer:
 def _verify(options: SimpleNamespace) -> Answer:
     runner = runner_of(None, 1 if options.workers is None else options.workers)
     # Not ``Table.verify``, which lists the files once more.
-    place = _opened(options).state if options.catalog else options.path
+    place = (
+        _opened(options).state
+        if options.catalog
+        else place_of(options.path, None, sidecar=options.sidecar)
+    )
     with followed(not options.quiet, "checking", "parts") as count:
         report = verify(place, plain=options.plain, runner=runner, progress=count)
     return Answer(str(report), report.to_dict(), 0 if report.ok else 1)

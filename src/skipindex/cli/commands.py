@@ -89,6 +89,10 @@ _ON_TABLE: Final = (
     _flag(
         "--plain", "take a table of another format for a plain folder of Parquet files"
     ),
+    _option(
+        "--sidecar", "FOLDER",
+        "where the indexes are, if not in the table's folder, as a path or URI",
+    ),
     _flag("--catalog", "PATH is the name of a table in the catalog of a Spark session"),
     _option("--master", "URL", "of the session that is started, such as local[4]"),
     _option(

@@ -64,11 +64,13 @@ from skipindex.storage.checks import (
 )
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import (
+    FOLDER,
     LOG,
     MAX_VERSION,
     commit_path,
     version_of,
 )
+from skipindex.storage.file_system.sidecar import uri_of
 
 FORMAT: Final = 2
 KNOWN: Final[frozenset[str]] = frozenset()
@@ -184,6 +186,7 @@ def read_snapshot(
         CorruptIndexError: the commit is missing, fails its crc32c, or is not ours.
         RefusedError: it cannot be read now, and may be whole.
         IndexVersionError: a newer library wrote it.
+        TableError: it is of another table.
     """
     if version is None:
         version = latest_version(location)
@@ -200,6 +203,7 @@ def read_snapshot(
         found = load(location, segments, known.loaded if known else nothing())
         errors = [one.error for one in found.lost]
         properties, notes = TableProperties.from_json(body["properties"])
+    _require_own(location, properties)
     return Snapshot(
         version,
         found.manifest,
@@ -211,6 +215,20 @@ def read_snapshot(
         nonce=body["nonce"],
         needs=tuple(body["needs"]),
     )
+
+
+def _require_own(location: Location, properties: TableProperties) -> None:
+    """Refuse a log in a sidecar that is of another table, or of one that has moved."""
+    if location.sidecar is None:
+        return
+    uri, found = uri_of(location), (properties.sidecar or {}).get("of")
+    if found != uri or properties.rewrites is not None:
+        raise TableError(
+            f"the indexes in {location.full(FOLDER)!r} are of "
+            f"{found or 'a table with indexes beside its data'}, not of {uri} "
+            "(accepted: the folder that they were built for, or delete them and build "
+            "anew)"
+        )
 
 
 def segments_of(location: Location, version: int) -> tuple[Segment, ...]:
@@ -411,6 +429,8 @@ def commit(
             raise TableError(f"{location.full(commit_path(base.newest))!r} is the last")
         manifest, properties = change(base)
         properties, why = stamped(base, manifest, properties, version, added)
+        of = None if location.sidecar is None else {"of": uri_of(location)}
+        properties = replace(properties, sidecar=of)
         with _refusing(location, operation):
             stored = write_changed(location, base.loaded, manifest, forget=forget)
         nonce = uuid.uuid4().hex

@@ -114,7 +114,7 @@ def damage_of(manifest: Manifest, location: Location, *, deep: bool) -> list[Dam
         elif sizes[use.pack.name] != use.pack.size:
             problem = f"the pack has {sizes[use.pack.name]} of {use.pack.size} bytes"
             found.append(_whole(use, CorruptIndexError(problem)))
-        elif deep or location.is_local:
+        elif deep or location.at(PACKS).is_local:
             found += damage_of_blob(use, manifest, location, deep=deep)
         tell_done()
     return found

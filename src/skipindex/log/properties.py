@@ -57,6 +57,7 @@ class TableProperties:
         rewrites: what ``Rewrites.from_properties`` reads.
         exclusive: that the log names all files (``log.exclusive``).
         retention: how long superseded history is kept, in seconds.
+        sidecar: of which table the log is, where it is not in the table's folder.
         others: properties of other versions of this library.
     """
 
@@ -69,6 +70,7 @@ class TableProperties:
     rewrites: Mapping[str, Any] | None = None
     exclusive: Mapping[str, Any] | None = None
     retention: Mapping[str, Any] | None = None
+    sidecar: Mapping[str, Any] | None = None
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -281,6 +283,10 @@ def _check_retention(value: Any) -> None:
     _seconds(value.get("seconds"))
 
 
+def _check_sidecar(value: Any) -> None:
+    require(isinstance(value.get("of"), str), "it names no table")
+
+
 def _check_object(value: Any) -> None:
     require(isinstance(value, dict), "it is no object")
 
@@ -294,6 +300,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "associated": _check_associated,
     "exclusive": _check_exclusive,
     "retention": _check_retention,
+    "sidecar": _check_sidecar,
 }
 
 

@@ -201,7 +201,7 @@ def load(location: Location, segments: Sequence[Segment], known: Loaded) -> Load
             return error
 
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        run = map if location.is_local else pool.map
+        run = map if location.at(MANIFESTS).is_local else pool.map
         read = list(run(carried(rows_of), segments))
     n_bytes = 0
     manifests, found, lost = [], [], []

@@ -36,6 +36,6 @@ def _take_back(location: Location, made: list[str], known: Snapshot) -> None:
         named |= {f"{PACKS}/{pack.name}" for pack in snapshot.manifest.packs}
         named |= {segment.path for segment in snapshot.segments}
     for path in made:
-        relative = path.removeprefix(f"{location.root}/")
+        relative = path.removeprefix(f"{location.at(PACKS).root}/")
         if relative not in named:
             location.delete(relative)

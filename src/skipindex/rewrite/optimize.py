@@ -48,6 +48,7 @@ from skipindex.rewrite.selection.target import (
 from skipindex.rewrite.selection.within import plan_within
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
 from skipindex.storage.file_system.names import published
+from skipindex.storage.file_system.sidecar import require_no_sidecar
 from skipindex.table import Overlap, TableState, overlaps_of, require_unbucketed
 from skipindex.table.associated import AssociatedColumn
 
@@ -327,6 +328,7 @@ def budget_of(options: OptimizeOptions) -> int | None:
 
 def require_own(table: TableState, *, in_place: bool) -> None:
     """Refuse to rewrite buckets, and files of other writers unless a caller allows."""
+    require_no_sidecar(table.location, "optimize")
     require_unbucketed(table.folder, table.paths)
     if not in_place and table.snapshot.properties.layout is None:
         raise TableError(

@@ -20,7 +20,7 @@ from skipindex.notebook import InNotebook
 from skipindex.planner.stages.derived_partitions import misplaced
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.retention import parts_of
-from skipindex.storage.file_system.location import FileInfo
+from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     FOLDER,
     STAGING,
@@ -75,7 +75,7 @@ class TableReport(InNotebook):
 
 
 def verify(
-    table: TableState | str | os.PathLike[str],
+    table: TableState | Location | str | os.PathLike[str],
     *,
     plain: bool = False,
     runner: Runner | None = None,

@@ -128,7 +128,8 @@ def fingerprint_of(files: Sequence[FileInfo]) -> str:
 def beside(fact: Location, path: str) -> Location:
     """The folder that a relative path leads to from the fact's folder."""
     root = posixpath.normpath(posixpath.join(fact.root, path))
-    return replace(fact, root=root, uri=fact.uri.replace(fact.root, root, 1))
+    uri = fact.uri.replace(fact.root, root, 1)
+    return replace(fact, root=root, uri=uri, sidecar=None)
 
 
 def path_from(fact: Location, dimension: Location) -> str:

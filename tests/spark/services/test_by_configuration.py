@@ -23,6 +23,7 @@ import skipindex as sx
 from skipindex.spark import driver
 from tests.spark.java.javac import classes, compile_sources, javac, write_jar
 from tests.spark.pruning.test_child import SHELL
+from tests.tables import put
 
 pytestmark = [
     pytest.mark.spark,
@@ -86,13 +87,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def settings(made: Path, python: str = sys.executable) -> list[str]:
+def settings(
+    made: Path, python: str = sys.executable, sidecar: Path | str = ""
+) -> list[str]:
     """The arguments of a Spark that prunes by configuration."""
     (jar,) = made.glob("spark_*.jar")
     found = {
         "spark.sql.extensions": "skipindex.Extension",
         "spark.jars": str(jar),
         "spark.skipindex.python": python,
+        "spark.skipindex.sidecar": str(sidecar),
         "spark.ui.enabled": "false",
         "spark.sql.adaptive.enabled": "false",
         "spark.driver.host": "127.0.0.1",
@@ -130,11 +134,12 @@ def submitted(
     python: str = sys.executable,
     path: str = "",
     folder: Path | None = None,
+    sidecar: Path | str = "",
 ) -> str:
     return run(
         folder or made,
         str(HOME / "bin" / "spark-submit"),
-        *settings(made, python),
+        *settings(made, python, sidecar),
         *("--class", "App", str(made / "app.jar")),
         *queries,
         path=path,
@@ -156,6 +161,17 @@ def test_an_application_of_the_jvm_alone(made: Path) -> None:
         told.count("the planner has ended: its process has ended with exit code") == 1
     )
     assert told.count("queries read all files") == 1
+
+
+def test_the_indexes_are_in_the_sidecar(made: Path, tmp_path: Path) -> None:
+    for i in range(3):
+        put(tmp_path / "t" / f"{i}.parquet", {"id": [2 * i, 2 * i + 1]})
+    query = f"SELECT max(id) FROM parquet.`{tmp_path}/t` WHERE id = 3"
+    for sidecar in (tmp_path / "an été", "sides of"):  # of the working folder
+        place = tmp_path / sidecar
+        sx.build_indexes(tmp_path / "t", {"id": "bitmap"}, sidecar=place, workers=1)
+        told = submitted(made, query, sidecar=sidecar, folder=tmp_path)
+        assert re.findall("FOUND .*", told) == ["FOUND 3 in 1"]
 
 
 @pytest.mark.parametrize("python", ["/no/python", "/bin/true"])

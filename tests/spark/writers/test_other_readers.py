@@ -100,7 +100,9 @@ READERS: dict[str, Reader] = {
     "DuckDB, `folder/*/*.parquet`": of_duckdb("/*/*.parquet"),
     "DuckDB, `folder/**/*.parquet`": of_duckdb("/**/*.parquet"),
     "Polars, `folder/**/*.parquet`": of_polars("/**/*.parquet"),
+    "Polars, the folder": of_polars(""),
 }
+ELSEWHERE = "Polars, the folder, with a sidecar"
 MOMENTS = ("built", "appended", "optimized", "being vacuumed", "vacuumed")
 
 
@@ -124,8 +126,13 @@ def moments(folder: Path) -> Iterable[set[str]]:
     yield old
 
 
-def cell(names: Iterable[str], old: set[str], n_rows: int) -> str:
-    found = [Path(name).name for name in names]
+def cell(
+    read: Reader, folder: Path, spark: SparkSession, old: set[str], n_rows: int
+) -> str:
+    try:
+        found = [Path(name).name for name in read(folder, spark)]
+    except pl.exceptions.InvalidOperationError:
+        return "refused"
     if len(found) == 2 * n_rows:
         return "rows twice"
     assert len(found) == n_rows
@@ -137,14 +144,25 @@ def cell(names: Iterable[str], old: set[str], n_rows: int) -> str:
 def test_the_guide_says_what_each_reader_sees(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    rows: dict[str, list[str]] = {name: [] for name in READERS}
+    rows: dict[str, list[str]] = {name: [] for name in (*READERS, ELSEWHERE)}
+    elsewhere = tmp_path / "elsewhere"
+    folder = tmp_path / "t"
     sx.enable(spark)
     try:
-        for moment, old in zip(MOMENTS, moments(tmp_path), strict=True):
+        for moment, old in zip(MOMENTS, moments(folder), strict=True):
             n_rows = 8 if moment == "built" else 12
-            spark.catalog.refreshByPath(str(tmp_path))
+            spark.catalog.refreshByPath(str(folder))
             for name, read in READERS.items():
-                rows[name].append(cell(read(tmp_path, spark), old, n_rows))
+                rows[name].append(cell(read, folder, spark, old, n_rows))
+            if old:  # what is hidden needs the indexes beside the data
+                rows[ELSEWHERE].append("-")
+                continue
+            for path in listed(folder):
+                put(elsewhere / path, pq.read_table(folder / path))
+            asked = {"x": "bitmap"}
+            sx.build_indexes(elsewhere, asked, sidecar=tmp_path / "side", workers=1)
+            polars = of_polars("")
+            rows[ELSEWHERE].append(cell(polars, elsewhere, spark, old, n_rows))
     finally:
         sx.disable(spark)
     lines = [f"| reader | {' | '.join(MOMENTS)} |", "|---" * 6 + "|"]

@@ -32,6 +32,7 @@ from skipindex.build.builder import BuildReport
 from skipindex.errors import LayoutError, PredicateError, SkipIndexError
 from skipindex.indexes import spec_to_json
 from skipindex.storage.file_system.location import location_of
+from skipindex.storage.file_system.sidecar import SIDECAR, with_sidecar
 from skipindex.table.status import IndexInfo
 
 if TYPE_CHECKING:
@@ -104,9 +105,11 @@ def _may_be_of_others(statement: Statement, spark: SparkSession) -> bool:
 
 def _opened(target: Target, spark: SparkSession) -> Table:
     """The table of a statement, as it is now."""
+    sidecar = spark.conf.get(SIDECAR, None) or None
     if target.is_path:
-        return open_table(location_of(target.name))
-    return table_of_catalog(spark, target.name)
+        place = location_of(target.name)
+        return open_table(with_sidecar(place, sidecar, insist=False))
+    return table_of_catalog(spark, target.name, sidecar, insist=False)
 
 
 def _forget_files(target: Target, spark: SparkSession) -> None:

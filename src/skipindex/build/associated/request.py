@@ -185,7 +185,7 @@ def associated(
     specs = [spec for spec in _specs(found) if not isinstance(spec, MinMax)]
     check_specs(name, attribute.domain, specs)
     Dimension.read(Source(found, found.location(table.location)))
-    clock = Clock(table.location.now)
+    clock = Clock(table.location.past)
     for file in dimension.listing:
         if not clock.has_passed(file):
             raise BuildError(

@@ -27,6 +27,7 @@ from skipindex.planner.stages.pack_cache import PackCache, PackReader
 from skipindex.planner.stages.records import IndexLocation, Locations
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.deadline import carried, check, checked
+from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.file_system.store_input import fetch_ahead
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import READS, Parts, ReadCount, add_reads, reads_so_far
@@ -63,6 +64,7 @@ class IndexReader:
         self._lock = threading.Lock()
         self.cache = cache
         self._table = table
+        self._is_local = table.location.at(PACKS).is_local
         self._kinds = kinds
         self._packs: dict[str, PackReader | None] = {}
         self._blobs: dict[tuple[str, int], Blob | None] = {}
@@ -103,7 +105,7 @@ class IndexReader:
 
     def open_ahead(self, columns: Iterable[ColumnInfo]) -> None:
         """Read what opens the blobs of these columns, all at once from a store."""
-        if self._table.location.is_local:
+        if self._is_local:
             return
         uses = [use for column in columns for use in self._uses(column)]
         wanted = {(use.pack.name, use.entry.offset): use.entry for use in uses}
@@ -122,7 +124,7 @@ class IndexReader:
 
     def shared_ahead(self, columns: Iterable[ColumnInfo]) -> None:
         """Read the parts of all data files together, all at once from a store."""
-        if self._table.location.is_local:
+        if self._is_local:
             return
         columns = list(columns)
         self.open_ahead(columns)
@@ -142,7 +144,7 @@ class IndexReader:
 
     def payloads_ahead(self, located: Iterable[Iterable[IndexLocation]]) -> None:
         """Read the payloads at these places, all at once from a store."""
-        if self._table.location.is_local:
+        if self._is_local:
             return
         fetch_ahead(
             one
@@ -155,7 +157,7 @@ class IndexReader:
     def each(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """What ``call`` makes of each item; of several at once where reads are slow."""
         every = list(items)
-        if self._table.location.is_local or len(every) < 2:
+        if self._is_local or len(every) < 2:
             return map(call, checked(every))
 
         def counted(item: T) -> tuple[R, ReadCount]:

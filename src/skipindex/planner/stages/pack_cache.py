@@ -197,7 +197,7 @@ class PackCache:
 
 def _mark(location: Location, name: str) -> tuple[int, ...]:
     """What differs where another file has replaced a pack, if that is cheap to see."""
-    if not location.is_local:
+    if not location.at(PACKS).is_local:
         return ()
     found = Path(location.full(f"{PACKS}/{name}")).stat()
     return found.st_ino, found.st_size, found.st_mtime_ns

@@ -23,12 +23,13 @@ final class Question {
     return place(root).put("version", VERSION);
   }
 
-  /** An object that tells a folder. */
+  /** An object that tells a folder, and where its indexes are if not in it. */
   static ObjectNode place(Path root) {
     return Json.object()
         .put("root", root.toUri().getPath())
         .put("scheme", root.toUri().getScheme())
-        .put("authority", root.toUri().getAuthority());
+        .put("authority", root.toUri().getAuthority())
+        .put("sidecar", Roots.sidecar());
   }
 
   /** What tells the columns of files and of folders. */

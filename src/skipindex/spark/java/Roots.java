@@ -1,6 +1,10 @@
 package skipindex;
 
+import java.math.BigInteger;
 import java.net.URI;
+import java.nio.charset.StandardCharsets;
+import java.security.MessageDigest;
+import java.security.NoSuchAlgorithmException;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -9,9 +13,10 @@ import java.util.WeakHashMap;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.internal.SQLConf;
 
 /**
- * The folders that are tables: registered, or with an index folder.
+ * The folders that are tables: registered, or with an index folder, in them or in the sidecar.
  *
  * A store is asked once for each table that a query scans, however many partitions or files of
  * it are scanned, and again after a while. A local file system is always asked.
@@ -23,10 +28,16 @@ class Roots {
   /** A scan of more folders that are not partitions of one another stays as it is. */
   static final int MAX_TOPS = 8;
 
+  /** The setting that names the sidecar; sidecar.py has the same. */
+  static final String SIDECAR = "spark.skipindex.sidecar";
+
+  /** Characters of a table's name that its folder in the sidecar begins with. */
+  private static final int LONGEST = 40;
+
   private final String indexFolder;
   private final Set<String> registered = ConcurrentHashMap.newKeySet();
 
-  /** By folder, when a store was asked, and whether there are indexes. */
+  /** By index folder, when a store was asked, and whether it is there. */
   private final Map<Path, long[]> remembered = Collections.synchronizedMap(new Remembered());
 
   /** By the paths of a file index, for as long as there is one, their tops. */
@@ -153,20 +164,48 @@ class Roots {
 
   private boolean isTable(Path path, Configuration conf) throws java.io.IOException {
     if (registered.contains(name(path))) return true;
-    String scheme = path.toUri().getScheme();
-    if (scheme == null || scheme.equals("file")) {
-      return new java.io.File(path.toUri().getPath(), indexFolder).isDirectory();
+    if (isThere(new Path(path, indexFolder), conf)) return true;
+    String sidecar = sidecar();
+    if (sidecar == null) return false;
+    return isThere(new Path(new Path(sidecar, folderInSidecar(path)), indexFolder), conf);
+  }
+
+  /** The folder for indexes of tables that have none in their own; null if there is none. */
+  static String sidecar() {
+    String set = SQLConf.get().getConfString(SIDECAR, "");
+    return set.isEmpty() ? null : set;
+  }
+
+  /** The name of the folder that a table has in a sidecar; sidecar.py makes the same. */
+  static String folderInSidecar(Path table) {
+    String uri = name(table);
+    String name = uri.replaceAll("/+$", "");
+    name = name.substring(name.lastIndexOf('/') + 1).replaceAll("[^A-Za-z0-9._-]", "_");
+    try {
+      byte[] hash =
+          MessageDigest.getInstance("SHA-256").digest(uri.getBytes(StandardCharsets.UTF_8));
+      String digits = String.format("%064x", new Object[] {new BigInteger(1, hash)});
+      return name.substring(0, Math.min(name.length(), LONGEST)) + "-" + digits.substring(0, 16);
+    } catch (NoSuchAlgorithmException never) { // every JVM has it
+      throw new IllegalStateException(never);
     }
-    long[] known = (long[]) remembered.get(path);
+  }
+
+  private boolean isThere(Path folder, Configuration conf) throws java.io.IOException {
+    String scheme = folder.toUri().getScheme();
+    if (scheme == null || scheme.equals("file")) {
+      return new java.io.File(folder.toUri().getPath()).isDirectory();
+    }
+    long[] known = (long[]) remembered.get(folder);
     long now = System.currentTimeMillis();
     if (known == null || now - known[0] > MEMORY_MS) {
       lookups++;
       // A store that fails is asked as seldom as one that answers; there is no table then.
       known = new long[] {now, 0L};
-      remembered.put(path, known);
-      boolean isThere = path.getFileSystem(conf).exists(new Path(path, indexFolder));
+      remembered.put(folder, known);
+      boolean isThere = folder.getFileSystem(conf).exists(folder);
       known = new long[] {now, isThere ? 1L : 0L};
-      remembered.put(path, known);
+      remembered.put(folder, known);
     }
     return known[1] == 1L;
   }

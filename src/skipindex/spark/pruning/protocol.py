@@ -21,6 +21,7 @@ from skipindex.errors import PlanError
 from skipindex.expressions.arrays import Mask
 from skipindex.spark.pruning.tables import scanned_location
 from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.sidecar import with_sidecar
 
 VERSION: Final = 2
 """The version of the messages that ask; ``Question.java`` has the same."""
@@ -63,10 +64,13 @@ class Place:
     scheme: str | None
     authority: str | None
     root: str
+    sidecar: str | None = None
+    """Where its indexes are, if not in the folder."""
 
     def location(self) -> Location:
         """Where the planner looks for it."""
-        return scanned_location(self.scheme, self.authority, self.root)
+        found = scanned_location(self.scheme, self.authority, self.root)
+        return with_sidecar(found, self.sidecar or None, insist=False)
 
 
 @dataclass(frozen=True, kw_only=True)

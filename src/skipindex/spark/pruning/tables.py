@@ -13,7 +13,7 @@ import threading
 import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Final
 from urllib.parse import quote
@@ -26,7 +26,7 @@ from skipindex.log.replacements import Replacement
 from skipindex.storage.deadline import Deadline, seconds_left
 from skipindex.storage.file_system.file_info import mark_of
 from skipindex.storage.file_system.location import Location, location_of
-from skipindex.storage.file_system.uris import StorageOptions
+from skipindex.storage.file_system.uris import SCHEMES, StorageOptions
 from skipindex.table import TableState, declared_schema, derived_by, open_state
 
 MAX_TABLES: Final = 64
@@ -35,8 +35,6 @@ _MAX_SCHEMAS: Final = 16
 """Schemas under which one table is remembered."""
 _MAX_RECENT: Final = 8
 """Listings whose files the driver may still ask for."""
-_SCHEMES: Final = {"s3a": "s3", "s3n": "s3"}
-"""Hadoop's names of a scheme that Arrow knows under another."""
 _NUMBERS = count(1)
 
 
@@ -224,8 +222,8 @@ class Tables:
     def give(self, state: TableState) -> None:
         """Open the table of this folder as this one was opened."""
         with self._lock:
-            self._given[state.location] = state
-            self._known.pop(state.location, None)
+            self._given[replace(state.location, sidecar=None)] = state
+            self._known.clear()
 
     def since(self, location: Location, moment: float) -> ScannedTable:
         """The table as found by a look that began after a moment.
@@ -271,7 +269,8 @@ class Tables:
             known = self._known.get(location)
         if known is not None and _is_current(known):
             return known
-        given = self._given.get(location)
+        folder = replace(location, sidecar=None)
+        given = self._given.get(folder)
         if known is not None:
             state = known.state.refresh()
         else:
@@ -284,7 +283,7 @@ class Tables:
             found.counted = ScannedTable(state, standing)
         with self._lock:
             self._recent += filter(None, (found, found.counted))
-            if self._given.get(location) is not given:
+            if self._given.get(folder) is not given:
                 return found  # it was registered meanwhile: the next one opens it so
             self._known[location] = found
             self._known.move_to_end(location)
@@ -324,5 +323,5 @@ def scanned_location(
     """
     if scheme in {None, "file"}:
         return location_of(path, options)
-    name = _SCHEMES.get(str(scheme), scheme)
+    name = SCHEMES.get(str(scheme), scheme)
     return location_of(f"{name}://{authority or ''}{quote(path)}", options)

@@ -31,6 +31,7 @@ from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import lay_out, write_counted
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import visible_name
+from skipindex.storage.file_system.sidecar import require_no_sidecar
 from skipindex.table import TableState, open_state, require_unbucketed
 
 
@@ -47,6 +48,7 @@ def append(
     """See ``skipindex.append``; ``name`` is that in a catalog, if it was given."""
     opened = open_state(table, fresh=True)
     location = opened.location
+    require_no_sidecar(location, "append")
     if name and opened.partitions and opened.options.folders is None:
         raise TableError(
             f"cannot append to {name!r}, as its partitions are in folders of other "

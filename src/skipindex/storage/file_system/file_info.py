@@ -137,7 +137,7 @@ class Marks(NamedTuple):
 class Clock:
     """The clock of a file system, by the times that it gives to new files.
 
-    ``now`` writes a file and returns its time, like ``Location.now``.
+    ``now`` writes a file and returns its time, like ``Location.past``.
     """
 
     def __init__(self, now: Callable[[], int]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Final, TypeVar, cast
 
 import pyarrow as pa
 
@@ -59,6 +60,19 @@ _MAY_BE_GONE = frozenset({"open", "move", "copy", "sync", "delete"})
 """What is done with files that others may delete meanwhile, which is no refusal."""
 MAX_READ = 1 << 30
 """Bytes of a file that is read as a whole."""
+_CLOCKS: Final = 60 * SECOND
+"""Nanoseconds by which the clocks of two file systems may differ."""
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _by_path(method: _Method) -> _Method:
+    """A method of the location that has the path, which is its first argument."""
+
+    @wraps(method)
+    def routed(self: Location, path: str = "", *more: Any, **named: Any) -> Any:
+        return method(self.at(path), path, *more, **named)
+
+    return cast("_Method", routed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +83,14 @@ class Location:
         root: the folder in its file system, without a slash at the end.
         uri: the folder as it was given, with nothing secret; empty for local paths.
         options: of an object store, by name.  They may be secret, so no text has them.
+        sidecar: another folder, which has what this one would have in ``_skipindex``.
+            Each call takes the path to the folder that has it, so no caller need know.
     """
 
     root: str
     uri: str = ""
     options: tuple[tuple[str, Any], ...] = ()
+    sidecar: Location | None = None
 
     def __repr__(self) -> str:
         return f"Location({without_secrets(self.uri) or self.root!r})"
@@ -98,9 +115,15 @@ class Location:
             place.kind != "s3" or not has_own_endpoint(place.kind, self.options),
         )
 
+    def at(self, path: str) -> Location:
+        """The location that has a path: the sidecar has ``_skipindex``."""
+        is_own = f"{path}/".startswith(f"{FOLDER}/")
+        return self.sidecar if self.sidecar is not None and is_own else self
+
     def full(self, path: str) -> str:
         """The path in the file system."""
-        return f"{self.root}/{path}" if path else self.root
+        root = self.at(path).root
+        return f"{root}/{path}" if path else root
 
     def spark_path(self, path: str = "") -> str:
         """The text that Spark's ``Path`` reads as exactly this file."""
@@ -121,6 +144,7 @@ class Location:
         """
         return _GLOB.sub(r"\\\g<0>", self.spark_path(path))
 
+    @_by_path
     def list(self, folder: str = "") -> Iterator[FileInfo]:
         """All files below ``folder``, in no order; links to data are followed.
 
@@ -131,15 +155,22 @@ class Location:
             yield from checked(self._files.below(folder, links=True))
 
     def list_own(self) -> Iterator[FileInfo]:
-        """All files that are in this very folder: nothing that a link leads to."""
+        """All files in this very folder, nothing through a link; or in its sidecar."""
+        if self.sidecar is not None:
+            yield from self.sidecar.list_own()
+            return
         with _storage_errors("list", self.root):
             yield from self._files.below("", links=False)
 
     def list_folders(self) -> Iterator[FileInfo]:
-        """All folders, none through a link; their size means nothing."""
+        """All folders where ``list_own`` lists files; their size means nothing."""
+        if self.sidecar is not None:
+            yield from self.sidecar.list_folders()
+            return
         with _storage_errors("list", self.root):
             yield from self._files.folders()
 
+    @_by_path
     def entries(self, folder: str) -> Iterator[FileInfo]:
         """The files of a folder, and its folders, whose paths end with a slash.
 
@@ -149,6 +180,7 @@ class Location:
         with _storage_errors("list", self.full(folder)):
             yield from checked(self._files.entries(folder))
 
+    @_by_path
     def names(self, folder: str) -> Sequence[str]:
         """The names of all entries of a folder.
 
@@ -159,6 +191,7 @@ class Location:
         with _storage_errors("list", self.full(folder)):
             return self._files.names(folder)
 
+    @_by_path
     def owns(self, path: str) -> bool:
         """Whether a file is there, in this very folder and not through a link.
 
@@ -170,6 +203,7 @@ class Location:
                 return is_plain(self.root, path)
         return self.stat(path) is not None
 
+    @_by_path
     def is_other(self, path: str) -> bool:
         """Whether something else than a file is there: a folder or link, for example.
 
@@ -181,6 +215,7 @@ class Location:
         with _storage_errors("look at", self.full(path)):
             return is_other(self.full(path))
 
+    @_by_path
     def link_on_the_way(self, folder: str) -> str:
         """The first part of a folder's path that is a link; empty if none is.
 
@@ -219,6 +254,7 @@ class Location:
                     return False
         return True
 
+    @_by_path
     def stat(self, path: str) -> FileInfo | None:
         """The file as it is now, or None if there is none.
 
@@ -244,7 +280,7 @@ class Location:
             return self._files.holds(full)
 
     def now(self) -> int:
-        """The modification time that a file gets which is written now.
+        """The modification time that a file of ours gets which is written now.
 
         So it counts in the ticks of the file system's own clock.  A hidden file is
         written to learn it, and deleted.
@@ -260,6 +296,19 @@ class Location:
             self.delete(probe)
         return -1 if written is None else written.mtime
 
+    def past(self) -> int:
+        """A time before that of every data file that is written from now on.
+
+        It is ``now``, or a minute earlier if a sidecar is on another file system, which
+        has another clock.
+        """
+        now, places = self.now(), {self, self.at(FOLDER)}
+        clocks: set[object] = {*places}
+        if all(place.is_local for place in places):
+            clocks = {Path(place.root).stat().st_dev for place in places}
+        return now - (len(clocks) - 1) * _CLOCKS
+
+    @_by_path
     def open_input(self, path: str, known: FileInfo | None = None) -> pa.NativeFile:
         """The file, for random access.
 
@@ -273,6 +322,7 @@ class Location:
         with _storage_errors("open", self.full(path)):
             return self._files.open_input(path, known)
 
+    @_by_path
     def read(self, path: str, limit: int = MAX_READ) -> bytes:
         """The whole file.
 
@@ -282,6 +332,7 @@ class Location:
         check()
         return self._files.read(path, limit)
 
+    @_by_path
     def view(self, path: str) -> ByteSource:
         """The file as a source of byte ranges.
 
@@ -292,6 +343,7 @@ class Location:
         with _storage_errors("open", self.full(path)):
             return self._files.view(path)
 
+    @_by_path
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file that is invisible until it is whole and on the disk.
 
@@ -305,6 +357,7 @@ class Location:
                 tell(path)
             self._files.write(path, data)
 
+    @_by_path
     def write_new(self, path: str, data: bytes) -> bool:
         """Write a file unless there is one already; False if there is.
 
@@ -317,6 +370,7 @@ class Location:
         with _storage_errors("write", self.full(path)):
             return self._files.write_new(path, data)
 
+    @_by_path
     def delete(self, path: str) -> None:
         """Delete a file; it may be gone already.
 
@@ -343,6 +397,8 @@ class Location:
         Raises:
             StorageError: the file system refuses.
         """
+        if (place := self.at(file.path)) is not self:
+            return place.delete_own(file)
         if self.is_local and not self.owns(file.path):
             return False
         found = self.stat(file.path)
@@ -354,6 +410,7 @@ class Location:
         self.delete(file.path)
         return True
 
+    @_by_path
     def settle_aside(self, path: str) -> bool:
         """End what ``delete_own`` began before its process was killed.
 
@@ -423,12 +480,13 @@ class Location:
         written below it later can be read by no one else.  An object store has
         permissions of its own.
         """
-        if not self.is_local:
+        if not self.at(folder).is_local:
             return
+        every = [*map(self.full, paths), *others] if self.is_local else ()
         target = Path(self.full(folder))
         with _storage_errors("make", str(target)):
             make_folder(target)
-            deny(target, denied_by([*map(self.full, paths), *others]))
+            deny(target, denied_by(every))
 
     def narrow(self, files: Iterable[str], paths: Iterable[str]) -> None:
         """Restrict ``files`` to users who may read all files at ``paths``."""
@@ -439,12 +497,14 @@ class Location:
             for file in files:
                 deny(Path(self.full(file)), denied)
 
+    @_by_path
     def delete_folder(self, folder: str) -> None:
         """Delete a folder, if it is empty; an object store has no such folders."""
         if self.is_local:
             with contextlib.suppress(OSError):
                 Path(self.full(folder)).rmdir()
 
+    @_by_path
     def delete_tree(self, folder: str) -> None:
         """Delete a folder with all that is in it; it may be gone already."""
         with (

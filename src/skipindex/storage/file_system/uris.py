@@ -29,6 +29,9 @@ KINDS: Final[Mapping[str, str]] = {
 }
 """The sort of object store by scheme, as Spark and Hadoop spell it."""
 
+SCHEMES: Final[Mapping[str, str]] = {"s3a": "s3", "s3n": "s3"}
+"""Hadoop's names of a scheme that Arrow knows under another."""
+
 ACCEPTED: Final = (
     "a local path, or a file:, s3:, s3a:, gs:, abfss:, wasbs: or hdfs: URI"
 )
