@@ -15,6 +15,7 @@ from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
+from skipindex.storage.file_system.sidecar import SIDECAR
 from tests.spark.pruning.costs import SWITCH, Cost, cost_of_run, jobs_since, n_jobs
 from tests.sweeps.queries.operators.cases import Case, Step
 from tests.sweeps.queries.operators.watch import at_most
@@ -52,8 +53,11 @@ class Player:
 
     def play(self, case: Case, *, on: bool) -> list[Seen]:
         """What every step gives, with skipping or plain."""
-        with self._settings({**case.settings, SWITCH: str(on).lower()}):
-            copy = self._copied(case.copied) if case.copied else None
+        side = self.world.root / "side"
+        more = {SWITCH: str(on).lower(), SIDECAR: str(side)}
+        with self._settings({**case.settings, **more}):
+            sidecar = side if len(case.steps) % 2 else None
+            copy = self._copied(case.copied, sidecar) if case.copied else None
             self.copy = copy
             try:
                 return [self.step(step, on=on) for step in case.steps]
@@ -77,7 +81,7 @@ class Player:
                 else:
                     conf.set(name, value)
 
-    def _copied(self, name: str) -> Path:
+    def _copied(self, name: str, sidecar: Path | None) -> Path:
         """A table ``copied`` of the catalog, in folders, with indexes."""
         source = next(one for one in self.world.chain if one.name == name)
         path = self.world.root / f"copy{next(_copies)}"
@@ -85,7 +89,8 @@ class Player:
             source.path, path if source.folders else path / "p=0",
             ignore=shutil.ignore_patterns("_skipindex"),
         )  # fmt: skip
-        sx.build_indexes(path, dict.fromkeys(("id", "k", "g"), "bitmap"), workers=1)
+        asked = dict.fromkeys(("id", "k", "g"), "bitmap")
+        sx.build_indexes(path, asked, workers=1, sidecar=sidecar)
         self.spark.sql(
             "CREATE TABLE copied (id BIGINT, k BIGINT, g INT, s STRING, d DATE, v INT, "
             f"pad STRING, p INT) USING parquet PARTITIONED BY (p) LOCATION '{path}'"
