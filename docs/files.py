@@ -11,9 +11,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Final
 
-from examples.sample_data import FILES, write_events
-
 import skipindex as sx
+from skipindex.cli.sample import FILES, write_events
 
 _QUERY: Final = "user = 4711"
 _ACROSS: Final = 20

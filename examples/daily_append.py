@@ -1,6 +1,6 @@
 """A table that gets rows every day: append, optimize, vacuum.
 
-    python examples/sample_data.py /data/events
+    skipindex sample /data/events
     python examples/daily_append.py /data/events
 
 The table is written beside the folder, as ``/data/events-daily``.

@@ -1,6 +1,6 @@
 """Index a folder of Parquet files that exists, and ask which files a query must read.
 
-    python examples/sample_data.py /data/events
+    skipindex sample /data/events
     python examples/existing_folder.py /data/events
 
 No Spark is needed.

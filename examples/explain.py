@@ -1,6 +1,6 @@
 """See why files are read or not, and check the answer against the data.
 
-    python examples/sample_data.py /data/events
+    skipindex sample /data/events
     python examples/explain.py /data/events
 
 No Spark is needed.

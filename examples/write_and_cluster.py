@@ -1,6 +1,6 @@
 """Write a table clustered by the columns of the queries, with indexes.
 
-    python examples/sample_data.py /data/events
+    skipindex sample /data/events
     python examples/write_and_cluster.py /data/events
 
 The table is written beside the folder, as ``/data/events-clustered``.

@@ -19,10 +19,9 @@ from pathlib import Path
 from typing import Final
 from unittest import mock
 
-from examples.sample_data import write_events
-
 from skipindex import cli
 from skipindex.cli.commands import COMMANDS
+from skipindex.cli.sample import write_events
 
 PAGE = Path(__file__).parents[1] / "docs" / "reference" / "cli.md"
 PLACE: Final = "/data/events"
@@ -55,7 +54,7 @@ name of a table in the catalog of a Spark session, which `--master` and `--conf`
 `skipindex status sales.orders --catalog --conf spark.sql.catalogImplementation=hive`.
 
 This page is written by `python -m tests.cli_page`, and so are the answers, which are of
-the folder that `python examples/sample_data.py /data/events` writes.
+the folder that `skipindex sample /data/events` writes.
 """
 EXAMPLES: Final = (
     "advise /data/events --columns user,status",
@@ -76,8 +75,8 @@ EXAMPLES: Final = (
 )
 """In this order: each works on what those before it have left."""
 LINES: Final = re.MULTILINE | re.DOTALL
-WITHOUT: Final = {"spark-conf", "completion"}
-"""Commands whose answer is of the machine."""
+WITHOUT: Final = {"sample", "spark-conf", "completion"}
+"""Commands whose answer is of no table, or of the machine."""
 
 
 def printed(*arguments: str) -> str:

@@ -50,7 +50,7 @@ BUDGETS = {
     "advice": 2102,
     "api": 3386,
     "build": 3236,
-    "cli": 1219,
+    "cli": 1300,
     "expressions": 1913,
     "indexes": 7632,
     "layout": 2527,

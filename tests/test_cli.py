@@ -759,3 +759,19 @@ def test_the_indexes_are_in_the_sidecar(
     assert sorted(folder.rglob("*")) == before
     assert main(["status", str(folder), "--sidecar", str(folder / "in")]) == 2
     assert "is in the table's folder" in capsys.readouterr().err
+
+
+def test_sample_data_are_written_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = str(tmp_path / "a" / "events")
+    assert as_json(capsys, "sample", folder) == {"folder": folder, "files": 40}
+    assert sx.plan_files(folder, "status = 500").paths
+    before = sorted(tmp_path.rglob("*"))
+    for place, why in (
+        (folder, "is not empty"),
+        (f"{folder}/day-000.parquet", "Not"),
+    ):
+        assert main(["sample", place]) == 2
+        assert why in capsys.readouterr().err
+    assert sorted(tmp_path.rglob("*")) == before

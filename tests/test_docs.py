@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from examples.sample_data import write_events
 
 import skipindex as sx
 from skipindex.build.runners import LocalRunner
 from skipindex.cli.commands import COMMANDS
+from skipindex.cli.sample import write_events
 from tests import catalyst_page, cli_page
 from tests.tables import api_members
 
@@ -138,7 +138,7 @@ def test_an_example_runs_with_spark(
 
 def test_every_example_is_run() -> None:
     scripts = {path.stem for path in (ROOT / "examples").glob("*.py")}
-    assert scripts == {*EXAMPLES, "sample_data"}
+    assert scripts == {*EXAMPLES}
 
 
 def slugs(page: Path) -> set[str]:

@@ -11,10 +11,10 @@ from typing import Any
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pytest
-from examples.sample_data import write_events
 from pyspark.sql import SparkSession
 
 import skipindex as sx
+from skipindex.cli.sample import write_events
 
 README = Path(__file__).parents[2] / "README.md"
 

@@ -25,6 +25,7 @@ from skipindex.api.progress import followed
 from skipindex.api.types import BuildReport
 from skipindex.build.wanted import SpecLike
 from skipindex.cli.answer import Answer, shown
+from skipindex.cli.sample import write_events
 from skipindex.cli.sessions import session
 from skipindex.cli.tables import files, size, table
 from skipindex.errors import (
@@ -402,6 +403,13 @@ def _remove(options: SimpleNamespace) -> Answer:
     return Answer(str(report), report.to_dict())
 
 
+def _sample(options: SimpleNamespace) -> Answer:
+    n = write_events(options.folder)
+    text = f"{options.folder}: {files(n)} of events; to index them: "
+    command = shlex.join(["skipindex", "build", options.folder])
+    return Answer(text + command, {"folder": options.folder, "files": n})
+
+
 def _spark_conf(options: SimpleNamespace) -> Answer:
     settings = extension_settings(options.spark)
     text = "\n".join(f"{name} {value}" for name, value in settings.items())
@@ -466,6 +474,7 @@ _ACTIONS: Final[Mapping[str, Callable[[SimpleNamespace], Answer]]] = {
     "history": _history,
     "exclusive": _exclusive,
     "remove": _remove,
+    "sample": _sample,
     "spark-conf": _spark_conf,
     "completion": _completion,
 }

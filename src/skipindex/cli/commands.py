@@ -262,6 +262,12 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "/data/events --dry-run",
         (_DRY_RUN,),
     ),
+    "sample": Command(
+        "write the Parquet files that the documentation works on: 40 files, 35 MB",
+        "/data/events",
+        (click.Argument(["folder"], metavar="FOLDER", type=click.Path()),),
+        on_table=False,
+    ),
     "spark-conf": Command(
         "print the settings by which Spark prunes queries without a line of Python",
         "--spark 3.5",

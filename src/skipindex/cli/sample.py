@@ -1,6 +1,6 @@
 """Write the folder of Parquet files that the documentation works on.
 
-    python examples/sample_data.py /data/events
+    skipindex sample /data/events
 
 One million events of a web service in 40 files, one file a day.  A user appears in
 three files on average, and every file has small and large user numbers, so min/max
@@ -9,19 +9,24 @@ statistics leave out no file for ``user = …``.
 
 from __future__ import annotations
 
-import sys
+import io
 from pathlib import Path
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-FILES = 40
-ROWS = 25_000
-USERS = 300_000
-FIRST_DAY = np.datetime64("2026-01-01", "us")
-PATHS = pa.array(["/", "/cart", "/checkout", "/login", "/search"])
-STATUS = [200, 200, 200, 200, 200, 200, 200, 301, 404, 500]
+from skipindex.errors import TableError
+from skipindex.storage.file_system.location import location_of
+
+FILES: Final = 40
+ROWS: Final = 25_000
+"""In each file."""
+USERS: Final = 300_000
+FIRST_DAY: Final = np.datetime64("2026-01-01", "us")
+PATHS: Final = pa.array(["/", "/cart", "/checkout", "/login", "/search"])
+STATUS: Final = [200, 200, 200, 200, 200, 200, 200, 301, 404, 500]
 
 
 def events(day: int, rows: int = ROWS) -> pa.Table:
@@ -41,12 +46,21 @@ def events(day: int, rows: int = ROWS) -> pa.Table:
     )
 
 
-def write_events(folder: str | Path, files: int = FILES, rows: int = ROWS) -> None:
-    """Write one file a day into ``folder``."""
-    Path(folder).mkdir(parents=True, exist_ok=True)
+def write_events(folder: str | Path, files: int = FILES, rows: int = ROWS) -> int:
+    """Write one file a day into a path or URI; how many.
+
+    Raises:
+        TableError: it is not empty.
+        StorageError: it is a file, or the file system refuses.
+    """
+    place = location_of(folder)
+    if place.names(""):
+        raise TableError(
+            f"cannot write sample data to {place.full('')!r}: it is not empty "
+            "(accepted: a folder that does not exist or is empty)"
+        )
     for day in range(files):
-        pq.write_table(events(day, rows), Path(folder, f"day-{day:03}.parquet"))
-
-
-if __name__ == "__main__":
-    write_events(sys.argv[1])
+        sink = io.BytesIO()
+        pq.write_table(events(day, rows), sink)
+        place.write(f"day-{day:03}.parquet", sink.getbuffer())
+    return files
