@@ -57,8 +57,8 @@ BUDGETS = {
     "log": 3130,
     "planner": 15300,
     "rewrite": 3734,
-    "spark": 6744,
-    "storage": 5114,
+    "spark": 6791,
+    "storage": 5120,
     "table": 4460,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

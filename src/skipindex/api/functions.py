@@ -578,7 +578,7 @@ def write_table(
             ``{"*": "minmax"}`` builds statistics alone.
         overwrite: replace all data files at ``path``.
         options: for Spark's Parquet writer, such as ``compression``.
-        progress: as for ``Table.build_indexes``, of the new indexes.
+        progress: as for ``Table.build_indexes``, of the rows and the new indexes.
         plain: replace a table of another format too, with its log.
         storage_options: as for ``open_table``; Spark, which writes the data files, has
             settings of its own.
@@ -653,7 +653,7 @@ def append(
             path of such a table, a warning says which the catalog lacks.
         indexes: as for ``build_indexes``; None is the indexes that the table has.
         options: for Spark's Parquet writer, such as ``compression``.
-        progress: as for ``Table.build_indexes``, of the new indexes.
+        progress: as for ``Table.build_indexes``, of the rows and the new indexes.
         storage_options: as for ``write_table``.
 
     Raises:

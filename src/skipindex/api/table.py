@@ -800,7 +800,7 @@ class Table:
                 the old ones, as ``vacuum(retention=timedelta(0))`` does afterwards.
                 Queries that are running then, on tables opened before, may fail.
             options: for Spark's Parquet writer, such as ``compression``.
-            progress: as for ``build_indexes``, of the new indexes.
+            progress: as for ``build_indexes``, of the rows and the new indexes.
 
         Raises:
             TableError: the table cannot be rewritten, or not in place.

@@ -10,9 +10,9 @@ from __future__ import annotations
 import pickle
 import threading
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from pyspark import InheritableThread
@@ -24,6 +24,9 @@ from skipindex.errors import BuildError, SkipIndexError
 from skipindex.spark.ship import has_driver, ship_package
 
 _POLL_SECONDS: Final = 0.2
+_END_SECONDS: Final = 5.0
+"""Seconds for jobs that were cancelled to end, before their files are deleted."""
+T = TypeVar("T")
 _MANY: Final = 1 << 16
 """Numbers of a range that has no empty partition."""
 
@@ -68,7 +71,7 @@ class SparkRunner:
         collect = _collect if has_driver(self._spark) else _collect_from_server
         try:
             found = collect(rows, n, progress or (lambda _done, _of: None))
-        except _SparkFailedError as failed:
+        except SparkFailedError as failed:
             error = failed.reason
             raise BuildError(
                 f"Spark gave up a task that would have {tasks[0].done}: "
@@ -79,7 +82,7 @@ class SparkRunner:
         return [bytes(row.piece) for row in found]
 
 
-class _SparkFailedError(Exception):
+class SparkFailedError(Exception):
     """The job failed, and nothing that the caller passed."""
 
     def __init__(self, reason: Exception) -> None:
@@ -87,43 +90,71 @@ class _SparkFailedError(Exception):
 
 
 def _collect(rows: DataFrame, n_tasks: int, progress: Progress) -> list[Row]:
-    """The rows, while tasks are reported; ``_SparkFailedError`` if the job fails."""
-    found: list[Row] = []
-    failure: list[BaseException] = []
-    group = f"skipindex-{uuid.uuid4()}"
-    context = rows.sparkSession.sparkContext
+    """The rows, while tasks are reported; ``SparkFailedError`` if the job fails."""
+    reported = -1
 
-    def collect() -> None:
-        context.setJobGroup(group, f"skipindex: {n_tasks} groups of files")
+    def report(done: int, _known: int) -> None:
+        nonlocal reported
+        if reported < done < n_tasks:
+            reported = done
+            progress(done, n_tasks)
+
+    what = f"{n_tasks} groups of files"
+    return watched(rows.sparkSession, rows.collect, report, what)
+
+
+def watched(
+    spark: SparkSession, action: Callable[[], T], report: Progress, what: str
+) -> T:
+    """The result of an action of a classic session, in another thread.
+
+    Meanwhile this one reports how many tasks are done, of those that Spark knows by
+    then.  What ends the reports, as an interrupt, cancels the jobs.
+
+    Raises:
+        SparkFailedError: the action raised an error.
+    """
+    found: list[T] = []
+    failure: list[BaseException] = []
+    context, tracker = spark.sparkContext, spark.sparkContext.statusTracker()
+    # The caller's group stays, as what is cancelled by its name.
+    own = context.getLocalProperty("spark.jobGroup.id")
+    group = own or f"skipindex-{uuid.uuid4()}"
+    before = set(tracker.getJobIdsForGroup(group))
+
+    def act() -> None:
+        if not own:
+            context.setJobGroup(group, f"skipindex: {what}")
         try:
-            found.extend(rows.collect())
+            found.append(action())
         except BaseException as error:  # noqa: BLE001 (raised below, in the caller)
             failure.append(error)
 
-    thread = InheritableThread(target=collect, daemon=True)
+    thread = InheritableThread(target=act, daemon=True)
     thread.start()
-    tracker = context.statusTracker()
-    reported = -1
+    total = 0
     try:
         while thread.is_alive():
             thread.join(_POLL_SECONDS)
-            done = 0
-            for job in tracker.getJobIdsForGroup(group):
-                info = tracker.getJobInfo(job)
-                for stage_id in info.stageIds if info else ():
-                    stage = tracker.getStageInfo(stage_id)
-                    done += stage.numCompletedTasks if stage else 0
-            if reported < done < n_tasks:
-                reported = done
-                progress(done, n_tasks)
+            new = set(tracker.getJobIdsForGroup(group)) - before
+            jobs = map(tracker.getJobInfo, new)
+            stages = (stage for job in jobs if job for stage in job.stageIds)
+            known = [one for one in map(tracker.getStageInfo, stages) if one]
+            done = sum(stage.numCompletedTasks for stage in known)
+            total = sum(stage.numTasks for stage in known)
+            if known:
+                report(done, total)
     except BaseException:  # an interrupt, or the caller's own progress
         context.cancelJobGroup(group)
+        thread.join(_END_SECONDS)
         raise
     if failure and isinstance(failure[0], Exception):
-        raise _SparkFailedError(failure[0])
+        raise SparkFailedError(failure[0])
     if failure:
         raise failure[0]
-    return found
+    if total:  # what Spark tells of the last tasks may come later
+        report(total, total)
+    return found[0]
 
 
 def _collect_from_server(
@@ -154,7 +185,7 @@ def _collect_from_server(
         return rows.collect()
     except BaseException as error:
         if isinstance(error, Exception) and error not in interrupt:
-            raise _SparkFailedError(error) from error
+            raise SparkFailedError(error) from error
         spark.interruptTag(tag)
         raise
     finally:

@@ -67,8 +67,14 @@ def tell_done() -> None:
 
 def part(what: str, unit: str, total: int) -> Callable[[int], None]:
     """Tell that a part of the work begins; what is to be told how many are done."""
+    tell = growing_part(what, unit)
+    tell(0, total)
+    return lambda done: tell(done, total)
+
+
+def growing_part(what: str, unit: str) -> Callable[[int, int], None]:
+    """What is to be told how many are done, of how many that are known by then."""
     tell = _PARTS.get()
     if tell is None:
-        return lambda _done: None
-    tell(what, unit, 0, total)
-    return lambda done: tell(what, unit, done, total)
+        return lambda _done, _total: None
+    return lambda done, total: tell(what, unit, done, total)

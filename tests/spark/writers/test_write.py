@@ -352,17 +352,33 @@ def test_no_rows_and_few_rows_are_a_file_of_any_size(
     assert sum(file.n_rows for file in table.files) == n
 
 
-@pytest.mark.slow
-def test_progress_is_told(df: DataFrame, tmp_path: Path) -> None:
-    calls: list[tuple[int, int]] = []
+@pytest.mark.parametrize("group", [None, "of the caller"])
+def test_progress_is_told_of_each_part(
+    spark: SparkSession, df: DataFrame, tmp_path: Path, group: str | None
+) -> None:
+    told: list[Progress] = []
+    asked = {"*": "minmax"}
+    if group:
+        spark.sparkContext.setJobGroup(group, "")
+    try:
+        sx.write_table(df, tmp_path / "t", indexes=asked, progress=told.append)
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+    parts = list(dict.fromkeys(one.what for one in told))
+    assert parts == ["laying out", "writing", "indexing"]
+    for what in parts:
+        *_, last = (one for one in told if one.what == what)
+        assert last.done == last.total > 0
 
-    def tell(now: Progress) -> None:
-        if now.what == "indexing":  # and no more of the choice of indexes
-            assert now.unit == "tasks"
-            calls.append((now.done, now.total))
 
-    sx.write_table(df, tmp_path / "t", progress=tell)
-    assert calls[-1][0] == calls[-1][1] > 0
+def test_a_progress_that_raises_ends_the_write(df: DataFrame, tmp_path: Path) -> None:
+    def interrupt(now: Progress) -> None:
+        if now.what == "writing":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sx.write_table(df, tmp_path / "t", progress=interrupt)
+    assert not list(tmp_path.rglob("*.parquet"))
 
 
 @pytest.mark.parametrize(

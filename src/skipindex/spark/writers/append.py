@@ -32,6 +32,7 @@ from skipindex.spark.writers.writing import lay_out, write_counted
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import visible_name
 from skipindex.storage.file_system.sidecar import require_no_sidecar
+from skipindex.storage.telling import part
 from skipindex.table import TableState, open_state, require_unbucketed
 
 
@@ -70,9 +71,11 @@ def append(
     )
     folders: set[str] = set()
     runner = SparkRunner(df.sparkSession)
+    tell = part("laying out", "steps", 1)
     laid_out = lay_out(
         rows, layout, location, rows_per_file=_rows_per_file(opened, layout)
     )
+    tell(1)
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = opened.over(files)

@@ -30,6 +30,7 @@ from skipindex.spark.writers.layout_request import LayoutRequest, target_of
 from skipindex.spark.writers.writing import write_counted
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import is_data_file
+from skipindex.storage.telling import part
 from skipindex.table import (
     Derived,
     Observed,
@@ -93,7 +94,9 @@ def write_table(
     if indexes is not None:  # what cannot be built is refused at once
         column_requests(planned, indexes)
     runner = SparkRunner(df.sparkSession)
+    tell = part("laying out", "steps", 1)
     laid_out = request.lay_out(df, location, options)
+    tell(1)
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = table_of(location, files)

@@ -16,11 +16,13 @@ from skipindex.rewrite.selection.attributes import from_json
 from skipindex.rewrite.selection.target import require_known
 from skipindex.spark.columns import column, resolve
 from skipindex.spark.placement.cluster import cluster
+from skipindex.spark.runner import SparkFailedError, watched
 from skipindex.spark.settings import session_settings
 from skipindex.spark.ship import has_driver
 from skipindex.spark.writers.attributes import with_attributes
 from skipindex.spark.writers.row_groups import row_group_options
 from skipindex.storage.file_system.location import Location
+from skipindex.storage.telling import growing_part
 from skipindex.table import UNREADABLE, TableState, column_reader, has_int96
 
 _TIMES: Final = "spark.sql.parquet.outputTimestampType"
@@ -134,7 +136,15 @@ class LaidOut:
         writer = self.rows.write.mode("error").options(**settings)
         if self.layout.get("partition_by"):
             writer = writer.partitionBy(*self.layout["partition_by"])
-        writer.parquet(location.spark_path(folder))
+        spark, path = self.rows.sparkSession, location.spark_path(folder)
+        if not has_driver(spark):
+            writer.parquet(path)
+            return
+        tell = growing_part("writing", "tasks")
+        try:
+            watched(spark, lambda: writer.parquet(path), tell, "new files")
+        except SparkFailedError as failed:
+            raise failed.reason from None
 
 
 def lay_out(
