@@ -16,6 +16,7 @@ import pytest
 
 import skipindex as sx
 from benchmarks.moto_server import S3, moto_server
+from skipindex.build import builder
 from skipindex.errors import TableError
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import FOLDER, LOG
@@ -296,3 +297,17 @@ def test_a_commit_that_lacks_the_table_is_refused(tmp_path: Path) -> None:
     (folder / FOLDER).rename(place / FOLDER)
     with pytest.raises(TableError, match="indexes beside its data"):
         sx.open_table(folder, sidecar=sidecar)
+
+
+def test_an_interrupted_build_leaves_nothing_in_the_sidecar(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, sidecar = put_all(tmp_path / "t", FILES), tmp_path / "side"
+
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(builder, "commit", interrupt)
+    with untouched(folder), pytest.raises(KeyboardInterrupt):
+        sx.build_indexes(folder, {"x": "bitmap"}, sidecar=sidecar, workers=1)
+    assert [path for path in sidecar.rglob("*") if path.is_file()] == []
