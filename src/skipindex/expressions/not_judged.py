@@ -25,6 +25,7 @@ REASONS: Final = {
     "CASE": "a CASE expression",
     "EXISTS": "EXISTS",
     "INTERVAL": "an interval",
+    "OPAQUE": "only Spark can compute it",
     "SELECT": "a subquery",
 }
 """Why a condition is not judged, by the token or by the name of the function."""

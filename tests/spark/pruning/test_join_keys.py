@@ -193,3 +193,9 @@ def test_a_dimension_that_changed_is_asked_anew(
         path.write_bytes(before)
     assert (n_before < n_after) == (n_after == N_FILES * ROWS)
     assert n_after == N_FILES * ROWS
+
+
+def test_few_keys_are_shown(star: SparkSession) -> None:
+    query = "SELECT count(*) FROM orders JOIN customers c ON customer = c.key WHERE "
+    star.sql(f"{query} c.label IN ('c7', 'c30')").collect()
+    assert any("customer IN (7, 30)" in one.condition for one in sx.last_plans(star))

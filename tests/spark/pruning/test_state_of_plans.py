@@ -16,6 +16,7 @@ from skipindex.spark.pruning.query_planner import QueryPlanner
 from tests.spark.pruning.costs import check_costs
 from tests.spark.pruning.scans import files_read
 from tests.spark.versions import since
+from tests.tables import build, put_all
 
 pytestmark = pytest.mark.spark
 
@@ -349,3 +350,23 @@ def test_estimates_have_a_switch(both: SparkSession) -> None:
         both.conf.unset("skipindex.estimates")
     assert found
     assert not any(plan.is_estimate for plan in found)
+
+
+def test_what_only_spark_computes_has_its_name(
+    pruned: SparkSession, tmp_path: Path
+) -> None:
+    folder = put_all(tmp_path / "t", [{"x": [i], "s": [f"a{i}"]} for i in range(3)])
+    build(folder, {"x": "bitmap"})
+    frame = pruned.read.parquet(str(folder))
+    assert frame.where("x < 2 AND s RLIKE 'a+1' AND length(hex(s)) = 4").count() == 1
+    plan = sx.last_plans(pruned)[-1]
+    assert plan.n_read == 2
+    assert "{RLike(s, 'a+1')} AND (" in plan.condition
+    assert "opaque" not in f"{plan}{plan.plan}{plan.plan and plan.plan.explain()}"
+    told = "{RLike(s, 'a+1')}: not judged, only Spark can compute it"
+    assert plan.plan
+    assert told in plan.plan.explain()
+    many = f"x IN ({', '.join(map(str, range(2, 400)))})"
+    assert frame.where(many).count() == 1
+    plan = sx.last_plans(pruned)[-1]
+    assert (plan.condition, plan.n_read) == ("x IN (398 keys)", 1)

@@ -19,7 +19,7 @@ from skipindex.expressions import (
     Reference,
     Term,
 )
-from skipindex.expressions.not_judged import NotJudgedError, reason_of
+from skipindex.expressions.not_judged import REASONS, NotJudgedError, reason_of
 from skipindex.planner.functions import FUNCTIONS
 from skipindex.planner.sql.casts import cast
 from skipindex.planner.sql.comparisons import choice, compare, is_known, truth
@@ -124,7 +124,7 @@ def _other_function(cursor: Cursor, token: Token, end: int) -> Operand:
         return _trim(cursor)
     known = _CHOICES | _MADE | INTERVAL_FUNCTIONS
     if name not in known and name.lower() not in FUNCTIONS:
-        raise NotJudgedError(f"the function {token.text}")
+        raise NotJudgedError(REASONS.get(name, f"the function {token.text}"))
     cursor.at += 2
     try:
         operands = _operands(cursor, name, end)

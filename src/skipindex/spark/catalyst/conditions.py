@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from skipindex.spark.catalyst.literals import INTEGERS
@@ -25,11 +25,13 @@ class Conditions:
         zone: the time zone that they are for; None if none of them depends on one.
         lists: those that ask whether a column has one of many integers, with the name
             of the column.  As text they would take seconds to be read.
+        shown: ``texts`` for people, where what only Spark can compute has its name.
     """
 
     texts: tuple[str, ...]
     zone: str | None
     lists: tuple[tuple[str, Sequence[int]], ...] = ()
+    shown: tuple[str, ...] = field(default=(), compare=False)
 
     @property
     def text(self) -> str:
@@ -60,6 +62,7 @@ def conditions(
     """
     write = Translator(columns, zone)
     texts: list[str] = []
+    shown: list[str] = []
     lists: list[tuple[str, Sequence[int]]] = []
     for node in read_nodes(json_text):
         match node:
@@ -72,5 +75,9 @@ def conditions(
                 values = [value for value in node.value if value is not None]
                 lists.append((column.held[0], values))
             case _:
-                texts.append(write.text(node))
-    return Conditions(tuple(texts), write.zone, tuple(lists))
+                text = write.text(node)
+                texts.append(text)
+                if OPAQUE in text:
+                    text = Translator(columns, write.zone, for_people=True).text(node)
+                shown.append(text.replace(OPAQUE, "{…}"))
+    return Conditions(tuple(texts), write.zone, tuple(lists), tuple(shown))

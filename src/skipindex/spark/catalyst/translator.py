@@ -32,10 +32,13 @@ class Translator:
     Args:
         columns: the types of the table's columns, as a catalog writes them.
         zone: the first zone that a value depends on; None if there is none.
+        for_people: whether what has no SQL reads ``{Class(operands)}`` instead, by the
+            name that Spark has for it.  Such a text is shown, and never parsed.
     """
 
     columns: Mapping[str, str]
     zone: str | None = None
+    for_people: bool = False
 
     def text(self, node: Node, *, compared: bool = False) -> str:
         """See ``Writer.text``."""
@@ -43,7 +46,7 @@ class Translator:
             return literal_text(node.kind, node.value, compared=True)
         form = FORMS.get(node.name) or NAMES.get(node.name)
         if form is not None:
-            return form.write(self, node) or OPAQUE
+            return form.write(self, node) or self._opaque(node)
         if self._is_a(TRANSPARENT, node):
             return self.text(node.children[0], compared=compared)
         if self._is_a(COMPARISONS, node):
@@ -52,7 +55,12 @@ class Translator:
         if self._is_a(CALLS, node):
             operands = [self.text(child) for child in node.children]
             return call_text(CALLS[node.name].sql, operands)
-        return OPAQUE
+        return self._opaque(node)
+
+    def _opaque(self, node: Node) -> str:
+        if not self.for_people or node.is_literal() or not node.name:
+            return OPAQUE
+        return f"{{{node.name}({', '.join(map(self.text, node.children))})}}"
 
     def compared_texts(self, operands: Sequence[Node]) -> list[str]:
         """See ``Writer.compared_texts``."""

@@ -15,10 +15,10 @@ class QueryPlan:
     Args:
         folder: of the table.
         condition: the conditions of the scan as they were judged, in Spark SQL;
-            ``opaque()`` stands for what only Spark can compute, and ``IN (9 keys)``
-            for a long list, or for the keys of a dimension that the scan is joined
-            with.  Conditions of the dimension itself stand there if associated columns
-            judge them.
+            what only Spark can compute has the name of its class, as in
+            ``{RLike(name, 'a+')}``, and ``IN (99 keys)`` stands for a long list, or for
+            many keys of a dimension that the scan is joined with.  Conditions of the
+            dimension itself stand there if associated columns judge them.
         n_files: that the scan lists, which a filter of partitions may have left; of the
             table, as long as Spark has not listed them.
         n_skipped: of these, files that hold no matching row, none of the first rows,

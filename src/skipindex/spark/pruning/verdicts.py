@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -11,9 +11,17 @@ import numpy as np
 import pyarrow as pa
 
 from skipindex.errors import PlanError, SkipIndexError
-from skipindex.expressions import In, Predicate, Reference, conjunction
+from skipindex.expressions import (
+    In,
+    Predicate,
+    Reference,
+    Unsupported,
+    conjunction,
+    literal_sql,
+)
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.plan import Plan, plan_files, worth_judging
+from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import Conditions, conditions
 from skipindex.spark.pruning.answers import answer
 from skipindex.spark.pruning.dimensions import JoinedConditions, joined_conditions
@@ -24,6 +32,8 @@ from skipindex.spark.settings import CASE
 from skipindex.table import TableState
 
 ZONE: Final = "spark.sql.session.timeZone"
+_FEW: Final = 8
+"""Keys of a join that are shown one by one."""
 _INTEGERS: Final = frozenset({"tinyint", "smallint", "int", "bigint"})
 _PARTITION_TYPES: Final[Mapping[str, pa.DataType]] = {
     "int": pa.int32(),
@@ -58,7 +68,8 @@ def verdict(table: ScannedTable, question: Question) -> Verdict | None:
     judged = _judged_columns(table, question)
     asked = conditions(question.conjuncts, judged)
     joined = _all_joined(table, asked, question)
-    text = " AND ".join([asked.text, *_other_texts(asked, joined, question)])
+    texts = [*asked.shown, *_other_texts(asked, joined, question)]
+    text = " AND ".join(texts) or "TRUE"
     plan_of = partial(_plan, table, asked, joined, question, judged)
     if question.answer is not None:
         known = answer(question.answer, judged, plan_of, table, question.is_listed())
@@ -151,8 +162,28 @@ def _other_texts(
 ) -> list[str]:
     """Conditions of dimensions, and lists and keys that may be too many to be shown."""
     lists = [*asked.lists, *_keys(question)]
-    texts = [f"{name} IN ({len(keys)} keys)" for name, keys in lists]
+    texts = [f"{name} IN ({_shown(keys)})" for name, keys in lists]
     return [*(one.text for one in joined), *texts]
+
+
+def _shown(keys: Sequence[Any]) -> str:
+    is_short = len(keys) <= _FEW and all(isinstance(key, int | str) for key in keys)
+    return ", ".join(map(literal_sql, keys)) if is_short else f"{len(keys)} keys"
+
+
+def _condition(asked: Conditions, table: TableState) -> Predicate:
+    """What the conditions ask; those that nothing can judge as people read them."""
+    whole = worth_judging(asked.text, table)
+    is_refused = len(asked.texts) > 1 and isinstance(whole, Unsupported)
+    if is_refused or asked.shown == asked.texts:
+        return whole
+    parts = []
+    for text, shown in zip(asked.texts, asked.shown, strict=True):
+        part = parse(text)
+        if isinstance(part, Unsupported) and text != shown:
+            part = replace(part, text=shown)
+        parts.append(part)
+    return conjunction(parts)
 
 
 def _plan(
@@ -175,9 +206,11 @@ def _plan(
     if is_counted and (question.keys or len(keys) < len(lists)):
         raise PlanError("rows of a join, or of a list of unknown type, are not counted")
     zones = [asked.zone, *(one.zone for one in joined), question.settings[ZONE]]
-    others = (one.predicate for one in joined)
+    parts = [*(one.predicate for one in joined), *keys, *more]
+    if asked.texts or not parts:
+        parts.insert(0, _condition(asked, table.state))
     return plan_files(
-        conjunction([worth_judging(asked.text, table.state), *others, *keys, *more]),
+        conjunction(parts),
         table=table.typed(question.data, question.derived),
         timezone=next(filter(None, zones), None),
         case_sensitive=_is_case_sensitive(question),
