@@ -311,3 +311,11 @@ def test_an_interrupted_build_leaves_nothing_in_the_sidecar(
     with untouched(folder), pytest.raises(KeyboardInterrupt):
         sx.build_indexes(folder, {"x": "bitmap"}, sidecar=sidecar, workers=1)
     assert [path for path in sidecar.rglob("*") if path.is_file()] == []
+
+
+def test_who_may_not_read_the_data_may_not_read_the_sidecar(tmp_path: Path) -> None:
+    folder, sidecar = put_all(tmp_path / "t", FILES), tmp_path / "side"
+    for path in folder.iterdir():
+        path.chmod(0o600)
+    sx.build_indexes(folder, {"x": "bitmap"}, sidecar=sidecar, workers=1)
+    assert (own(folder, sidecar) / FOLDER).stat().st_mode & 0o077 == 0
