@@ -40,7 +40,9 @@ from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
+from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import FOLDER, LOG
+from skipindex.storage.file_system.sidecar import with_sidecar
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import Killed, killed_at
@@ -81,12 +83,25 @@ def _unless_publishing(step: Callable[..., None]) -> Callable[..., None]:
     return taken
 
 
+def _beside_the_data(step: Callable[..., None]) -> Callable[..., None]:
+    """Do nothing with a sidecar, which is refused where data files are written."""
+
+    @wraps(step)
+    def taken(self: Life, **drawn: Any) -> None:
+        if self.place.sidecar is None:
+            step(self, **drawn)
+
+    return taken
+
+
 class Life(RuleBasedStateMachine):
     """One table, from its first file on."""
 
     def __init__(self) -> None:
         super().__init__()
         self.folder = Path(tempfile.mkdtemp(prefix="skipindex-life-"))
+        self.sidecar = Path(tempfile.mkdtemp(prefix="skipindex-sidecar-"))
+        self.place = location_of(self.folder)
         self.next_row = 0
         self.truth: Rows = Counter()
         self.others: list[Rows] = []
@@ -103,12 +118,15 @@ class Life(RuleBasedStateMachine):
         """Leave nothing."""
         self.names.stop()
         shutil.rmtree(self.folder, ignore_errors=True)
+        shutil.rmtree(self.sidecar, ignore_errors=True)
 
     # What other tools do.
 
     @initialize(seed=SEEDS)
     def found(self, seed: int) -> None:
-        """The first files of both folders."""
+        """The first files of both folders; some tables have their indexes elsewhere."""
+        if seed % 4 == 1:
+            self.place = with_sidecar(self.place, self.sidecar)
         for day in DAYS:
             self._put(day, random.Random(seed + day))
 
@@ -155,7 +173,7 @@ class Life(RuleBasedStateMachine):
         """Packs are merged."""
         self._act(
             "merge",
-            lambda: sx.open_table(self.folder).compact_indexes(),
+            lambda: sx.open_table(self.place).compact_indexes(),
             None,
             after=False,
         )
@@ -168,6 +186,7 @@ class Life(RuleBasedStateMachine):
         cube_size=st.sampled_from([2000, 10**9]),
         budget=st.sampled_from([None, 0, 1500, "3kB", 6000]),
     )
+    @_beside_the_data
     def optimize(
         self,
         by: str,
@@ -190,18 +209,19 @@ class Life(RuleBasedStateMachine):
     @rule(repair=st.sampled_from([None, True, False]))
     def refresh(self, repair: bool | None) -> None:
         """The indexes that the table has, of what is new or damaged."""
-        sx.open_table(self.folder).refresh_indexes(workers=1, repair=repair)
+        sx.open_table(self.place).refresh_indexes(workers=1, repair=repair)
 
     @rule()
     def verify(self) -> None:
         """Whatever is damaged is named and never raised."""
-        assert str(verify(self.folder))
+        assert str(verify(self.place))
 
     @rule(
         day=st.sampled_from(DAYS),
         seed=SEEDS,
         by=st.sampled_from([None, "x", "i"]),
     )
+    @_beside_the_data
     def arrive(self, day: int, seed: int, by: str | None) -> None:
         """Rows are appended by us, along the curve of a column perhaps."""
         rows = self._new_rows(random.Random(seed))
@@ -211,6 +231,7 @@ class Life(RuleBasedStateMachine):
 
     @rule(day=st.sampled_from(DAYS), seed=SEEDS)
     @_unless_publishing
+    @_beside_the_data
     def replace(self, day: int, seed: int) -> None:
         """All rows are overwritten by us."""
         rows = self._new_rows(random.Random(seed))
@@ -219,6 +240,7 @@ class Life(RuleBasedStateMachine):
         self._add(day, rows)
 
     @rule(step=STEPS, after=st.booleans(), day=st.sampled_from(DAYS), seed=SEEDS)
+    @_beside_the_data
     def killed_arrive(self, step: int, after: bool, day: int, seed: int) -> None:
         """An append dies: its file is visible and stays, or is none."""
         rows = self._new_rows(random.Random(seed))
@@ -226,13 +248,14 @@ class Life(RuleBasedStateMachine):
         with suppress(Killed), killed_at(step, after=after):
             self._arrive(day, rows, SaveMode.APPEND)
             step = -1
-        if step < 0 or self._read(sx.open_table(self.folder).paths) == (
+        if step < 0 or self._read(sx.open_table(self.place).paths) == (
             self.truth + more
         ):
             self._add(day, rows)
 
     @rule(step=STEPS, after=st.booleans(), day=st.sampled_from(DAYS), seed=SEEDS)
     @_unless_publishing
+    @_beside_the_data
     def killed_replace(self, step: int, after: bool, day: int, seed: int) -> None:
         """An overwrite dies: the table is the old one or the new one."""
         rows = self._new_rows(random.Random(seed))
@@ -242,14 +265,14 @@ class Life(RuleBasedStateMachine):
         new = _counted(day, rows)
         if step < 0:
             self.truth, self.others = new, []
-        elif self._read(sx.open_table(self.folder).paths) == new:
+        elif self._read(sx.open_table(self.place).paths) == new:
             self.truth, self.others = new, [self.truth, *self.others]
             self.publishing = True
 
     @rule(purge=st.booleans())
     def vacuum(self, purge: bool) -> None:
         """Rewritten files are published; afterwards both readers agree."""
-        vacuum(self.folder, retention=NOW, purge=purge)
+        vacuum(self.place, retention=NOW, purge=purge)
         self._look()
         self.others = []
         self.publishing = False
@@ -265,12 +288,13 @@ class Life(RuleBasedStateMachine):
         """A merge dies."""
         self._act(
             "merge",
-            lambda: sx.open_table(self.folder).compact_indexes(),
+            lambda: sx.open_table(self.place).compact_indexes(),
             step,
             after=after,
         )
 
     @rule(step=STEPS, after=st.booleans(), by=st.sampled_from(["x", "i"]))
+    @_beside_the_data
     def killed_optimize(self, step: int, after: bool, by: str) -> None:
         """An optimize dies."""
         self._act("optimize", lambda: self._optimize(by, 15), step, after=after)
@@ -280,7 +304,7 @@ class Life(RuleBasedStateMachine):
         """A vacuum dies, perhaps while it publishes."""
         if self._act(
             "vacuum",
-            lambda: vacuum(self.folder, retention=NOW, purge=purge),
+            lambda: vacuum(self.place, retention=NOW, purge=purge),
             step,
             after=after,
         ):
@@ -291,9 +315,9 @@ class Life(RuleBasedStateMachine):
     @rule(seed=SEEDS, how=st.sampled_from(["flip", "cut", "remove", "empty"]))
     def damage(self, seed: int, how: str) -> None:
         """A file below ``_skipindex`` is damaged or lost."""
-        files = sorted(p for p in (self.folder / FOLDER).rglob("*") if p.is_file())
+        files = sorted(p for p in (self._own / FOLDER).rglob("*") if p.is_file())
         if self.publishing:  # a killed vacuum and a damaged log may show rows twice
-            files = [path for path in files if path.parent != self.folder / LOG]
+            files = [path for path in files if path.parent != self._own / LOG]
         if files:
             self._damage(random.Random(seed).choice(files), seed, how)
 
@@ -301,7 +325,7 @@ class Life(RuleBasedStateMachine):
     @_unless_publishing
     def damage_newest_commit(self, seed: int, how: str) -> None:
         """The newest commit is damaged or lost."""
-        commits = sorted((self.folder / LOG).glob("*.json"))
+        commits = sorted((self._own / LOG).glob("*.json"))
         if commits:
             self._damage(commits[-1], seed, how)
 
@@ -309,7 +333,7 @@ class Life(RuleBasedStateMachine):
     @_unless_publishing
     def lose_the_log(self) -> None:
         """All of ``_skipindex`` goes."""
-        shutil.rmtree(self.folder / FOLDER, ignore_errors=True)
+        shutil.rmtree(self._own / FOLDER, ignore_errors=True)
 
     # What readers see.
 
@@ -323,7 +347,7 @@ class Life(RuleBasedStateMachine):
             (f"NOT (x < {low}) OR day = {day}", lambda x, d: x >= low or d == day),
         ]
         for text, holds in questions:
-            plan = sx.plan_files(text, table=self.folder)
+            plan = sx.plan_files(text, table=self.place)
             wanted = Counter(
                 {row: c for row, c in self.truth.items() if holds(row[1], row[2])}
             )
@@ -341,6 +365,13 @@ class Life(RuleBasedStateMachine):
             self._look()
         if not self.publishing:
             assert self._read(listed(self.folder)) == self.truth, "by a plain lister"
+        if self.place.sidecar is not None:
+            assert not list(self.folder.rglob("*skipindex*")), "in the table's folder"
+
+    @property
+    def _own(self) -> Path:
+        """The folder that has ``_skipindex``."""
+        return Path((self.place.sidecar or self.place).root)
 
     def _act(
         self,
@@ -360,7 +391,7 @@ class Life(RuleBasedStateMachine):
         return True
 
     def _build(self, kind: str, column: str) -> None:
-        sx.build_indexes(self.folder, {column: kind}, workers=1)
+        sx.build_indexes(self.place, {column: kind}, workers=1)
 
     def _optimize(
         self, by: str, size: int, *, full: bool = False, **options: Any
@@ -408,7 +439,7 @@ class Life(RuleBasedStateMachine):
 
     def _look(self) -> None:
         """What is read is the truth, or becomes it, and never changes back."""
-        read = self._read(sx.open_table(self.folder).paths)
+        read = self._read(sx.open_table(self.place).paths)
         if read != self.truth:
             assert read in self.others
             self.others = [other for other in self.others if other != read]
