@@ -182,8 +182,8 @@ class Roots {
     String name = uri.replaceAll("/+$", "");
     name = name.substring(name.lastIndexOf('/') + 1).replaceAll("[^A-Za-z0-9._-]", "_");
     try {
-      byte[] hash =
-          MessageDigest.getInstance("SHA-256").digest(uri.getBytes(StandardCharsets.UTF_8));
+      byte[] hash = MessageDigest.getInstance("SHA-256").digest(
+          uri.getBytes(StandardCharsets.UTF_8));
       String digits = String.format("%064x", new Object[] {new BigInteger(1, hash)});
       return name.substring(0, Math.min(name.length(), LONGEST)) + "-" + digits.substring(0, 16);
     } catch (NoSuchAlgorithmException never) { // every JVM has it
