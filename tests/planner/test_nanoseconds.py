@@ -121,10 +121,10 @@ def test_times_without_a_zone_ask_for_the_zone(tmp_path: Path) -> None:
     assert "timezone=" in tables[INSTANT].plan(condition).explain()
     assert kept(tables[INSTANT], condition, timezone="UTC") == ["0.parquet"]
     assert len(kept(tables[INSTANT], condition, timezone="-18:00")) == 2
-    assert len(kept(tables[INSTANT], condition, timezone="Europe/Rome")) == 2
+    assert kept(tables[INSTANT], condition, timezone="Europe/Rome") == ["0.parquet"]
     far = "v < '1980-01-01' AND v <> '1975-01-01'"
     plan = tables[INSTANT].plan(far, timezone="Europe/Rome")
-    assert plan.count_bounds == (0, 2)
+    assert plan.count_bounds == (2, 2)
     assert kept(tables[INSTANT], "v > '1980-01-01'", timezone="Europe/Rome") == []
     assert kept(tables[INSTANT], "year(v) = 1971", timezone="Europe/Rome") == []
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from skipindex.errors import SkipIndexError
 from skipindex.expressions import Predicate
 from skipindex.log import newest_usable
+from skipindex.planner.functions.zones import no_offsets
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.derived_partitions import derived_partitions
 from skipindex.storage.deadline import carried
@@ -153,6 +154,7 @@ class Needed:
             timezone=question.timezone,
             case_sensitive=question.case_sensitive,
             now=question.now,
+            offsets=no_offsets,  # a plan by other rules needs the same folders
         )
 
     def _chosen(self, folder: str) -> tuple[list[FileInfo], list[str], int]:

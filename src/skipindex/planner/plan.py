@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
@@ -22,7 +22,13 @@ from skipindex.planner.binding.terms import BoundColumn
 from skipindex.planner.bound_predicate import BoundPredicate
 from skipindex.planner.engine import OPAQUE, engine_of, engine_type
 from skipindex.planner.file_tasks import FileTask, Verdict, tasks_of
-from skipindex.planner.functions.zones import instants
+from skipindex.planner.functions.zones import (
+    OffsetsOf,
+    ZoneRules,
+    instants,
+    offsets_here,
+    relying_on,
+)
 from skipindex.planner.reports.evidence import (
     ConditionReport,
     Evidence,
@@ -108,6 +114,7 @@ class Plan:
         moment: what ``now()`` and its like stand for; ``where`` has literals for them.
             None if the predicate does not depend on it.
         columns: the columns that the predicate and the order name.
+        rules: the rules of time zones that the plan relies on.
         evaluation: what every stage and every condition found.
 
     >>> plan = table.plan("city = 'Rome' AND price < 4")
@@ -128,6 +135,8 @@ class Plan:
         condition: SparkColumn | None = None,
         moment: Moment | None = None,
         columns: Sequence[ColumnInfo] = (),
+        rules: ZoneRules,
+        anew: Callable[[OffsetsOf], Plan],
     ) -> None:
         """Use ``plan_files``."""
         self.where = where
@@ -138,6 +147,8 @@ class Plan:
         self.evaluation = evaluation
         self.kinds = kinds
         self.columns = columns
+        self.rules = rules
+        self._anew = anew
 
     def __repr__(self) -> str:
         n_read = np.count_nonzero(self._is_read)
@@ -253,6 +264,13 @@ class Plan:
         """Between how many and how many rows match; None is "not known"."""
         return self.row_counts.total
 
+    def under(self, offsets: OffsetsOf) -> Plan:
+        """The plan for an engine with these rules of time zones.
+
+        It is this one, unless the offsets that it relies on are others there.
+        """
+        return self if self.rules.are_those_of(offsets) else self._anew(offsets)
+
     def explain(self, *, file: str | None = None) -> str:
         """The funnel, the conditions and what answered them, for people.
 
@@ -281,7 +299,8 @@ class Plan:
         2
         """
         lower, upper = self.count_bounds
-        if lower == upper:
+        is_known = spark is None or not self.rules.relied
+        if lower == upper and is_known:
             return lower
         check_stored(self)
         if spark is None:
@@ -528,8 +547,12 @@ def plan_files(
     plain: bool = False,
     session: CacheSession | None = None,
     now: datetime | None = None,
+    offsets: OffsetsOf = offsets_here,
 ) -> Plan:
-    """See ``skipindex.plan_files``, which logs what the plan notes too."""
+    """See ``skipindex.plan_files``, which logs what the plan notes too.
+
+    ``offsets`` are the rules of time zones.
+    """
     opened = open_state(table, plain=plain).in_zone(instants(timezone))
     opened.check_names(case_sensitive=case_sensitive)
     if case_sensitive:
@@ -571,25 +594,32 @@ def plan_files(
             condition = None  # the text is of the moment, and says all of it
         tree = parse(where) if kinds else worth_judging(where, opened)
 
-    binder = Binder(resolve, timezone, partial(_folders, opened))
-    bound = simplify(binder.bind(tree))
-    evaluation = Evaluation(
-        opened,
-        bound,
-        kinds=usable,
-        forced=kinds and usable,
-        session=session or DEFAULT_SESSION,
-    ).run(STAGES)
-    return Plan(
-        where,
-        evaluation,
-        session=SessionRules(timezone, case_sensitive),
-        kinds=usable,
-        row_limit=row_limit,
-        condition=condition,
-        moment=moment,
-        columns=list(named.values()),
-    )
+    def planned(offsets: OffsetsOf) -> Plan:
+        rules = ZoneRules(offsets)
+        with relying_on(rules):
+            binder = Binder(resolve, timezone, partial(_folders, opened))
+            bound = simplify(binder.bind(tree))
+        evaluation = Evaluation(
+            opened,
+            bound,
+            kinds=usable,
+            forced=kinds and usable,
+            session=session or DEFAULT_SESSION,
+        ).run(STAGES)
+        return Plan(
+            where,
+            evaluation,
+            session=SessionRules(timezone, case_sensitive),
+            kinds=usable,
+            row_limit=row_limit,
+            condition=condition,
+            moment=moment,
+            columns=list(named.values()),
+            rules=rules,
+            anew=planned,
+        )
+
+    return planned(offsets)
 
 
 def _folders(table: TableState, columns: Sequence[BoundColumn]) -> list[Row] | None:

@@ -15,6 +15,7 @@ _BIND: Final = (
     "tests/planner/test_soundness.py",
 )
 _NANOSECONDS: Final = ("tests/planner/test_nanoseconds.py",)
+_ZONES: Final = ("tests/planner/functions/test_zones.py",)
 _SIMPLIFY: Final = ("tests/planner/test_simplify.py",)
 _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")
 
@@ -304,14 +305,46 @@ PLANNER: Final = (
     ),
     Mutant(
         "clocks-exact",
-        "planner.binding.literal_cuts._near",
+        "planner.binding.literal_cuts._in_region",
         "return Cut(instant, instant + 1, slack=DAY)",
         "return Cut(instant, instant + 1)",
-        "our rules of summer time are taken for those of the session's Java",
+        "rules of summer time that are not relied on are taken for the session's",
         (
             "tests/planner/binding/test_literal_cuts.py",
             "tests/planner/binding/test_binder.py",
         ),
+    ),
+    Mutant(
+        "zones-not-compared",
+        "planner.plan.Plan.under",
+        "self if self.rules.are_those_of(offsets) else self._anew(offsets)",
+        "self",
+        "a session whose Java has other rules of a time zone reads files by ours",
+        _ZONES,
+    ),
+    Mutant(
+        "zones-not-relied-on",
+        "planner.functions.zones.ZoneRules.around",
+        "self.relied[zone, day] = found",
+        "pass",
+        "the rules that a plan relies on are not remembered, so not compared",
+        _ZONES,
+    ),
+    Mutant(
+        "zones-clock-shown-twice",
+        "planner.functions.zones.Shift.__call__",
+        "least if is_sure else None",
+        "least",
+        "a wall clock that is shown twice is taken for the first time alone",
+        _ZONES,
+    ),
+    Mutant(
+        "zones-one-side-of-a-change",
+        "planner.functions.zones.to_instant",
+        "(at + min(before, after)) * SECOND",
+        "(at + max(before, after)) * SECOND",
+        "a wall clock that is never shown is taken for one moved forward alone",
+        _ZONES,
     ),
     Mutant(
         "moment-not-read",

@@ -7,6 +7,7 @@ result is only known nearly (``functions/dates.py``).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from skipindex.expressions import Call, argument_sql
@@ -101,8 +102,11 @@ def moved(
     if name == "timestamp_ntz" or abs(micros) < DAY:
         return _later(operand, micros, text)
     # Whole days of an instant, 24 hours too, are those of the session's wall clock.
-    local = _later(through(dates.wall_clock(zone), operand, text), micros, text)
-    return through(dates.instant(zone), local, text)
+    # Hours beside them are not, and old settings count 24 hours as such: so the rules
+    # are only good for a day.
+    local = through(replace(dates.wall_clock(zone), exact=None), operand, text)
+    later = _later(local, micros, text)
+    return through(replace(dates.instant(zone), exact=None), later, text)
 
 
 def _later(operand: BoundTerm, micros: int, text: str) -> BoundTerm:

@@ -240,24 +240,56 @@ class BoundCall:
     def _rough_preimage(
         self, child: BoundTerm, question: atoms.Atom, text: str
     ) -> BoundPredicate:
-        """Preimage of a function that is known up to ``slack``: no row is certain."""
+        """Preimage of a function that is known up to ``slack``, or at some bounds."""
         unknown = Unknown(text, self.function.reason)
-        slack, is_later = self.function.slack, self.function.is_later
         match question:
             case atoms.NullAtom() | atoms.NotNullAtom():
                 return child.preimage(question, text)
             case atoms.Range(_, low, high):
-                pass
+                wanted: list[Interval] = [(low, high)]
+            case atoms.OneOf() | atoms.NoneOf() if len(question.values) <= MANY:
+                wanted = intervals_of(question)
             case atoms.OneOf(_, values):
-                low, high = values[0], atoms.successor(values[-1])
+                hull = atoms.Range("", values[0], atoms.successor(values[-1]))
+                return AllOf((self._rough_preimage(child, hull, text), unknown))
             case _:
                 return unknown
-        least, most = whole(self.domain)
-        if isinstance(low, int):
-            low = low - slack if low - slack > least else None
-        if isinstance(high, int) and not is_later:
-            high = high + slack if high + slack <= most else None
-        return AllOf((child.preimage(atoms.Range("", low, high), text), unknown))
+        return self._rough_preimage_of(child, wanted, unknown)
+
+    def _rough_preimage_of(
+        self, child: BoundTerm, wanted: Sequence[Interval], unknown: Unknown
+    ) -> BoundPredicate:
+        """TRUE where the value is surely wanted, and perhaps where it may be."""
+        sure: list[Interval] = []
+        possible: list[Interval] = []
+        for low, high in wanted:
+            (begin, first), (last, end) = self._place_of(low), self._place_of(high)
+            possible.append((begin, end))
+            sure.append((first, last))
+
+        def any_of(intervals: Sequence[Interval]) -> BoundPredicate:
+            clipped = (
+                _clipped(interval, *whole(self.domain)) for interval in intervals
+            )
+            pieces = _question_of([one for one in clipped if one is not None])
+            parts = tuple(child.preimage(piece, unknown.text) for piece in pieces)
+            return AnyOf(parts) if parts else NEVER
+
+        if sure == possible:
+            return any_of(sure)
+        return AnyOf((any_of(sure), AllOf((any_of(possible), unknown))))
+
+    def _place_of(self, bound: atoms.Value | None) -> Interval:
+        """Between which arguments the first lies whose true value reaches ``bound``."""
+        # They are the same one if it is known, and may lie beyond the domain.
+        if bound is None:
+            return None, None
+        assert isinstance(bound, int)
+        function = self.function
+        known = function.exact and function.exact(bound)
+        if known is not None:
+            return known, known
+        return bound - function.slack, bound + function.slack * (not function.is_later)
 
     @cached_property
     def _sure(self) -> Interval:
@@ -311,6 +343,17 @@ class BoundCall:
             return at_least == (function.direction > 0)
 
         return least_integer(*self._span, reached)
+
+
+def _clipped(interval: Interval, least: int, most: int) -> Interval | None:
+    """The part of an interval that lies in a domain of integers; None if none does."""
+    low, high = interval
+    assert not isinstance(low, bytes)
+    assert not isinstance(high, bytes)
+    start, stop = least if low is None else low, most + 1 if high is None else high
+    if max(start, least) >= min(stop, most + 1):
+        return None
+    return (None if start <= least else start), (None if stop > most else stop)
 
 
 def _question_of(intervals: Sequence[Interval]) -> Iterator[atoms.Atom]:

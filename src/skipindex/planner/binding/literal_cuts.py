@@ -33,7 +33,7 @@ from skipindex.expressions.domain import (
 from skipindex.planner.functions.calendar import DAY, MICROSECOND, day_of_text
 from skipindex.planner.functions.decimals import ceiling_of, fits_decimal, floor_of
 from skipindex.planner.functions.registry import least_integer
-from skipindex.planner.functions.zones import fixed_offset
+from skipindex.planner.functions.zones import fixed_offset, instant_at
 
 _DOUBLE_TEXT: Final = re.compile(
     r" *[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity) *| *nan *",
@@ -295,8 +295,9 @@ def _timestamp(value: Literal, zone: str | None) -> Cut | Refusal:
     moment = _moment(value)
     if moment is None:
         return Refusal(f"{value!r} is no timestamp that Spark surely reads alike")
-    if isinstance(moment.tzinfo, ZoneInfo):  # written as the name of a region
-        return _near(moment.replace(tzinfo=None), moment.tzinfo.key)
+    if isinstance(moment.tzinfo, ZoneInfo) and not moment.fold:
+        # It is written as the name of a region (``literal_sql``).
+        return _in_region(moment.replace(tzinfo=None), moment.tzinfo.key)
     if moment.tzinfo is not None:
         return _at(_microseconds(moment))
     if zone is None:
@@ -304,13 +305,16 @@ def _timestamp(value: Literal, zone: str | None) -> Cut | Refusal:
     offset = fixed_offset(zone)
     if offset is not None:
         return _at(_microseconds(moment.replace(tzinfo=offset)))
-    return _near(moment, zone)
+    return _in_region(moment, zone, is_day=not isinstance(value, datetime | str))
 
 
-def _near(moment: datetime, zone: str) -> Cut | Refusal:
+def _in_region(moment: datetime, zone: str, *, is_day: bool = False) -> Cut | Refusal:
     """A wall clock of a zone with rules."""
-    # Java's copy of the rules may be older or newer than ours, so the cut is only
-    # trusted to a day, in the direction that keeps more files.
+    known = instant_at(zone, _microseconds(moment), is_day=is_day)
+    if known is not None:
+        return _at(known)
+    # Without rules to rely on, the cut is only trusted to a day, in the direction that
+    # keeps more files.
     try:
         instant = _microseconds(moment.replace(tzinfo=ZoneInfo(zone)))
     except (ZoneInfoNotFoundError, ValueError, OSError, OverflowError):

@@ -1,9 +1,8 @@
 """The session's wall clock, for constants that a plan computes once.
 
-Elsewhere an instant of a zone with rules is only known nearly, as Java's copy of the
-rules may be another one (``zones``).  A constant that is computed here also stands in
-the condition that the engine evaluates: both then mean the same rows, and the engine
-is asked whether it computes the same value.
+A constant that is computed here also stands in the condition that the engine evaluates:
+both then mean the same rows.  Java's copy of a zone's rules may be another one, so the
+engine is asked whether it computes the same value.
 """
 
 from __future__ import annotations

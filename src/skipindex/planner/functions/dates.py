@@ -2,7 +2,8 @@
 
 A timestamp is an instant; its date and its hours are those of the session's wall
 clock.  With a zone of one fixed offset that is arithmetic.  With any other zone, or
-with none known, the wall clock is only known to a day: enough to bound a range.
+with none known, the wall clock is only known to a day: enough to bound a range.  The
+ends of the range are exact where the plan may rely on the zone's rules (``zones``).
 """
 
 from __future__ import annotations
@@ -24,7 +25,15 @@ from skipindex.planner.functions.registry import (
     in_bits,
     integer,
 )
-from skipindex.planner.functions.zones import fixed_offset
+from skipindex.planner.functions.zones import (
+    Offsets,
+    Pieces,
+    fixed_offset,
+    shift_of,
+    to_existing,
+    to_instant,
+    to_wall,
+)
 
 FUNCTIONS: Final = FunctionTable()
 
@@ -53,12 +62,12 @@ TRUNCATED: Final = {
 
 def wall_clock(zone: str | None) -> Function:
     """From an instant to the session's wall clock."""
-    return _moved(WALL_CLOCK, zone, 1)
+    return _moved(WALL_CLOCK, zone, 1, to_wall)
 
 
 def instant(zone: str | None) -> Function:
     """From a wall clock of the session to an instant."""
-    return _moved(INSTANT, zone, -1)
+    return _moved(INSTANT, zone, -1, to_instant)
 
 
 def existing(zone: str | None) -> Function | None:
@@ -70,17 +79,23 @@ def existing(zone: str | None) -> Function | None:
     if zone is not None and fixed_offset(zone) is not None:
         return None
     key = None if zone is None else ("existing", zone)
-    return replace(_moved(WALL_CLOCK, zone, 1), key=key, is_later=True)
+    found = _moved(WALL_CLOCK, zone, 1, to_existing)
+    return replace(found, key=key, is_later=True)
 
 
-def _moved(domain: Domain, zone: str | None, sign: int) -> Function:
+def _moved(
+    domain: Domain, zone: str | None, sign: int, pieces: Callable[[Offsets], Pieces]
+) -> Function:
     offset = None if zone is None else fixed_offset(zone)
     if offset is None:
         reason = "it depends on the session's time zone: pass timezone=…"
         if zone is not None:
             reason = "the time zone's rules are only known nearly"
         key: Hashable = None if zone is None else (domain.name, zone)
-        return Function(domain, _nearly, 1, slack=DAY, reason=reason, key=key)
+        exact = None if zone is None else shift_of(zone, pieces)
+        return Function(
+            domain, _nearly, 1, slack=DAY, exact=exact, reason=reason, key=key
+        )
     distance = offset.utcoffset(None) // calendar.MICROSECOND * sign
     span = INT64_MIN + max(-distance, 0), INT64_MAX - max(distance, 0)
     key = domain.name, distance

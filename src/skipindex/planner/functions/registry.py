@@ -112,6 +112,8 @@ class Function:
         slack: the true value lies within this distance of ``apply``'s; where it is
             not 0, ``apply`` serves for bounds alone.
         is_later: with a ``slack``: the true value is never before ``apply``'s.
+        exact: with a ``slack``: the least argument whose true value is at least the
+            given one, or None if that is not known.
         reason: why there is a ``slack``, or a ``span`` that is no overflow.
         key: two functions of one key, which is not None, are the same function.
         is_identity: every value stays what it is in its domain, whatever it is.
@@ -127,6 +129,7 @@ class Function:
     unsure: Callable[[bytes], set[bytes]] | None = None
     slack: int = 0
     is_later: bool = False
+    exact: Callable[[int], int | None] | None = None
     reason: str = ""
     key: Hashable = None
     is_identity: bool = False

@@ -1,22 +1,220 @@
-"""Time zones: those without rules are exact, those with rules are known to a day."""
+"""Time zones: fixed offsets, and offsets that change by rules.
+
+Java and Python have a copy of the rules each, and one may be newer.  A plan relies on
+the offsets around some days, and remembers them: an engine whose offsets are others
+gets another plan.  Without an engine the plan's own offsets count.  Where no offsets
+are known, an instant is only trusted to a day.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import UTC, timedelta, timezone
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from skipindex.expressions.domain import EPOCH_UTC
-from skipindex.planner.functions.calendar import DAY, MICROSECOND
+from skipindex.expressions.domain import EPOCH_UTC, INT64_MAX, INT64_MIN
+from skipindex.planner.functions.calendar import (
+    DAY,
+    MICROSECOND,
+    SECOND,
+    day_number,
+)
+from skipindex.planner.functions.registry import least_integer
 from skipindex.table import in_any_zone
+
+Offsets: TypeAlias = tuple[tuple[int, int], ...]
+"""When a zone's clocks change, and how far they are ahead of UTC from then on, both in
+seconds.  The first pair is of the begin of the time that is asked about."""
+OffsetsOf: TypeAlias = Callable[[str, int, int], Offsets | None]
+"""The offsets of a zone from one instant to another, in seconds; None if unknown."""
+Pieces: TypeAlias = "list[tuple[int, int, int]]"
+"""Where a clock is shifted, from and to, and by how much, in microseconds.  Two pieces
+have values in common that may be shifted either way."""
+
+_DAYS: Final = day_number(1900, 1, 1), day_number(2038, 1, 1)
+"""Rules of older days are told apart by few, and those of later days are foretold."""
+_AROUND: Final = 2
+"""Days before and after one.  No clock is farther from UTC than 18 hours, and none was
+ever put forward or back by more than 24."""
+_MOST: Final = 256
+"""Days that a plan relies on: an engine is asked for each."""
+_HOUR: Final = 3600
+
+
+@dataclass(frozen=True, slots=True)
+class ZoneRules:
+    """Rules of time zones, and those of them that a plan relies on.
+
+    Args:
+        offsets: of a zone.
+        relied: by zone and day, the offsets around the day.
+    """
+
+    offsets: OffsetsOf
+    relied: dict[tuple[str, int], Offsets] = field(default_factory=dict)
+
+    def around(self, zone: str, day: int) -> Offsets | None:
+        """The offsets around a day, which are relied on; None if they are not known."""
+        found = self.relied.get((zone, day))
+        if found is None and _DAYS[0] <= day < _DAYS[1] and len(self.relied) < _MOST:
+            found = self.offsets(zone, *_around(day))
+            if found is not None:
+                self.relied[zone, day] = found
+        return found
+
+    def are_those_of(self, offsets: OffsetsOf) -> bool:
+        """Whether what is relied on holds by other rules."""
+        return all(
+            offsets(zone, *_around(day)) == known
+            for (zone, day), known in self.relied.items()
+        )
+
+
+def _around(day: int) -> tuple[int, int]:
+    seconds = DAY // SECOND
+    return (day - _AROUND) * seconds, (day + 1 + _AROUND) * seconds
+
+
+def no_offsets(_zone: str, _low: int, _high: int) -> None:
+    """Offsets that are not known."""
+
+
+@lru_cache(maxsize=1024)
+def offsets_here(zone: str, low: int, high: int) -> Offsets | None:
+    """The offsets by Python's own rules."""
+    try:
+        rules = ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+    def offset(second: int) -> int:
+        moment = (EPOCH_UTC + timedelta(seconds=second)).astimezone(rules)
+        return (moment.utcoffset() or timedelta()) // timedelta(seconds=1)
+
+    found = [(low, offset(low))]
+    for start in range(low, high, _HOUR):
+        before = found[-1][1]
+        if offset(start + _HOUR) != before:
+
+            def changed(second: int, before: int = before) -> bool:
+                return offset(second) != before
+
+            at = least_integer(start, start + _HOUR, changed)
+            assert at is not None
+            found.append((at, offset(at)))
+    return tuple(found)
+
+
+_current: ContextVar[ZoneRules | None] = ContextVar("rules of time zones", default=None)
+
+
+@contextmanager
+def relying_on(rules: ZoneRules) -> Iterator[None]:
+    """Convert by rules within a ``with``."""
+    token = _current.set(rules)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+@dataclass(frozen=True, slots=True)
+class Shift:
+    """A step between the instants and the wall clocks of a zone with rules.
+
+    Args:
+        zone: its name.
+        pieces: the step, made of the offsets around a day.
+        rules: that are relied on.
+    """
+
+    zone: str
+    pieces: Callable[[Offsets], Pieces]
+    rules: ZoneRules = field(compare=False)
+
+    def __call__(self, bound: int) -> int | None:
+        """The least value that is shifted to ``bound`` or beyond it.
+
+        None if that is not known, or if a greater value is shifted to less.
+        """
+        offsets = self.rules.around(self.zone, bound // DAY)
+        if offsets is None:
+            return None
+        pieces = self.pieces(offsets)
+        reached = [min(b, max(a, bound - distance)) for a, b, distance in pieces]
+        both = list(zip(pieces, reached, strict=True))
+        least = min(at for (_, stop, _), at in both if at < stop)
+        is_sure = all(max(start, least) >= at for (start, _, _), at in both)
+        return least if is_sure else None
+
+
+def shift_of(zone: str, pieces: Callable[[Offsets], Pieces]) -> Shift | None:
+    """The step by the rules of this plan; None if it has none."""
+    rules = _current.get()
+    return None if rules is None else Shift(zone, pieces, rules)
+
+
+def to_wall(offsets: Offsets) -> Pieces:
+    """From instants to wall clocks."""
+    starts = [start * SECOND for start, _ in offsets[1:]]
+    shifts = [offset * SECOND for _, offset in offsets]
+    return list(zip([INT64_MIN, *starts], [*starts, INT64_MAX], shifts, strict=True))
+
+
+def to_instant(offsets: Offsets) -> Pieces:
+    """From wall clocks to instants.
+
+    Of one that is shown twice, or never, Spark takes the offset before the change or
+    that after it: it depends on the function, and a cast of a column that is compared
+    becomes a comparison of wall clocks.
+    """
+    start, found = INT64_MIN, []
+    for (_, before), (at, after) in pairwise(offsets):
+        stop = (at + max(before, after)) * SECOND
+        found.append((start, stop, -before * SECOND))
+        start = (at + min(before, after)) * SECOND
+    return [*found, (start, INT64_MAX, -offsets[-1][1] * SECOND)]
+
+
+def to_existing(offsets: Offsets) -> Pieces:
+    """From wall clocks to those that are shown."""
+    start, found = INT64_MIN, []
+    for (_, before), (at, after) in pairwise(offsets):
+        if after > before:
+            gap, end = (at + before) * SECOND, (at + after) * SECOND
+            found += [(start, gap, 0), (gap, end, end - gap)]
+            start = end
+    return [*found, (start, INT64_MAX, 0)]
+
+
+def instant_at(zone: str, wall: int, *, is_day: bool) -> int | None:
+    """The instant of a wall clock, the first of two; None if that is not known.
+
+    One that is never shown is moved forward by what is skipped.  Of a day that begins
+    so, Spark takes what is shown first.
+    """
+    rules = _current.get()
+    offsets = None if rules is None else rules.around(zone, wall // DAY)
+    if offsets is None:
+        return None
+    for (_, before), (at, after) in pairwise(offsets):
+        if wall < (at + max(before, after)) * SECOND:
+            instant = wall - before * SECOND
+            return None if is_day and instant > at * SECOND else instant
+    return wall - offsets[-1][1] * SECOND
 
 
 def instants(zone: str | None) -> Callable[[int], tuple[int, int]]:
     """The first and the last instant that a wall clock of the zone may be.
 
-    Exact in a zone without rules.  Otherwise Java's copy of the rules may be older or
-    newer than ours, so an instant is only trusted to a day.
+    Exact in a zone without rules.  Otherwise an instant is only trusted to a day.
     """
     if zone is None:
         return in_any_zone

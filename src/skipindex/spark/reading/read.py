@@ -19,6 +19,7 @@ from skipindex.planner.plan import Moment, Plan, check_stored, plan_files
 from skipindex.planner.stages.limit import SortKey
 from skipindex.spark.reading.frames import read_files
 from skipindex.spark.reading.schema import opened_in, table_schema, typed
+from skipindex.spark.reading.zones import offsets_in
 from skipindex.spark.settings import (
     check_session,
     is_case_sensitive,
@@ -49,12 +50,13 @@ def read(
     )
     check_session(spark)
     check_stored(plan)
-    return _matching(spark, plan, schema)
+    return _matching(spark, plan.under(offsets_in(spark)), schema)
 
 
 def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
     """The matching rows of a plan; see ``Plan.read``."""
-    return _matching(spark, plan, _schema_of(spark, plan))
+    schema = _schema_of(spark, plan)
+    return _matching(spark, plan.under(offsets_in(spark)), schema)
 
 
 def _matching(spark: SparkSession, plan: Plan, schema: StructType) -> DataFrame:
@@ -69,6 +71,7 @@ def _matching(spark: SparkSession, plan: Plan, schema: StructType) -> DataFrame:
 def count_plan(spark: SparkSession, plan: Plan) -> int:
     """How many rows match, from the files where the plan does not know it."""
     schema = _schema_of(spark, plan)
+    plan = plan.under(offsets_in(spark))
     table, counts = plan.table, plan.row_counts
     known = int(counts.lower[counts.exact].sum())
     unread = [table.paths[i] for i in np.flatnonzero(~counts.exact)]
