@@ -55,9 +55,9 @@ BUDGETS = {
     "indexes": 7632,
     "layout": 2527,
     "log": 3130,
-    "planner": 15598,
+    "planner": 15613,
     "rewrite": 3734,
-    "spark": 6880,
+    "spark": 6886,
     "storage": 5120,
     "table": 4460,
 }

@@ -347,6 +347,14 @@ PLANNER: Final = (
         _ZONES,
     ),
     Mutant(
+        "zones-of-another",
+        "planner.functions.zones.listed_offsets",
+        "asked != zone or not first",
+        "not first",
+        "the offsets of the session's zone are taken for those of a literal's",
+        _ZONES,
+    ),
+    Mutant(
         "moment-not-read",
         "planner.plan.plan_files",
         "condition = None  # the text is of the moment, and says all of it",

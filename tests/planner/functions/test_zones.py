@@ -20,6 +20,7 @@ from skipindex.planner.functions.zones import (
     Shift,
     ZoneRules,
     instant_at,
+    listed_offsets,
     no_offsets,
     offsets_here,
     relying_on,
@@ -73,7 +74,7 @@ def changes(zone: str) -> list[int]:
     """When the clocks change, in seconds."""
     years = [datetime(year, 1, 1, tzinfo=UTC) for year in range(1901, 2038)]
     low, high = (micros(year) // SECOND for year in (years[0], years[-1]))
-    step = 1_000_000
+    step = 1000 * 3600
     parts = (offsets_here(zone, n, n + step) or () for n in range(low, high, step))
     return [second for part in parts for second, _ in part[1:]]
 
@@ -174,6 +175,21 @@ def test_so_many_days_are_relied_on() -> None:
     assert len(rules.relied) == 256
     assert rules.around("Europe/Berlin", 0), "as before"
     assert rules.around("Europe/Berlin", 999) is None
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_listed_offsets_are_those_that_are_listed(zone: str) -> None:
+    """As a driver lists them, of one zone."""
+    begin = micros(datetime(1899, 12, 1, tzinfo=UTC)) // SECOND
+    seconds = [begin, *CHANGES[zone]]
+    pairs = ((n, (offsets_here(zone, n, n) or ())[0][1]) for n in seconds)
+    listed = listed_offsets(zone, [number for pair in pairs for number in pair])
+    for second in CHANGES[zone]:
+        for low, n_days in ((second - 86_400, 2), (second - 86_400, 1), (second, 1)):
+            high = low + n_days * 86_400
+            assert listed(zone, low, high) == offsets_here(zone, low, high)
+    assert listed(zone, begin - 1, 0) is None
+    assert listed("UTC", 0, 1) is None
 
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../etc", "", "EST5EDT6"])

@@ -54,6 +54,7 @@ QUESTION = {
     "keys": [["id", [1]], ["id", DIMENSION], ["id", None]],
 }
 OPTIONAL = {
+    "offsets": [-2211753600, 3600],
     "derived": {"year": "year(t)"},
     "listing": 3,
     "listed": "01",

@@ -9,7 +9,8 @@ are known, an instant is only trusted to a day.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -84,6 +85,20 @@ def _around(day: int) -> tuple[int, int]:
 
 def no_offsets(_zone: str, _low: int, _high: int) -> None:
     """Offsets that are not known."""
+
+
+def listed_offsets(zone: str, changes: Sequence[int]) -> OffsetsOf:
+    """The offsets of one zone, of its changes and the offsets after them by turns."""
+    starts, after = changes[::2], changes[1::2]
+
+    def offsets(asked: str, low: int, high: int) -> Offsets | None:
+        first, stop = bisect_right(starts, low), bisect_right(starts, high)
+        if asked != zone or not first:
+            return None
+        later = zip(starts[first:stop], after[first:stop], strict=True)
+        return (low, after[first - 1]), *later
+
+    return offsets
 
 
 @lru_cache(maxsize=1024)

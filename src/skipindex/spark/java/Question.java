@@ -1,10 +1,15 @@
 package skipindex;
 
+import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.time.Instant;
+import java.time.zone.ZoneOffsetTransition;
+import java.time.zone.ZoneRules;
 import java.util.Locale;
 import java.util.NoSuchElementException;
 import java.util.Objects;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.catalyst.util.DateTimeUtils;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
@@ -15,6 +20,11 @@ import scala.collection.immutable.Map;
 final class Question {
   /** Of the messages; protocol.py has the same. */
   static final int VERSION = 2;
+
+  /** A plan relies on offsets around days from 1900 to 2037. */
+  private static final Instant FIRST = Instant.parse("1899-12-01T00:00:00Z");
+
+  private static final Instant LAST = Instant.parse("2038-02-01T00:00:00Z");
 
   private Question() {}
 
@@ -57,6 +67,24 @@ final class Question {
   static void addSettings(ObjectNode question, String[] names) {
     ObjectNode settings = question.putObject("settings");
     for (String name : names) settings.put(name, setting(SQLConf.get(), name));
+  }
+
+  /**
+   * The offsets of the session's zone, if a condition may depend on them.
+   *
+   * conjuncts: in JSON; an expression that depends on a zone holds its name.
+   */
+  static void addOffsets(ObjectNode question, String conjuncts) {
+    String zone = SQLConf.get().sessionLocalTimeZone();
+    if (!conjuncts.contains(zone)) return;
+    ZoneRules rules = DateTimeUtils.getZoneId(zone).getRules();
+    ArrayNode written = question.putArray("offsets");
+    written.add(FIRST.getEpochSecond()).add(rules.getOffset(FIRST).getTotalSeconds());
+    ZoneOffsetTransition next = rules.nextTransition(FIRST);
+    while (next != null && next.getInstant().isBefore(LAST)) {
+      written.add(next.toEpochSecond()).add(next.getOffsetAfter().getTotalSeconds());
+      next = rules.nextTransition(next.getInstant());
+    }
   }
 
   /** The settings of the session that defined a relation, where it has others. */

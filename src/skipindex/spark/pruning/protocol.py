@@ -167,6 +167,9 @@ class Question(Scan):
         keys: by column that the scan is joined by: the keys that the other side leaves,
             or the other side itself, or None if neither is known.
         conjuncts: the conditions, as ``ExpressionJson.java`` writes them.
+        offsets: when the clocks of the session's zone change, and how far they are
+            ahead of UTC from then on, by turns and in seconds; None if no condition
+            depends on it.
         derived: what partitions are made of, by properties of the table or the read.
         listing: the number of the planner's listing that ``listed`` is about; 0 asks
             for its number alone, and None for any.
@@ -185,6 +188,7 @@ class Question(Scan):
     is_catalog_table: bool
     keys: Sequence[Any]
     conjuncts: str
+    offsets: Sequence[int] | None = None
     derived: Mapping[str, str] | None = None
     listing: int | None = None
     listed: str = ""

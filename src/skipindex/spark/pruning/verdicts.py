@@ -20,6 +20,7 @@ from skipindex.expressions import (
     literal_sql,
 )
 from skipindex.expressions.atoms import IntegerSet
+from skipindex.planner.functions.zones import listed_offsets
 from skipindex.planner.plan import Plan, plan_files, worth_judging
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import Conditions, conditions
@@ -213,6 +214,7 @@ def _plan(
         conjunction(parts),
         table=table.typed(question.data, question.derived),
         timezone=next(filter(None, zones), None),
+        offsets=listed_offsets(question.settings[ZONE] or "", question.offsets or ()),
         case_sensitive=_is_case_sensitive(question),
         limit=None if first is None else first.n,
         order_by=None if first is None else first.order_by,
