@@ -12,7 +12,7 @@ from tests.soundness.by_spark import SparkResult, sweep_with_spark
 from tests.soundness.foreign import ForeignResult, sweep_foreign
 from tests.soundness.large import sweep_large
 from tests.soundness.matrix import sweep
-from tests.soundness.pools import Pool, pools
+from tests.soundness.pools import OTHER_ZONES, Pool, pools
 from tests.soundness.report import Sweep, matrix, page
 
 
@@ -31,7 +31,9 @@ def main(arguments: list[str]) -> int:
     add("--out", type=Path, help="where to write the page")
     add("--matrix", type=Path, help="where to write every figure")
     options = parser.parse_args(arguments)
-    chosen = [p for p in pools() if not options.types or p.name in options.types]
+    chosen = pools()
+    if options.types:
+        chosen = [p for p in pools(*OTHER_ZONES) if p.name in options.types]
     done = Sweep()
     result, large = done.by_oracle, done.by_numpy
     for pool in chosen:

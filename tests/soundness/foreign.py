@@ -32,12 +32,12 @@ from tests.soundness.foreign_tables import (
     written_by_spark,
 )
 from tests.soundness.matrix import Tally, judge
-from tests.soundness.pools import Pool
+from tests.soundness.pools import OTHER_ZONES, Pool
 from tests.soundness.texts import conditions
 from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, settings
 
 _REFUSED: Final = (PySparkException, Py4JError)
-_ZONES: Final = ("UTC", "America/New_York", "Asia/Kolkata", "Pacific/Apia")
+_ZONES: Final = ("UTC", "America/New_York", *OTHER_ZONES)
 
 
 @dataclass

@@ -23,6 +23,7 @@ import pyarrow as pa
 from tests.oracle import compare
 from tests.strategies import DATES, DOUBLES, MOMENTS, TEXTS, decimal, neighbours
 
+HOUR: Final = timedelta(hours=1)
 SECOND: Final = (None, -1, 0, 1, 7)
 """The values of the second column, ``w``."""
 
@@ -41,6 +42,11 @@ _SUMMER: Final = tuple(
     )
 )
 """Around both changes of New York's clocks, as wall clocks and as UTC."""
+
+OTHER_ZONES: Final = (
+    *("Europe/Berlin", "Asia/Kolkata", "Australia/Lord_Howe", "America/Sao_Paulo"),
+    *("Africa/Casablanca", "Pacific/Apia", "Asia/Tehran", "America/Havana"),
+)
 
 
 @dataclass(frozen=True)
@@ -119,8 +125,8 @@ class Pool:
         return found
 
 
-def pools() -> list[Pool]:
-    """Every column type that has an index; timestamps in two time zones."""
+def pools(*zones: str) -> list[Pool]:
+    """Every column type that has an index; timestamps in two time zones and these."""
     halves = (Decimal("0.5"), Decimal("-2.5"), *DOUBLES)
     beyond = (2**63, -(2**63) - 1, 10**20, Decimal("1e30"))
     found = [Pool("boolean", pa.bool_(), (False, True))]
@@ -159,8 +165,8 @@ def pools() -> list[Pool]:
     days = [*DATES, *(DATES[4] + timedelta(days=n) for n in (-1, 1))]
     texts = ("1970-01-01", "2020-02-29")
     found.append(Pool("date", pa.date32(), _ordered(days), texts))
-    moments = _ordered([*MOMENTS, *_SUMMER])
-    for zone in ("UTC", "America/New_York"):
+    for zone in ("UTC", "America/New_York", *zones):
+        moments = _ordered([*MOMENTS, *(_changes(zone) if zone in zones else _SUMMER)])
         place = "" if zone == "UTC" else f" in {zone}"
         instants = tuple(moment.replace(tzinfo=UTC) for moment in moments)
         walls = tuple(m for m in moments if 1 < m.year < 9999)
@@ -168,9 +174,23 @@ def pools() -> list[Pool]:
             Pool(f"timestamp{place}", _micros("UTC"), instants, (*walls, *DATES), zone),
             Pool(f"timestamp_ntz{place}", _micros(None), moments, DATES, zone),
         ]
-    whole = tuple(m for m in moments if m.microsecond % 1000 == 0)
+    whole = tuple(m for m in (*MOMENTS, *_SUMMER) if m.microsecond % 1000 == 0)
     found.append(Pool("timestamp_ntz(ms)", pa.timestamp("ms"), whole, DATES))
     return found
+
+
+def _changes(zone: str) -> Iterator[datetime]:
+    """Around the last two changes before 2021, as wall clocks and as UTC."""
+    rules, tick, n_changes = ZoneInfo(zone), timedelta(microseconds=1), 0
+    at = datetime(2020, 12, 31, tzinfo=UTC)
+    while n_changes < 2:
+        wall = at.astimezone(rules).replace(tzinfo=None)
+        at -= HOUR
+        if wall - at.astimezone(rules).replace(tzinfo=None) == HOUR:
+            continue
+        n_changes += 1
+        for moment in (at.replace(tzinfo=None) + HOUR, wall, wall - HOUR):
+            yield from (moment - HOUR / 2, moment - tick, moment, moment + HOUR / 2)
 
 
 def zone_of(pool: Pool) -> ZoneInfo:

@@ -15,7 +15,10 @@ from tests.sweeps.queries.values import KINDS
 
 SETTINGS: Final[Mapping[str, Sequence[str]]] = {
     "spark.sql.ansi.enabled": ("true", "false"),
-    "spark.sql.session.timeZone": ("UTC", "America/New_York", "Asia/Kolkata"),
+    "spark.sql.session.timeZone": (
+        *("UTC", "America/New_York", "Asia/Kolkata", "Europe/Berlin"),
+        *("Australia/Lord_Howe", "America/Sao_Paulo", "Africa/Casablanca"),
+    ),
     "spark.sql.caseSensitive": ("true", "false"),
     "spark.sql.timestampType": ("TIMESTAMP_LTZ", "TIMESTAMP_NTZ"),
     "spark.sql.parquet.filterPushdown": ("true", "false"),
