@@ -55,7 +55,7 @@ BUDGETS = {
     "indexes": 7632,
     "layout": 2527,
     "log": 3130,
-    "planner": 15613,
+    "planner": 15634,
     "rewrite": 3734,
     "spark": 6886,
     "storage": 5120,

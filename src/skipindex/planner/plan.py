@@ -269,6 +269,8 @@ class Plan:
 
         It is this one, unless the offsets that it relies on are others there.
         """
+        # Values may be converted until it is known what is read, and how many match.
+        _ = self.kept
         return self if self.rules.are_those_of(offsets) else self._anew(offsets)
 
     def explain(self, *, file: str | None = None) -> str:

@@ -324,8 +324,8 @@ PLANNER: Final = (
     ),
     Mutant(
         "zones-not-relied-on",
-        "planner.functions.zones.ZoneRules.around",
-        "self.relied[zone, day] = found",
+        "planner.functions.zones.ZoneRules.between",
+        "self.relied[asked] = found",
         "pass",
         "the rules that a plan relies on are not remembered, so not compared",
         _ZONES,

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import skipindex as sx
 from skipindex.expressions import col
+from skipindex.planner.functions.registry import UnsureError
 from skipindex.planner.functions.zones import (
     Offsets,
     Shift,
@@ -74,7 +75,7 @@ def changes(zone: str) -> list[int]:
     """When the clocks change, in seconds."""
     years = [datetime(year, 1, 1, tzinfo=UTC) for year in range(1901, 2038)]
     low, high = (micros(year) // SECOND for year in (years[0], years[-1]))
-    step = 1000 * 3600
+    step = 10 * 86_400
     parts = (offsets_here(zone, n, n + step) or () for n in range(low, high, step))
     return [second for part in parts for second, _ in part[1:]]
 
@@ -246,6 +247,9 @@ def test_rows_are_those_of_the_oracle(data: st.DataObject) -> None:
         ("date_trunc('DAY', t) = TIMESTAMP '2024-10-27 00:00:00'", "12345"),
         ("date_trunc('DAY', t) <> TIMESTAMP '2024-10-27 00:00:00'", "0"),
         ("date_format(t, 'yyyy-MM-dd') = '2024-10-26'", "0"),
+        ("hour(t) = 2", "2"),
+        ("day(t) = 26 AND minute(t) = 0", "0"),
+        ("dayofweek(t) IN (1, 3)", "12345"),
         ("t + INTERVAL 1 DAY >= '2024-10-28'", "012345"),
     ],
 )
@@ -253,6 +257,25 @@ def test_whole_files_are_left_out(table: sx.Table, condition: str, files: str) -
     """By functions of the column too; a sum with an interval is known to a day."""
     plan = table.plan(condition, timezone="Europe/Berlin")
     assert [path[0] for path in plan.paths] == list(files)
+
+
+@given(places())
+def test_clocks_show_what_python_knows(place: tuple[str, int, list[int]]) -> None:
+    zone, _, instants = place
+    shift = Shift(zone, to_wall, ZoneRules(offsets_here))
+    for instant in instants:
+        if 0 <= instant < micros(datetime(2038, 1, 1, tzinfo=UTC)):
+            assert shift.wall(instant) == wall_at(zone, instant)
+        else:
+            with pytest.raises(UnsureError):
+                shift.wall(instant)
+
+
+def test_values_that_are_converted_one_by_one_are_relied_on(table: sx.Table) -> None:
+    plan = table.plan("hour(t) = 2", timezone="Europe/Berlin")
+    assert rows_of(plan) == [datetime(2024, 10, 27, n, tzinfo=UTC) for n in (0, 1)]
+    assert rows_of(plan.under(shifted)) == [datetime(2024, 10, 26, 23, tzinfo=UTC)]
+    assert len(plan.under(no_offsets).paths) == 6
 
 
 def shifted(zone: str, low: int, high: int) -> Offsets | None:
@@ -265,6 +288,7 @@ CONDITIONS: Final = [
     "t >= TIMESTAMP '2024-10-27 07:00:00'",
     "t IN (TIMESTAMP '2024-10-27 07:00:00')",
     "CAST(t AS DATE) < DATE '2024-10-27'",
+    "hour(t) = 7",
 ]
 
 

@@ -93,8 +93,9 @@ def _moved(
             reason = "the time zone's rules are only known nearly"
         key: Hashable = None if zone is None else (domain.name, zone)
         exact = None if zone is None else shift_of(zone, pieces)
+        apply = exact.wall if exact is not None and pieces is to_wall else _nearly
         return Function(
-            domain, _nearly, 1, slack=DAY, exact=exact, reason=reason, key=key
+            domain, apply, 1, slack=DAY, exact=exact, reason=reason, key=key
         )
     distance = offset.utcoffset(None) // calendar.MICROSECOND * sign
     span = INT64_MIN + max(-distance, 0), INT64_MAX - max(distance, 0)

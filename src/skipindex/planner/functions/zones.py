@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, timedelta, timezone
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 from typing import Final, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -27,7 +28,7 @@ from skipindex.planner.functions.calendar import (
     SECOND,
     day_number,
 )
-from skipindex.planner.functions.registry import least_integer
+from skipindex.planner.functions.registry import UnsureError, least_integer
 from skipindex.table import in_any_zone
 
 Offsets: TypeAlias = tuple[tuple[int, int], ...]
@@ -41,12 +42,16 @@ have values in common that may be shifted either way."""
 
 _DAYS: Final = day_number(1900, 1, 1), day_number(2038, 1, 1)
 """Rules of older days are told apart by few, and those of later days are foretold."""
+_EVERY_DAY: Final = 0, _DAYS[1]
+"""The days of values that are converted one by one.  Of those before 1970, copies of
+the rules differ most."""
 _AROUND: Final = 2
 """Days before and after one.  No clock is farther from UTC than 18 hours, and none was
 ever put forward or back by more than 24."""
 _MOST: Final = 256
 """Days that a plan relies on: an engine is asked for each."""
-_HOUR: Final = 3600
+_DAY: Final = DAY // SECOND
+"""In seconds.  No clock was ever changed twice in three days since 1900."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +60,31 @@ class ZoneRules:
 
     Args:
         offsets: of a zone.
-        relied: by zone and day, the offsets around the day.
+        relied: by zone, and begin and end in seconds, the offsets.
     """
 
     offsets: OffsetsOf
-    relied: dict[tuple[str, int], Offsets] = field(default_factory=dict)
+    relied: dict[tuple[str, int, int], Offsets] = field(default_factory=dict)
 
     def around(self, zone: str, day: int) -> Offsets | None:
         """The offsets around a day, which are relied on; None if they are not known."""
-        found = self.relied.get((zone, day))
-        if found is None and _DAYS[0] <= day < _DAYS[1] and len(self.relied) < _MOST:
-            found = self.offsets(zone, *_around(day))
+        if not _DAYS[0] <= day < _DAYS[1]:
+            return None
+        return self.between(zone, day - _AROUND, day + 1 + _AROUND)
+
+    def between(self, zone: str, first: int, stop: int) -> Offsets | None:
+        """The same from one day to another."""
+        asked = zone, first * _DAY, stop * _DAY
+        found = self.relied.get(asked)
+        if found is None and len(self.relied) < _MOST:
+            found = self.offsets(*asked)
             if found is not None:
-                self.relied[zone, day] = found
+                self.relied[asked] = found
         return found
 
     def are_those_of(self, offsets: OffsetsOf) -> bool:
         """Whether what is relied on holds by other rules."""
-        return all(
-            offsets(zone, *_around(day)) == known
-            for (zone, day), known in self.relied.items()
-        )
-
-
-def _around(day: int) -> tuple[int, int]:
-    seconds = DAY // SECOND
-    return (day - _AROUND) * seconds, (day + 1 + _AROUND) * seconds
+        return all(offsets(*asked) == known for asked, known in self.relied.items())
 
 
 def no_offsets(_zone: str, _low: int, _high: int) -> None:
@@ -103,7 +107,7 @@ def listed_offsets(zone: str, changes: Sequence[int]) -> OffsetsOf:
 
 @lru_cache(maxsize=1024)
 def offsets_here(zone: str, low: int, high: int) -> Offsets | None:
-    """The offsets by Python's own rules."""
+    """The offsets by Python's own rules, for a number of days."""
     try:
         rules = ZoneInfo(zone)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -114,14 +118,14 @@ def offsets_here(zone: str, low: int, high: int) -> Offsets | None:
         return (moment.utcoffset() or timedelta()) // timedelta(seconds=1)
 
     found = [(low, offset(low))]
-    for start in range(low, high, _HOUR):
+    for start in range(low, high, _DAY):
         before = found[-1][1]
-        if offset(start + _HOUR) != before:
+        if offset(start + _DAY) != before:
 
             def changed(second: int, before: int = before) -> bool:
                 return offset(second) != before
 
-            at = least_integer(start, start + _HOUR, changed)
+            at = least_integer(start, start + _DAY, changed)
             assert at is not None
             found.append((at, offset(at)))
     return tuple(found)
@@ -168,6 +172,20 @@ class Shift:
         least = min(at for (_, stop, _), at in both if at < stop)
         is_sure = all(max(start, least) >= at for (start, _, _), at in both)
         return least if is_sure else None
+
+    def wall(self, instant: int) -> int:
+        """What a clock of the zone shows at an instant.
+
+        Raises:
+            UnsureError: it is not known.
+        """
+        first, stop = _EVERY_DAY
+        inside = first * DAY <= instant < stop * DAY
+        offsets = self.rules.between(self.zone, first, stop) if inside else None
+        if offsets is None:
+            raise UnsureError
+        last = bisect_right(offsets, instant // SECOND, key=itemgetter(0)) - 1
+        return instant + offsets[last][1] * SECOND
 
 
 def shift_of(zone: str, pieces: Callable[[Offsets], Pieces]) -> Shift | None:
