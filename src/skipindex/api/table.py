@@ -173,7 +173,8 @@ class Table:
             predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
                 PySpark ``Column``.
             timezone: the time zone of the session that will read; without it,
-                timestamps that are written without a zone prune nothing.
+                timestamps that are written without a zone prune nothing.  Its rules are
+                those of ``zoneinfo``, and where Spark reads, those of its Java.
             case_sensitive: how column names are matched (``spark.sql.caseSensitive``).
             kinds: names of the index kinds that may be used (``"minmax"``,
                 ``"bloom"`` …, ``"file_map"`` for the maps), and are always asked; by
