@@ -184,7 +184,7 @@ def _changes(zone: str) -> Iterator[datetime]:
     rules, tick, n_changes = ZoneInfo(zone), timedelta(microseconds=1), 0
     at = datetime(2020, 12, 31, tzinfo=UTC)
     while n_changes < 2:
-        wall = at.astimezone(rules).replace(tzinfo=None)
+        wall = at.astimezone(rules).replace(tzinfo=None, fold=0)
         at -= HOUR
         if wall - at.astimezone(rules).replace(tzinfo=None) == HOUR:
             continue
