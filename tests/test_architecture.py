@@ -47,13 +47,13 @@ MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 432,
-    "advice": 2102,
+    "advice": 2104,
     "api": 3387,
     "build": 3236,
     "cli": 1300,
     "expressions": 1914,
     "indexes": 7632,
-    "layout": 2527,
+    "layout": 2529,
     "log": 3130,
     "planner": 15634,
     "rewrite": 3734,

@@ -13,6 +13,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import LayoutError, PredicateError
+from skipindex.expressions.atoms import Range
 from skipindex.layout import (
     AnswerLayout,
     CurveLayout,
@@ -21,6 +22,7 @@ from skipindex.layout import (
     choose_layout,
 )
 from skipindex.layout.workload.what_if import Boxes, WhatIf
+from skipindex.planner.bound_predicate import Leaf, leaves
 from tests.layout.facts import facts, files_of
 
 QUERIES = [
@@ -90,6 +92,17 @@ def test_the_method_is_the_one_that_was_asked_for() -> None:
     for method, kind in {"answers": AnswerLayout, "curve": CurveLayout}.items():
         choice = choose_layout(rows, bound, n_files=10, method=method)
         assert isinstance(choice.layout, kind)
+
+
+def test_times_of_a_zone_with_summer_time_are_cut_where_they_are() -> None:
+    """Not a day before and after."""
+    schema = pa.schema([("t", pa.timestamp("us", "UTC"))])
+    for zone, text in (("Europe/Berlin", "10:00:00"), ("UTC", "09:00:00")):
+        workload = Workload([f"t >= '2026-01-05 {text}'"], timezone=zone)
+        (tree,) = workload.bind(schema).trees
+        (leaf,) = leaves(tree)
+        assert isinstance(leaf, Leaf)
+        assert leaf.atom == Range("t", 1_767_603_600_000_000, None)
 
 
 def test_a_workload_survives_json() -> None:

@@ -30,6 +30,7 @@ from skipindex.planner.bound_predicate import (
     unknowns,
     with_leaves,
 )
+from skipindex.planner.functions.zones import ZoneRules, offsets_here, relying_on
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse as parse_condition
 from skipindex.table import TableState
@@ -141,7 +142,8 @@ def bind_workload(
     for query in queries:
         for text in conditions_of(query):
             try:
-                tree = simplify(binder.bind(parse_condition(text)))
+                with relying_on(ZoneRules(offsets_here)):
+                    tree = simplify(binder.bind(parse_condition(text)))
             except PredicateError as error:
                 reason = first_line(error)
                 found.notes.append(f"query {text!r} was left out: {reason}")

@@ -16,6 +16,7 @@ from skipindex.expressions.atoms import NoneOf, OneOf, Range, Value, successor
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.planner.binding.binder import Binder
 from skipindex.planner.bound_predicate import BoundPredicate, Leaf, leaves
+from skipindex.planner.functions.zones import ZoneRules, offsets_here, relying_on
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
 from skipindex.table import ColumnInfo
@@ -111,7 +112,8 @@ class Workload:
         infos = {f.name: _info(f, (refused or {}).get(f.name, "")) for f in schema}
 
         binder = Binder(Columns(infos, "the rows to lay out").find, self.timezone)
-        trees = tuple(simplify(binder.bind(parse(text))) for text in self.queries)
+        with relying_on(ZoneRules(offsets_here)):
+            trees = tuple(simplify(binder.bind(parse(text))) for text in self.queries)
         domains: dict[str, Domain] = {}
         for tree in trees:
             for leaf in leaves(tree):
