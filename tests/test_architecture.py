@@ -55,7 +55,7 @@ BUDGETS = {
     "indexes": 7632,
     "layout": 2529,
     "log": 3130,
-    "planner": 15634,
+    "planner": 15636,
     "rewrite": 3734,
     "spark": 6886,
     "storage": 5120,

@@ -50,6 +50,8 @@ class Engine(Protocol[PlanT_contra]):
     def read(self, plan: PlanT_contra) -> Any:
         """The matching rows of a plan, as the engine's kind of table.
 
+        An engine that has rules of time zones of its own reads ``plan.under`` these.
+
         Raises:
             PlanError: the session's settings are not those of the plan.
         """
