@@ -55,7 +55,7 @@ BUDGETS = {
     "indexes": 7632,
     "layout": 2529,
     "log": 3130,
-    "planner": 15636,
+    "planner": 15659,
     "rewrite": 3734,
     "spark": 6886,
     "storage": 5120,

@@ -268,6 +268,10 @@ class Plan:
         """The plan for an engine with these rules of time zones.
 
         It is this one, unless the offsets that it relies on are others there.
+
+        >>> plan = table.plan("price < 4")  # which depends on no zone
+        >>> plan.under(lambda zone, seconds: None) is plan
+        True
         """
         # Values may be converted until it is known what is read, and how many match.
         _ = self.kept

@@ -24,7 +24,12 @@ from skipindex.expressions.domain import (
 )
 from skipindex.planner.binding.literal_cuts import Cut, Refusal, cut
 from skipindex.planner.functions.decimals import fits_decimal
-from skipindex.planner.functions.zones import fixed_offset
+from skipindex.planner.functions.zones import (
+    ZoneRules,
+    fixed_offset,
+    offsets_here,
+    relying_on,
+)
 from tests.oracle import compare
 from tests.strategies import TYPES, ColumnData, elements, literals, neighbours
 
@@ -366,8 +371,19 @@ def test_wall_clocks_without_a_zone_of_their_own() -> None:
     assert exact(CLOCK, NEW_YEAR, "+02:00").ge == micros
     instant = datetime(2020, 1, 1, tzinfo=UTC)
     assert exact(CLOCK, instant, "+02:00").ge == micros + 2 * 3_600_000_000
-    for zone in (None, "Europe/Paris"):
-        assert "pass timezone=" in refused(CLOCK, NEW_YEAR, zone)
+    assert "pass timezone=" in refused(CLOCK, NEW_YEAR, None)
+    assert "only known nearly" in refused(CLOCK, NEW_YEAR, "Europe/Paris")
+
+
+def test_a_wall_clock_near_no_change_is_the_one_of_an_instant() -> None:
+    zone, noon = "Europe/Paris", datetime(2024, 10, 26, 12)
+    with relying_on(ZoneRules(offsets_here)):
+        cuts = exact(CLOCK, noon, zone)
+        assert exact(CLOCK, noon.replace(tzinfo=ZoneInfo(zone)), zone) == cuts
+        assert exact(CLOCK, noon.replace(hour=10, tzinfo=UTC), zone) == cuts
+        assert cuts.ge == (noon - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+        twice = datetime(2024, 10, 27, 2, 30)
+        assert "only known nearly" in refused(CLOCK, twice, zone)
 
 
 def test_text_and_binary_are_their_bytes() -> None:

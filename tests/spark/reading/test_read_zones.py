@@ -42,6 +42,8 @@ FORMS = (
     *("date_trunc('{unit}', d) > TIMESTAMP '{wall}'",),
     *("date_trunc('{unit}', n) >= TIMESTAMP '{wall}'",),
     *("CAST(n AS TIMESTAMP) < TIMESTAMP '{wall}'", "CAST(d AS TIMESTAMP) > '{wall}'"),
+    *("n >= TIMESTAMP '{wall}'", "n <> TIMESTAMP '{wall} {zone}'"),
+    *("n IN (TIMESTAMP '{wall}')", "n < TIMESTAMP '{wall}'", "n >= '{wall}'"),
     *("CAST(n AS TIMESTAMP) = '{wall}'", "CAST(t AS TIMESTAMP_NTZ) >= '{wall}'"),
     *("t + INTERVAL 1 DAY < '{wall}'", "t - INTERVAL '1 12' DAY TO HOUR >= '{wall}'"),
     *("last_day(t) > DATE '{day}'", "date_format(t, 'yyyy-MM-dd HH') < '{wall}'"),

@@ -33,7 +33,12 @@ from skipindex.expressions.domain import (
 from skipindex.planner.functions.calendar import DAY, MICROSECOND, day_of_text
 from skipindex.planner.functions.decimals import ceiling_of, fits_decimal, floor_of
 from skipindex.planner.functions.registry import least_integer
-from skipindex.planner.functions.zones import fixed_offset, instant_at
+from skipindex.planner.functions.zones import (
+    fixed_offset,
+    instant_at,
+    shift_of,
+    to_instant,
+)
 
 _DOUBLE_TEXT: Final = re.compile(
     r" *[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity) *| *nan *",
@@ -328,10 +333,12 @@ def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:
         return Refusal(f"{value!r} is no timestamp that Spark surely reads alike")
     if isinstance(value, datetime):
         # It may be an instant to Spark; only without summer time are the wall
-        # clocks of a zone and its instants in the same order.
-        offset = None if zone is None else fixed_offset(zone)
-        if offset is None:
+        # clocks of a zone and its instants in the same order everywhere.
+        if zone is None:
             return Refusal("it depends on the session's time zone: pass timezone=…")
+        offset = fixed_offset(zone)
+        if offset is None:
+            return _wall_clock_in_region(value, zone)
         if isinstance(moment.tzinfo, ZoneInfo):
             return Refusal("the time zone's rules are only known nearly")
         if moment.tzinfo is not None:
@@ -339,3 +346,15 @@ def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:
             distance = offset.utcoffset(None) // MICROSECOND
             return _at(_microseconds(moment) + distance)
     return _at(_microseconds(moment))
+
+
+def _wall_clock_in_region(value: datetime, zone: str) -> Cut | Refusal:
+    """The wall clock of an instant, if no other is near whose order is another."""
+    at, shift = _timestamp(value, zone), shift_of(zone, to_instant)
+    if isinstance(at, Refusal):
+        return at
+    assert isinstance(at.ge, int)
+    shown = None if at.slack or shift is None else shift(at.ge)
+    if shift is None or shown is None or shift(at.ge + 1) != shown + 1:
+        return Refusal("the time zone's rules are only known nearly")
+    return _at(shown)
