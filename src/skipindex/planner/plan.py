@@ -270,7 +270,7 @@ class Plan:
         It is this one, unless the offsets that it relies on are others there.
 
         >>> plan = table.plan("price < 4")  # which depends on no zone
-        >>> plan.under(lambda zone, seconds: None) is plan
+        >>> plan.under(lambda zone, first, last: None) is plan
         True
         """
         # Values may be converted until it is known what is read, and how many match.
