@@ -52,7 +52,7 @@ BUDGETS = {
     "build": 3236,
     "cli": 1300,
     "expressions": 1914,
-    "indexes": 7632,
+    "indexes": 7662,
     "layout": 2529,
     "log": 3130,
     "planner": 15659,

@@ -41,7 +41,7 @@ import numpy as np
 from pyroaring import AbstractBitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Codes, Mask, starts
+from skipindex.expressions.arrays import Codes, starts
 from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
@@ -252,63 +252,55 @@ def _least(column: EncodedColumn, encoding: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class MappingIndex(PositionalIndex):
-    """A column by the codes of others.
+class MappingIndex(RunLengthIndex):
+    """A column by the runs of another one, whose codes lead to its own.
 
     ``sizes`` has how many codes lead to each mapping.
     """
 
     sizes: Sequence[int]
-    runs: RunLengthIndex
 
     @classmethod
     def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:
-        """The mappings, and the runs that they lead to."""
+        """The mappings, and the runs that they lead from."""
         (n,) = cursor.bytes(1)
         *sizes, null_count, n_codes = cursor.numbers("I", n + 2)
-        first = head.n_chunks + n
-        root = replace(
-            head, null_count=null_count, n_codes=n_codes, n_chunks=first, parameter=0
-        )
+        root = replace(head, null_count=null_count, n_codes=n_codes)
         runs = RunLengthIndex.read(root, book, parts, cursor)
-        if (
-            not 0 < n <= _MOST_MAPPINGS
-            or sizes[-1] != n_codes + (null_count > 0)
-            or null_count > head.n_rows
-        ):
+        if not 0 < n <= _MOST_MAPPINGS or sizes[-1] != n_codes + (null_count > 0):
             raise CorruptIndexError(
-                f"a mapping of {n} steps cannot lead from {sizes} codes to "
-                f"{n_codes} codes and {null_count} NULLs"
+                f"a mapping of {n} steps cannot lead from {n_codes} codes and "
+                f"{null_count} NULLs over {sizes} codes"
             )
-        return cls(head, book, parts, sizes, runs)
+        return cls(head, book, parts, runs.n_runs, runs.width, runs.form, sizes)
 
     @property
-    def n_parts(self) -> int:
-        """The header, the dictionary, the mappings, and the runs."""
-        return self.runs.n_parts
+    def first(self) -> int:
+        """The mappings are before the runs."""
+        return 1 + self.head.n_chunks + len(self.sizes)
 
     def present(self) -> AbstractBitMap:
-        """The rows whose code becomes one that is not NULL's."""
-        return self.among([(0, self.head.n_codes)]).upper
+        """The rows whose code is not that of NULL."""
+        return self.decoded([(0, self.head.n_codes)])
 
     def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
-        """Exactly the rows whose code becomes one of the intervals."""
-        n = self.head.n_codes + (self.head.null_count > 0)
-        wanted: Mask = np.zeros(n, np.bool_)
-        for start, stop in intervals:
-            wanted[start:stop] = True
+        """Exactly the rows with a code of the intervals."""
+        return exactly(self.decoded(intervals))
+
+    def codes_in(self, raw: memoryview) -> DecodedCodes:
+        """The code of every run, which its code in the slices leads to."""
+        n_codes = self.head.n_codes + (self.head.null_count > 0)
+        steps = []
         for i, size in enumerate(self.sizes, 1 + self.head.n_chunks):
-
-            def decode(
-                raw: memoryview, n: int = len(wanted), size: int = size
-            ) -> DecodedCodes:
-                found = DecodedCodes.of(raw, max(1, (n - 1).bit_length()), size)
-                if found.codes.max() >= n:
-                    raise CorruptIndexError(f"a mapping leads beyond {n} codes")
-                return found
-
-            wanted = wanted[self.parts.decoded(i, decode).codes]
-        return exactly(self.runs.with_codes(wanted))
+            width = max(1, (n_codes - 1).bit_length())
+            steps.append(DecodedCodes.of(self.parts[i], width, size).codes)
+            if steps[-1].max() >= n_codes:
+                raise CorruptIndexError(f"a mapping leads beyond {n_codes} codes")
+            n_codes = size
+        codes = DecodedCodes.of(raw, self.width, self.n_runs).codes
+        for step in reversed(steps):
+            codes = step[codes]
+        return DecodedCodes(codes)
 
 
 _READ: Final = MappingProxyType(

@@ -47,7 +47,11 @@ from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
 from skipindex.indexes.encoding.roaring import from_bits, from_rows
-from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
+from skipindex.indexes.positional import (
+    Interval,
+    PositionalContextIndex,
+    PositionalKind,
+)
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "run_length"
@@ -55,6 +59,8 @@ _VERSION: Final = 1
 _AS_BITS: Final = 0
 _AS_NUMBERS: Final = 1
 _ALL_ROWS: Final = 2
+_FEW: Final = 8
+"""Rows are few if they are at most so many times fewer than those of the file."""
 _DECODE_FROM_INTERVALS: Final = 8
 """From this number of intervals on, all codes are decoded and looked up."""
 
@@ -179,7 +185,7 @@ def bits_of_ranks(column: EncodedColumn, n_runs: int) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class RunLengthIndex(PositionalIndex):
+class RunLengthIndex(PositionalContextIndex):
     """The runs of one column of one file."""
 
     n_runs: int
@@ -209,7 +215,12 @@ class RunLengthIndex(PositionalIndex):
     @property
     def n_parts(self) -> int:
         """The header, the dictionary, the beginnings of the runs, and the slices."""
-        return 2 + self.head.n_chunks + (self.form != _ALL_ROWS)
+        return self.first + 1 + (self.form != _ALL_ROWS)
+
+    @property
+    def first(self) -> int:
+        """The part with which the runs begin."""
+        return 1 + self.head.n_chunks
 
     def present(self) -> AbstractBitMap:
         """The rows whose code is below that of NULL."""
@@ -218,31 +229,48 @@ class RunLengthIndex(PositionalIndex):
     def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
         """Exactly the rows with a code of the intervals."""
         if len(intervals) >= _DECODE_FROM_INTERVALS:
-            return exactly(self.with_codes(intervals))
+            return exactly(self.decoded(intervals))
         slices = self._slices()
         found = np.zeros(slices.shape[1], np.uint8)
         for start, stop in intervals:
             found |= self._between(start, stop, slices)
         return exactly(self._rows_of(found))
 
-    def with_codes(self, wanted: Sequence[Interval] | Mask) -> BitMap:
-        """The rows with a code of ascending intervals, or whose code is in a mask.
+    def inside(self, interval: Interval, rows: AbstractBitMap) -> BitMap | None:
+        """Exactly those of a few ``rows`` with a code of the interval."""
+        if len(rows) * _FEW > self.head.n_rows:
+            return None
+        places = np.frombuffer(rows.to_array(), np.uint32)
+        runs: npt.NDArray[np.integer] = places
+        if self.form != _ALL_ROWS:
+            runs = self._begun().searchsorted(places, side="right") - 1
+        chosen = places[_are_inside(self._codes()[runs], [interval])]
+        return from_rows(chosen, self.head.n_rows)
 
-        NULL is the code after the others.
-        """
-        self.parts.count.bitmaps += self.width
-        codes = self.parts.decoded(self.n_parts - 1, self._decoded).codes
-        if isinstance(wanted, np.ndarray):
-            chosen = np.flatnonzero(wanted[codes])
-        else:
-            edges = np.array(wanted, codes.dtype).ravel()
-            chosen = np.flatnonzero(edges.searchsorted(codes, side="right") & 1)
+    def count_inside(self, interval: Interval, rows: AbstractBitMap) -> int | None:
+        """How many of a few ``rows`` have a code of the interval."""
+        found = self.inside(interval, rows)
+        return None if found is None else len(found)
+
+    def decoded(self, intervals: Sequence[Interval]) -> BitMap:
+        """The same as ``among`` by the codes of all runs, which are cached."""
+        chosen = np.flatnonzero(_are_inside(self._codes(), intervals))
         if self.form == _ALL_ROWS:
             return from_rows(chosen.astype(np.uint32), self.head.n_rows)
         return self._expanded(chosen)
 
-    def _decoded(self, raw: memoryview) -> DecodedCodes:
+    def _codes(self) -> npt.NDArray[np.unsignedinteger]:
+        self.parts.count.bitmaps += self.width
+        return self.parts.decoded(self.n_parts - 1, self.codes_in).codes
+
+    def codes_in(self, raw: memoryview) -> DecodedCodes:
+        """The code of every run, in the bytes of the slices."""
         return DecodedCodes.of(raw, self.width, self.n_runs)
+
+    def _begun(self) -> npt.NDArray[np.unsignedinteger]:
+        """Where every run begins, and the end of the last one."""
+        self.parts.count.bitmaps += 1
+        return self.parts.decoded(self.first, self._begins).codes
 
     def _slices(self) -> Bits:
         """The slices, one in a row; their padding is of no run."""
@@ -288,8 +316,7 @@ class RunLengthIndex(PositionalIndex):
         """The rows of some runs, given by their numbers."""
         if not len(chosen):
             return BitMap()
-        self.parts.count.bitmaps += 1
-        begins = self.parts.decoded(1 + self.head.n_chunks, self._begins).codes
+        begins = self._begun()
         first, end = begins[chosen], begins[chosen + 1]
         lengths = (end - first).astype(np.int64)
         # Rows count up by one, and jump where a run begins.
@@ -314,6 +341,17 @@ class RunLengthIndex(PositionalIndex):
                 "the runs of a run_length payload do not ascend from row 0"
             )
         return DecodedCodes(np.append(begins, np.uint32(self.head.n_rows)))
+
+
+def _are_inside(
+    codes: npt.NDArray[np.unsignedinteger], intervals: Sequence[Interval]
+) -> Mask:
+    """Which codes are in one of the ascending intervals."""
+    if len(intervals) == 1:
+        ((start, stop),) = intervals
+        return np.asarray((codes >= start) & (codes < stop))
+    edges = np.array(intervals, np.uint32).ravel()
+    return np.asarray(edges.searchsorted(codes, side="right") & 1 == 1)
 
 
 def _ones(bits: Bits, n: int | None = None) -> Ints:
