@@ -47,7 +47,7 @@ MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 432,
-    "advice": 2104,
+    "advice": 2082,
     "api": 3387,
     "build": 3236,
     "cli": 1300,

@@ -33,11 +33,6 @@ _PART_BYTES: Final = 36
 _FILE_BYTES: Final = 64
 """What a pack's directory and padding add for a part, and for a file."""
 
-_FEW_VALUES: Final = 16
-"""Up to so many distinct values in a file, a range bitmap is small."""
-
-_LONG_RUN: Final = 8
-"""Rows in a run from which a range bitmap of many values is small too."""
 
 _TOP_SLICES: Final = (0, 2, 4, 6, 8, 10)
 """Numbers of slices of cells that are tried."""
@@ -123,8 +118,7 @@ def candidates(
     nothing = Candidate((), 0, {leaf: [None] * len(column.files) for leaf in leaves})
     if not leaves:
         return [nothing]
-    found = [nothing, *_exact(column, leaves, notes)]
-    found += _coarse(column, leaves, notes)
+    found = [nothing, *_coarse(column, leaves, notes)]
     for spec in _others():
         found += built(column, spec, leaves, notes)
     return _ascending(found)
@@ -159,25 +153,9 @@ def _coarse(
     return [*values, *rows, *(a | b for a in values for b in rows)]
 
 
-def _exact(
-    column: SampledColumn, leaves: Sequence[Leaf | Computed], notes: list[str]
-) -> list[Candidate]:
-    """The smallest of the kinds that know every row, by their size on one file."""
-    names = ["bit_sliced", "bitmap", "run_length"]
-    if column.n_distinct <= _FEW_VALUES or column.run_length >= _LONG_RUN:
-        names.append("range_bitmap")
-    one = column.files[0]
-    by_size: list[tuple[int, int, IndexSpec]] = []
-    for spec in (*map(_spec, names), _spec("cells", per_value=None, max_slices=None)):
-        try:
-            by_size.append((sum(map(len, spec.build(one))), len(by_size), spec))
-        except Exception as error:  # noqa: BLE001 (a kind never ends the advice)
-            _note(column, spec, error, notes)
-    return built(column, min(by_size)[2], leaves, notes) if by_size else []
-
-
 def _others() -> list[IndexSpec]:
     """The other kinds, each with its default parameters."""
+    # ``exact`` has the smallest of those that know every row.
     tried = {"bit_sliced", "bitmap", "cells", "range_bitmap", "run_length"}
     return [kind.spec() for name, kind in index_types().items() if name not in tried]
 
