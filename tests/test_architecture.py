@@ -52,13 +52,13 @@ BUDGETS = {
     "build": 3236,
     "cli": 1300,
     "expressions": 1914,
-    "indexes": 7662,
+    "indexes": 7627,
     "layout": 2529,
     "log": 3130,
     "planner": 15659,
     "rewrite": 3734,
     "spark": 6886,
-    "storage": 5120,
+    "storage": 5121,
     "table": 4460,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

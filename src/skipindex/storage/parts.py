@@ -29,8 +29,9 @@ _MOST_ROWS: Final = 1 << 22
 class ReadCount:
     """What probes used: parts, their bytes, and bitmaps.
 
-    The same probe counts the same whether or not its parts are cached;
-    ``cached_bytes`` are those of ``n_bytes`` that came from a cache.
+    The same probe counts the same whether or not its parts are cached, but for those
+    that another one is decoded with; ``cached_bytes`` are those of ``n_bytes`` that
+    came from a cache.
     """
 
     parts: int = 0

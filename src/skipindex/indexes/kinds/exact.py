@@ -38,11 +38,10 @@ from types import MappingProxyType
 from typing import ClassVar, Final, Self
 
 import numpy as np
-from pyroaring import AbstractBitMap
+import numpy.typing as npt
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Codes, starts
-from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
@@ -50,15 +49,14 @@ from skipindex.indexes.encoding.header import Cursor, Head
 from skipindex.indexes.kinds.bit_sliced import BitSliced, BitSlicedIndex
 from skipindex.indexes.kinds.bitmap import Bitmap, BitmapIndex
 from skipindex.indexes.kinds.run_length import (
-    DecodedCodes,
     RunLengthIndex,
     Runs,
     bits_of_ranks,
     code_width,
+    codes_of,
     planes_of,
 )
 from skipindex.indexes.positional import (
-    Interval,
     PositionalIndex,
     PositionalKind,
 )
@@ -279,28 +277,20 @@ class MappingIndex(RunLengthIndex):
         """The mappings are before the runs."""
         return 1 + self.head.n_chunks + len(self.sizes)
 
-    def present(self) -> AbstractBitMap:
-        """The rows whose code is not that of NULL."""
-        return self.decoded([(0, self.head.n_codes)])
-
-    def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
-        """Exactly the rows with a code of the intervals."""
-        return exactly(self.decoded(intervals))
-
-    def codes_in(self, raw: memoryview) -> DecodedCodes:
+    def codes_in(self, raw: memoryview) -> npt.NDArray[np.unsignedinteger]:
         """The code of every run, which its code in the slices leads to."""
         n_codes = self.head.n_codes + (self.head.null_count > 0)
         steps = []
         for i, size in enumerate(self.sizes, 1 + self.head.n_chunks):
             width = max(1, (n_codes - 1).bit_length())
-            steps.append(DecodedCodes.of(self.parts[i], width, size).codes)
+            steps.append(codes_of(self.parts[i], width, size))
             if steps[-1].max() >= n_codes:
                 raise CorruptIndexError(f"a mapping leads beyond {n_codes} codes")
             n_codes = size
-        codes = DecodedCodes.of(raw, self.width, self.n_runs).codes
+        codes = codes_of(raw, self.width, self.n_runs)
         for step in reversed(steps):
             codes = step[codes]
-        return DecodedCodes(codes)
+        return codes
 
 
 _READ: Final = MappingProxyType(

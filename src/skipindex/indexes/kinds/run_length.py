@@ -46,7 +46,7 @@ from skipindex.indexes.encoding.coding import (
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
-from skipindex.indexes.encoding.roaring import from_bits, from_rows
+from skipindex.indexes.encoding.roaring import from_mask, from_rows
 from skipindex.indexes.positional import (
     Interval,
     PositionalContextIndex,
@@ -61,8 +61,10 @@ _AS_NUMBERS: Final = 1
 _ALL_ROWS: Final = 2
 _FEW: Final = 8
 """Rows are few if they are at most so many times fewer than those of the file."""
-_DECODE_FROM_INTERVALS: Final = 8
-"""From this number of intervals on, all codes are decoded and looked up."""
+_ONE_BY_ONE: Final = 4
+"""Intervals up to which each is compared with all codes."""
+_MOST_IN_TABLE: Final = 1 << 20
+"""Codes from which those of several intervals are not marked in a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,30 +135,30 @@ def planes_of(codes: Codes, width: int) -> bytes:
     return b"".join(np.packbits(one, bitorder="little").tobytes() for one in bits)
 
 
-def planes_in(raw: memoryview, width: int, n: int) -> Bits:
-    """What ``planes_of`` gives of ``n`` codes, a plane in each row."""
+def codes_of(raw: memoryview, width: int, n: int) -> npt.NDArray[np.unsignedinteger]:
+    """The inverse of ``planes_of``, for ``n`` codes, in one, two or four bytes each."""
     if len(raw) != width * -(-n // 8):
         raise CorruptIndexError(f"{len(raw)} bytes are not {width} slices of {n} runs")
-    return np.frombuffer(raw, np.uint8).reshape(width, -1)
+    planes = ~np.frombuffer(raw, np.uint8).reshape(width, -1)
+    bits = np.unpackbits(planes, axis=1, count=n, bitorder="little")
+    octets = np.zeros((-(-width // 8), n), np.uint8)
+    for i, ones in enumerate(bits):
+        np.left_shift(ones, i % 8, out=ones)
+        octets[i // 8] |= ones
+    if len(octets) <= 1:
+        return octets[0] if len(octets) else np.zeros(n, np.uint8)
+    codes: npt.NDArray[np.unsignedinteger]
+    codes = octets[0].astype("u2" if len(octets) == 2 else "u4")
+    for i, octet in enumerate(octets[1:], 1):
+        codes |= octet.astype(codes.dtype) << codes.dtype.type(8 * i)
+    return codes
 
 
 @dataclass(frozen=True, slots=True)
 class DecodedCodes:
-    """Codes out of planes, in as few bytes as they fit into."""
+    """Codes, or other numbers, that a part is decoded into."""
 
     codes: npt.NDArray[np.unsignedinteger]
-
-    @classmethod
-    def of(cls, raw: memoryview, width: int, n: int) -> DecodedCodes:
-        """The inverse of ``planes_of``, for ``n`` codes."""
-        codes: npt.NDArray[np.unsignedinteger]
-        dtype = np.dtype(np.uint8 if width <= 8 else np.uint16 if width <= 16 else "u4")
-        codes = np.zeros(n, dtype)
-        planes = planes_in(raw, width, n)
-        bits = np.unpackbits(planes, axis=1, count=n, bitorder="little")
-        for i, zeros in enumerate(bits):
-            codes |= (zeros ^ 1).astype(dtype) << dtype.type(i)
-        return cls(codes)
 
     @property
     def n_bytes(self) -> int:
@@ -223,18 +225,12 @@ class RunLengthIndex(PositionalContextIndex):
         return 1 + self.head.n_chunks
 
     def present(self) -> AbstractBitMap:
-        """The rows whose code is below that of NULL."""
-        return self._rows_of(self._below(self.head.n_codes, self._slices()))
+        """The rows whose code is not that of NULL."""
+        return self._with_codes([(0, self.head.n_codes)])
 
     def among(self, intervals: Sequence[Interval]) -> Bounds[AbstractBitMap]:
         """Exactly the rows with a code of the intervals."""
-        if len(intervals) >= _DECODE_FROM_INTERVALS:
-            return exactly(self.decoded(intervals))
-        slices = self._slices()
-        found = np.zeros(slices.shape[1], np.uint8)
-        for start, stop in intervals:
-            found |= self._between(start, stop, slices)
-        return exactly(self._rows_of(found))
+        return exactly(self._with_codes(intervals))
 
     def inside(self, interval: Interval, rows: AbstractBitMap) -> BitMap | None:
         """Exactly those of a few ``rows`` with a code of the interval."""
@@ -242,9 +238,9 @@ class RunLengthIndex(PositionalContextIndex):
             return None
         places = np.frombuffer(rows.to_array(), np.uint32)
         runs: npt.NDArray[np.integer] = places
-        if self.form != _ALL_ROWS:
+        if self.form == _AS_NUMBERS:
             runs = self._begun().searchsorted(places, side="right") - 1
-        chosen = places[_are_inside(self._codes()[runs], [interval])]
+        chosen = places[self._are_inside(self._codes()[runs], [interval])]
         return from_rows(chosen, self.head.n_rows)
 
     def count_inside(self, interval: Interval, rows: AbstractBitMap) -> int | None:
@@ -252,65 +248,49 @@ class RunLengthIndex(PositionalContextIndex):
         found = self.inside(interval, rows)
         return None if found is None else len(found)
 
-    def decoded(self, intervals: Sequence[Interval]) -> BitMap:
-        """The same as ``among`` by the codes of all runs, which are cached."""
-        chosen = np.flatnonzero(_are_inside(self._codes(), intervals))
-        if self.form == _ALL_ROWS:
-            return from_rows(chosen.astype(np.uint32), self.head.n_rows)
-        return self._expanded(chosen)
+    def _with_codes(self, intervals: Sequence[Interval]) -> BitMap:
+        mask = self._are_inside(self._codes(), intervals)
+        if self.form != _AS_NUMBERS:
+            return from_mask(mask)
+        return self._expanded(np.flatnonzero(mask))
 
     def _codes(self) -> npt.NDArray[np.unsignedinteger]:
+        """The code of every row, or of every run if these are few."""
         self.parts.count.bitmaps += self.width
-        return self.parts.decoded(self.n_parts - 1, self.codes_in).codes
+        return self.parts.decoded(self.n_parts - 1, self._decoded).codes
 
-    def codes_in(self, raw: memoryview) -> DecodedCodes:
+    def _decoded(self, raw: memoryview) -> DecodedCodes:
+        codes = self.codes_in(raw)
+        if self.form == _AS_BITS:
+            codes = np.repeat(codes, np.diff(self._begun()))
+        return DecodedCodes(codes)
+
+    def codes_in(self, raw: memoryview) -> npt.NDArray[np.unsignedinteger]:
         """The code of every run, in the bytes of the slices."""
-        return DecodedCodes.of(raw, self.width, self.n_runs)
+        return codes_of(raw, self.width, self.n_runs)
 
     def _begun(self) -> npt.NDArray[np.unsignedinteger]:
         """Where every run begins, and the end of the last one."""
         self.parts.count.bitmaps += 1
         return self.parts.decoded(self.first, self._begins).codes
 
-    def _slices(self) -> Bits:
-        """The slices, one in a row; their padding is of no run."""
-        raw = self.parts[self.n_parts - 1]
-        self.parts.count.bitmaps += self.width
-        return planes_in(raw, self.width, self.n_runs)
-
-    def _between(self, start: int, stop: int, slices: Bits) -> Bits:
-        """The runs with a code of ``start .. stop - 1``."""
-        if stop - start == 1:
-            rows = np.full(slices.shape[1], 0xFF, np.uint8)
-            for i, zeros in enumerate(slices):
-                rows &= ~zeros if start >> i & 1 else zeros
-            return rows
-        below = self._below(stop, slices)
-        if start:
-            below &= ~self._below(start, slices)
-        return below
-
-    def _below(self, code: int, slices: Bits) -> Bits:
-        """The runs with a code below ``code``, which is not zero."""
-        if code >> self.width:
-            return np.full(slices.shape[1], 0xFF, np.uint8)
-        # The bits from the lowest one of ``code`` upwards decide.
-        first = (code & -code).bit_length() - 1
-        found: Bits = slices[first].copy()
-        for i in range(first + 1, self.width):
-            if code >> i & 1:
-                found |= slices[i]
-            else:
-                found &= slices[i]
+    def _are_inside(
+        self, codes: npt.NDArray[np.unsignedinteger], intervals: Sequence[Interval]
+    ) -> Mask:
+        """Which codes are in one of the ascending intervals."""
+        if len(intervals) <= _ONE_BY_ONE:
+            first, *others = (_between(codes, *one) for one in intervals)
+            for other in others:
+                first |= other
+            return first
+        if self.head.n_codes > _MOST_IN_TABLE:
+            edges = np.array(intervals, np.uint32).ravel()
+            return np.asarray(edges.searchsorted(codes, side="right") & 1 == 1)
+        wanted: Mask = np.zeros(self.head.n_codes + 1, np.bool_)
+        for start, stop in intervals:
+            wanted[start:stop] = True
+        found: Mask = wanted[codes]
         return found
-
-    def _rows_of(self, runs: Bits) -> BitMap:
-        """The rows of some runs, given as bits; those of padding may be set."""
-        if self.form != _ALL_ROWS:
-            return self._expanded(_ones(runs, self.n_runs))
-        if self.n_runs % 8:
-            runs[-1] &= (1 << self.n_runs % 8) - 1
-        return from_bits(runs)
 
     def _expanded(self, chosen: Ints) -> BitMap:
         """The rows of some runs, given by their numbers."""
@@ -343,15 +323,11 @@ class RunLengthIndex(PositionalContextIndex):
         return DecodedCodes(np.append(begins, np.uint32(self.head.n_rows)))
 
 
-def _are_inside(
-    codes: npt.NDArray[np.unsignedinteger], intervals: Sequence[Interval]
-) -> Mask:
-    """Which codes are in one of the ascending intervals."""
-    if len(intervals) == 1:
-        ((start, stop),) = intervals
-        return np.asarray((codes >= start) & (codes < stop))
-    edges = np.array(intervals, np.uint32).ravel()
-    return np.asarray(edges.searchsorted(codes, side="right") & 1 == 1)
+def _between(codes: npt.NDArray[np.unsignedinteger], start: int, stop: int) -> Mask:
+    if stop - start == 1:
+        return np.asarray(codes == start)
+    # What is below ``start`` becomes great, as the numbers have no sign.
+    return np.asarray(codes - codes.dtype.type(start) < stop - start)
 
 
 def _ones(bits: Bits, n: int | None = None) -> Ints:
