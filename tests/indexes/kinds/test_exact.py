@@ -23,7 +23,7 @@ from tests.indexes.columns import atoms, column_of, true_rows, values_of
 from tests.quick_run import examples
 
 RUNS, SLICES, BITMAPS, MAPPING = range(4)
-N_ROWS = 20_000
+N_ROWS = 8_000
 
 
 def encoding(parts: Sequence[bytes]) -> int:
