@@ -41,7 +41,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Codes, starts
+from skipindex.expressions.arrays import Codes, Ints, starts
 from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
@@ -126,49 +126,52 @@ class _Whole:
         column: whose ranks the codes are.
         codes: of the rows.
         n: the number of codes.
-        n_runs: of equal neighbours.
+        width: of a code, in bits.
+        n_bits: that its runs take, without the dictionary.
+        n_bits_of_ranks: that ranks take more than values, which need no dictionary.
+        sampled: the codes of the first rows, renumbered from 0 on.
     """
 
     column: EncodedColumn
     codes: Codes
     n: int
-    n_runs: int
+    width: int
+    n_bits: int
+    n_bits_of_ranks: float
+    sampled: Ints
 
     @classmethod
     def of(cls, column: EncodedColumn) -> _Whole:
         codes, n = column.codes, column.n_distinct
         if column.null_count:
             codes = np.where(codes == NULL_CODE, np.uint32(n), codes)
+        has_null = column.null_count > 0
+        width = code_width(n, has_null=has_null)
         n_runs = int(np.count_nonzero(starts(codes)))
-        return cls(column, codes, n + (column.null_count > 0), n_runs)
-
-    @property
-    def width(self) -> int:
-        return code_width(self.column.n_distinct, has_null=self.column.null_count > 0)
-
-    @property
-    def n_bits(self) -> int:
-        """What its runs take without the dictionary."""
-        return self.n_runs * self.width + min(len(self.codes), 32 * self.n_runs)
+        _, sampled = np.unique(codes[:_SAMPLED_ROWS], return_inverse=True)
+        return cls(
+            column,
+            codes,
+            n + has_null,
+            width,
+            n_runs * width + min(len(codes), 32 * n_runs),
+            max(0.0, bits_of_ranks(column, n_runs)),
+            sampled,
+        )
 
     def is_function_of(self, other: _Whole) -> bool:
         """Whether rows with one code of ``other`` have one code here too."""
-        for rows in (slice(_SAMPLED_ROWS), slice(None)):
-            codes = self.by_code_of(other, rows)
-            if not np.array_equal(codes[other.codes[rows]], self.codes[rows]):
-                return False
-        return True
+        some = np.empty(len(other.sampled), np.uint32)
+        some[other.sampled] = mine = self.codes[:_SAMPLED_ROWS]
+        if (some[other.sampled] != mine).any():
+            return False
+        return not (self.by_code_of(other)[other.codes] != self.codes).any()
 
-    def by_code_of(self, other: _Whole, rows: slice = slice(None)) -> Codes:
+    def by_code_of(self, other: _Whole) -> Codes:
         """For each code of ``other``, the code of one of its rows."""
         found = np.zeros(other.n, np.uint32)
-        found[other.codes[rows]] = self.codes[rows]
+        found[other.codes] = self.codes
         return found
-
-    @property
-    def n_bits_of_ranks(self) -> float:
-        """What ranks take more than values, which need no dictionary."""
-        return max(0.0, bits_of_ranks(self.column, self.n_runs))
 
 
 def _sources(columns: Sequence[_Whole]) -> dict[int, int]:
@@ -176,18 +179,19 @@ def _sources(columns: Sequence[_Whole]) -> dict[int, int]:
     # That is the one with the fewest values, so none leads back to the first.
     order = sorted(range(len(columns)), key=lambda i: (columns[i].n, -i))
     found: dict[int, int] = {}
+    ranked: set[int] = set()
     for place, i in reversed(list(enumerate(order))):
         mine = columns[i]
         for j in order[place + 1 :]:
             n_bits = columns[j].n * mine.width + _MAPPING_BITS
             if n_bits >= mine.n_bits:
                 break  # nor are those with more values
-            is_ranked = j in found or j in found.values()
-            if not is_ranked and n_bits + columns[j].n_bits_of_ranks >= mine.n_bits:
+            if j not in ranked and n_bits + columns[j].n_bits_of_ranks >= mine.n_bits:
                 continue
             is_short = len(_chain(j, found)) <= _MOST_MAPPINGS
             if is_short and mine.is_function_of(columns[j]):
                 found[i] = j
+                ranked |= {i, j}
                 break
     return found
 
