@@ -346,6 +346,7 @@ class Manifest:
         check_unpacked(data)
         options = pa.ipc.IpcReadOptions(use_threads=len(data) >= _MANY_BYTES)
         table = pa.ipc.open_stream(stream_of(data), options=options).read_all()
+        table.validate(full=True)  # before anything is cut or joined
         packs = parsed(table.schema.metadata[b"packs"])
         check_packs(packs)
         n_fields = len(_FILE_FIELDS)
