@@ -298,6 +298,7 @@ def manifest_rows(table: Path, rng: random.Random) -> None:
         return
     try:
         rows = pa.ipc.open_stream(stream_of(data)).read_all()
+        rows.validate(full=True)  # it may be spoiled already
         packs = json.loads(rows.schema.metadata[b"packs"])
         for _ in range(rng.randint(1, 2)):
             rows, packs = _spoiled(rows, packs, rng)
@@ -375,6 +376,7 @@ def pack(table: Path, rng: random.Random) -> None:
         return
     try:
         rows = pa.ipc.open_stream(stream_of(data)).read_all()
+        rows.validate(full=True)  # it may be spoiled already
         packs = json.loads(rows.schema.metadata[b"packs"])
         one = rng.choice(packs)
         path = table / PACKS / one["name"]
