@@ -52,13 +52,13 @@ BUDGETS = {
     "build": 3236,
     "cli": 1300,
     "expressions": 1914,
-    "indexes": 7627,
+    "indexes": 7631,
     "layout": 2529,
-    "log": 3130,
+    "log": 3131,
     "planner": 15659,
     "rewrite": 3734,
     "spark": 6886,
-    "storage": 5121,
+    "storage": 5119,
     "table": 4460,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
