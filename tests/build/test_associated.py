@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -118,6 +119,28 @@ def test_what_cannot_be_looked_up_is_refused(
     column = sx.via(key, tmp_path / "d", table_key, attribute)
     with pytest.raises(error, match=text):
         sx.build_indexes(tmp_path / "f", {}, associated={"n": column}, workers=1)
+
+
+@pytest.mark.parametrize("name", ["k", "a"])
+def test_a_column_with_a_default_is_not_looked_up(star: Path, name: str) -> None:
+    """No file that lacks it holds the default, which Spark reads there."""
+    fields = [
+        {
+            "name": one,
+            "type": kind,
+            "nullable": True,
+            "metadata": {"EXISTS_DEFAULT": "7"} if one == name else {},
+        }
+        for one, kind in (("k", "long"), ("a", "string"))
+    ]
+    text = json.dumps({"type": "struct", "fields": fields}).encode()
+    rows = pa.table({"k": [1], "a": ["x"]}).replace_schema_metadata(
+        {b"org.apache.spark.sql.parquet.row.metadata": text}
+    )
+    put(star / "e" / "0.parquet", rows)
+    column = sx.via("key", star / "e", "k", "a")
+    with pytest.raises(sx.UnsupportedTypeError, match=f"lack column '{name}' have its"):
+        build(star, associated={"a": column})
 
 
 def test_the_name_of_a_column_is_refused(star: Path) -> None:

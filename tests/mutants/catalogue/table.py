@@ -38,6 +38,14 @@ TABLE: Final = (
         ("tests/table/test_given_schema.py",),
     ),
     Mutant(
+        "null-of-an-attribute-with-a-default",
+        "spark.pruning.dimensions._has",
+        "info.has_default",
+        "False",
+        "files of a fact are left out where the default of its dimension matches",
+        ("tests/spark/pruning/test_dimensions.py",),
+    ),
+    Mutant(
         "null-of-a-key-with-a-default",
         "table.schema.Columns._associated",
         "key.has_default",

@@ -266,6 +266,18 @@ def test_wrong_declarations_are_refused(
         sx.open_table(logs).declare_derived(columns)
 
 
+def test_nothing_is_derived_of_a_column_with_a_default(logs: sx.Table) -> None:
+    """The folders were named before the files had it."""
+    ctime = logs.state.schema.field("ctime").with_metadata({"EXISTS_DEFAULT": ""})
+    table = sx.open_table(
+        logs.state.location,
+        schema=pa.schema([ctime]),
+        derived=sx.Derived({"year": "year(ctime)"}, "UTC"),
+    )
+    plan = table.plan("ctime > TIMESTAMP '2030-01-01 00:00:00Z'")
+    assert len(plan.paths) == len(DAYS)
+
+
 def test_a_declaration_that_no_longer_fits_keeps_the_files(logs: sx.Table) -> None:
     table = sx.open_table(
         logs.state.location, derived=sx.Derived({"gone": "year(ctime)"})

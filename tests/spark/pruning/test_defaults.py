@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+import skipindex as sx
 from tests.spark.pruning.scans import with_and_without
+from tests.tables import put
 
 pytestmark = pytest.mark.spark
 
@@ -64,3 +68,35 @@ def test_files_without_the_column_hold_the_default(
             pruned.sql(f"OPTIMIZE {grown} RANGE BY (i) LOCALLY ORDERED BY (j)")
     finally:
         pruned.conf.unset("skipindex.answers")
+
+
+def test_a_dimension_has_the_default_where_its_files_lack_an_attribute(
+    pruned: SparkSession, tmp_path: Path
+) -> None:
+    for i in range(4):
+        put(tmp_path / "orders" / f"{i}.parquet", {"customer": [2 * i, 2 * i + 1]})
+    place = tmp_path / "customers"
+    put(place / "0.parquet", {"k": [5, 6, 7], "city": ["Rome"] * 3})
+    put(place / "1.parquet", {"k": range(5)})
+    columns = "k BIGINT, city STRING DEFAULT 'Oslo'"
+    pruned.sql(f"CREATE TABLE customers ({columns}) USING parquet LOCATION '{place}'")
+    try:
+        orders = sx.build_indexes(
+            tmp_path / "orders",
+            {},
+            associated={"city": sx.via("customer", place, "k", "city")},
+            workers=1,
+        ).table
+        assert {one.column for one in orders.indexes} >= {"city"}
+
+        def query(city: str) -> DataFrame:
+            orders = pruned.read.parquet(str(tmp_path / "orders"))
+            customers = pruned.table("customers")
+            joined = orders.join(customers, orders.customer == customers.k)
+            return joined.where(f"city = '{city}'")
+
+        for city, n in {"Oslo": 5, "Rome": 3}.items():
+            rows, *_ = with_and_without(pruned, partial(query, city))
+            assert len(rows) == n
+    finally:
+        pruned.sql("DROP TABLE customers")

@@ -68,9 +68,14 @@ def both(kind: str, *conditions: Mapping[str, Any]) -> dict[str, Any]:
     return {"c": f"{CLASSES}.{kind}", "t": "boolean", "a": list(conditions)}
 
 
-def schema(types: Mapping[str, str]) -> str:
+def schema(types: Mapping[str, str], default: str = "") -> str:
     fields = [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
+        {
+            "name": name,
+            "type": kind,
+            "nullable": True,
+            "metadata": {"EXISTS_DEFAULT": "7"} if name == default else {},
+        }
         for name, kind in types.items()
     ]
     return json.dumps({"type": "struct", "fields": fields})
@@ -193,6 +198,8 @@ def with_types(**types: str) -> dict[str, str]:
         with_types(a="string collate UTF8_LCASE"),
         with_types(k="integer"),
         with_types(A="string"),
+        {"data": schema(TYPES, default="a")},
+        {"data": schema(TYPES, default="k")},
         {"partitions_types": {"a": "string"}},
         {"partitions_types": {"k": "bigint"}},
         {"conjuncts": "[]"},

@@ -150,6 +150,12 @@ def associated(
                 f"column {one.own_name!r} of {place.folder!r} is no key to join by "
                 "(accepted: integers and strings)"
             )
+    for one, place in ((key, table), (table_key, dimension), (attribute, dimension)):
+        if one.has_default:
+            raise UnsupportedTypeError(
+                f"files of {place.folder!r} that lack column {one.own_name!r} have its "
+                "default (accepted: a column without DEFAULT)"
+            )
     if attribute.domain is None:
         raise UnsupportedTypeError(
             f"cannot index column {attribute.name!r}: {attribute.reason}"

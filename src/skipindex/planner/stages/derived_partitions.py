@@ -135,7 +135,8 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
     def column(reference: Reference) -> BoundColumn:
         name = reference.parts[0]
         info = table.resolve(name, case_sensitive=table.has_exact_names)
-        if len(reference.parts) > 1 or info.domain is None or info.is_partition:
+        is_stored = not info.is_partition and not info.has_default
+        if len(reference.parts) > 1 or info.domain is None or not is_stored:
             raise NotJudgedError(f"the column {str(reference)!r}")
         # Who wrote the folders may have rounded nanoseconds, up or down.
         return BoundColumn(info.name, info.domain.number, str(Reference(info.path)))

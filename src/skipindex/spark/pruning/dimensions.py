@@ -136,7 +136,9 @@ def _typed(scan: Scan) -> Columns | None:
 
 def _has(columns: Columns, name: str, domain: Any) -> bool:
     info = columns.by_name.get(name)
-    return info is not None and columns.is_alone(info) and info.domain == domain
+    if info is None or info.has_default:  # no file was read with the default
+        return False
+    return columns.is_alone(info) and info.domain == domain
 
 
 def _is_same_place(one: Location, other: Location) -> bool:
