@@ -47,12 +47,12 @@ MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 432,
-    "advice": 2082,
+    "advice": 2081,
     "api": 3387,
     "build": 3242,
     "cli": 1300,
     "expressions": 1914,
-    "indexes": 7631,
+    "indexes": 7623,
     "layout": 2529,
     "log": 3131,
     "planner": 15660,

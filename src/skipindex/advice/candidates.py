@@ -33,7 +33,6 @@ _PART_BYTES: Final = 36
 _FILE_BYTES: Final = 64
 """What a pack's directory and padding add for a part, and for a file."""
 
-
 _TOP_SLICES: Final = (0, 2, 4, 6, 8, 10)
 """Numbers of slices of cells that are tried."""
 

@@ -170,7 +170,7 @@ def check_place(place: str | os.PathLike[str]) -> None:
 def check_sidecar(sidecar: object) -> None:
     """Raise ``TableError`` if this is no folder for indexes; None is the table's."""
     is_named = isinstance(sidecar, str | os.PathLike) and bool(os.fspath(sidecar))
-    if not (sidecar is None or is_named):
+    if sidecar is not None and not is_named:
         raise TableError(
             f"no sidecar: {kind_of(sidecar)} (accepted: the path or URI of a folder)"
         )

@@ -203,10 +203,10 @@ def _read_and_index(
             memory.held = held + indexed.n_bytes + together.n_bytes
             rest.append(request)
             if indexed.n_bytes + together.n_bytes >= memory.pack_bytes:
-                notes += together.build(indexed)
+                notes += together.build(indexed, memory)
                 _spill(location, indexed, rest)
                 memory.held, rest = held, []
-        notes += together.build(indexed)
+        notes += together.build(indexed, memory)
         if indexed.spilled and rest:  # no other pack says anything of this file
             _spill(location, indexed, rest)
         indexed.row["note"] = "; ".join(notes) or None
@@ -326,18 +326,18 @@ class Together:
         """Build now if so many bytes are not free."""
         if n_bytes > memory.free and self._columns:
             before = indexed.n_bytes + self.n_bytes
-            yield from self.build(indexed)
+            yield from self.build(indexed, memory)
             memory.held += indexed.n_bytes - before
 
-    def build(self, indexed: IndexedFile) -> Iterator[str]:
+    def build(self, indexed: IndexedFile, memory: Memory) -> Iterator[str]:
         """Add the indexes of all that wait; notes on what cannot be built."""
         for key, waiting in self._columns.items():
             names, specs, columns = zip(*waiting, strict=True)
             try:
                 payloads = specs[0].build_together(columns)
-            except Exception as error:  # noqa: BLE001 (the kind may be foreign)
-                for name in names:
-                    yield f"column {name!r}: no {specs[0].kind} index: {reason(error)}"
+            except Exception:  # noqa: BLE001 (one column does not take the others)
+                for name, spec, column in waiting:
+                    yield from _build(name, spec, column, indexed, memory)
             else:
                 for name, parts in zip(names, payloads, strict=True):
                     indexed.hold(name, key, parts)

@@ -71,6 +71,15 @@ def rows_of(df: DataFrame) -> list[Row]:
     return sorted(df.collect(), key=str)
 
 
+def unpruned(spark: SparkSession, text: str) -> list[Row]:
+    """The rows of a query in SQL without skipping."""
+    spark.conf.set("skipindex.enabled", "false")
+    try:
+        return rows_of(spark.sql(text))
+    finally:
+        spark.conf.unset("skipindex.enabled")
+
+
 def _run(df: DataFrame, table: str) -> tuple[list[Row], int]:
     """The rows of a query and the files that its scans read, of one run."""
     return rows_of(df), files_of_run(df, table)

@@ -12,11 +12,11 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.errors import PredicateError
-from tests.spark.pruning.scans import files_read, rows_of
+from tests.spark.pruning.scans import files_read, rows_of, unpruned
 from tests.spark.reading.whole import ZONE, settings
 
 pytestmark = pytest.mark.spark
@@ -25,7 +25,6 @@ FIRST = date(2021, 11, 28)
 STEP = timedelta(days=67)
 N_DAYS = 12
 """From 2021-11-28 to 2023-12-06; the tenth is 2023-07-24, the sixth 2022-10-29."""
-SWITCH = "skipindex.enabled"
 
 
 def days() -> list[date]:
@@ -66,14 +65,6 @@ def pruned(spark: SparkSession, table: Path) -> Iterator[SparkSession]:
         yield spark
         spark.catalog.dropTempView("events")
         sx.disable(spark)
-
-
-def unpruned(spark: SparkSession, text: str) -> list[Row]:
-    spark.conf.set(SWITCH, "false")
-    try:
-        return rows_of(spark.sql(text))
-    finally:
-        spark.conf.unset(SWITCH)
 
 
 def n_days(since: str) -> int:

@@ -8,18 +8,17 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.planner.plan import plan_files
 from tests.planner.functions.test_zones import shifted
-from tests.spark.pruning.scans import rows_of
+from tests.spark.pruning.scans import rows_of, unpruned
 from tests.spark.reading.whole import ZONE, settings
 from tests.tables import build, put_all
 
 pytestmark = pytest.mark.spark
 
-SWITCH = "skipindex.enabled"
 CONDITIONS = {
     "CAST(t AS DATE) = DATE '2024-10-27'": 25,
     "to_date(t) > '2024-10-26' AND year(t) = 2024": 35,
@@ -50,14 +49,6 @@ def pruned(spark: SparkSession, table: Path) -> Iterator[SparkSession]:
         yield spark
         spark.catalog.dropTempView("hours")
         sx.disable(spark)
-
-
-def unpruned(spark: SparkSession, text: str) -> list[Row]:
-    spark.conf.set(SWITCH, "false")
-    try:
-        return rows_of(spark.sql(text))
-    finally:
-        spark.conf.unset(SWITCH)
 
 
 @pytest.mark.parametrize(("condition", "n_hours"), CONDITIONS.items())

@@ -116,6 +116,14 @@ def test_rows_around_changes_are_those_of_spark(
     assert found["t"] > 10, "literals are exact for all engines"
 
 
+def built_from(folder: Path, first: datetime, step: timedelta) -> sx.Table:
+    """A file for each of 48 moments."""
+    kind = pa.timestamp("us", "UTC")
+    moments = [first + n * step for n in range(48)]
+    put_all(folder, [{"t": pa.array([moment], kind)} for moment in moments])
+    return build(folder, {"t": "bitmap"})
+
+
 @pytest.mark.parametrize(
     "condition",
     ["t >= '2024-01-05 10:00:00'", "hour(t) >= 0 AND CAST(t AS DATE) = '2024-01-05'"],
@@ -127,10 +135,7 @@ def test_no_row_is_lost_where_java_has_other_rules(
     condition: str,
 ) -> None:
     first = datetime(2024, 1, 4, 12, tzinfo=UTC)
-    moments = [first + timedelta(hours=n) for n in range(48)]
-    kind = pa.timestamp("us", "UTC")
-    put_all(tmp_path, [{"t": pa.array([moment], kind)} for moment in moments])
-    table = build(tmp_path, {"t": "bitmap"})
+    table = built_from(tmp_path, first, timedelta(hours=1))
     zone = "Europe/Berlin"
     with settings(spark, {**NO_PUSHDOWN, ZONE: zone}):
         whole = spark.read.parquet(str(tmp_path)).where(condition)
@@ -149,11 +154,8 @@ def test_no_row_is_lost_where_java_has_other_rules(
 def test_names_that_java_takes_for_its_own_zones(
     spark: SparkSession, tmp_path: Path, zone: str
 ) -> None:
-    start = datetime(2024, 7, 5, tzinfo=UTC)
-    moments = [start + timedelta(minutes=30 * n) for n in range(48)]
-    kind = pa.timestamp("us", "UTC")
-    put_all(tmp_path, [{"t": pa.array([moment], kind)} for moment in moments])
-    table = build(tmp_path, {"t": "bitmap"})
+    first = datetime(2024, 7, 5, tzinfo=UTC)
+    table = built_from(tmp_path, first, timedelta(minutes=30))
     condition = "t >= '2024-07-05 10:00:00' AND hour(t) < 24"
     with settings(spark, {**NO_PUSHDOWN, ZONE: zone}):
         whole = spark.read.parquet(str(tmp_path)).where(condition)

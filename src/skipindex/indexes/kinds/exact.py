@@ -34,7 +34,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import ClassVar, Final, Self
 
 import numpy as np
@@ -56,10 +55,7 @@ from skipindex.indexes.kinds.run_length import (
     codes_of,
     planes_of,
 )
-from skipindex.indexes.positional import (
-    PositionalIndex,
-    PositionalKind,
-)
+from skipindex.indexes.positional import PositionalIndex, PositionalKind
 from skipindex.storage.parts import BITS_SIZE, Parts
 
 _KIND: Final = "exact"
@@ -109,12 +105,12 @@ class Exact:
             for i, j in source.items()
         }
         found = []
-        for i, column in enumerate(columns):
+        for i in range(len(columns)):
             if i in source:
                 *mapped, last = _chain(i, source)
                 found.append(_mapped(whole[i], [steps[k] for k in mapped], roots[last]))
             else:
-                found.append(_smallest(column, roots.get(i)))
+                found.append(_smallest(whole[i], roots.get(i)))
         return found
 
 
@@ -126,6 +122,7 @@ class _Whole:
         column: whose ranks the codes are.
         codes: of the rows.
         n: the number of codes.
+        n_runs: of equal neighbours.
         width: of a code, in bits.
         n_bits: that its runs take, without the dictionary.
         n_bits_of_ranks: that ranks take more than values, which need no dictionary.
@@ -135,6 +132,7 @@ class _Whole:
     column: EncodedColumn
     codes: Codes
     n: int
+    n_runs: int
     width: int
     n_bits: int
     n_bits_of_ranks: float
@@ -153,6 +151,7 @@ class _Whole:
             column,
             codes,
             n + has_null,
+            n_runs,
             width,
             n_runs * width + min(len(codes), 32 * n_runs),
             max(0.0, bits_of_ranks(column, n_runs)),
@@ -206,7 +205,7 @@ def _chain(i: int, source: Mapping[int, int]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """What the codes of a column become, of which there are so many."""
+    """A mapping: how many codes lead to it, and what they become, as bits."""
 
     n_codes: int
     bits: bytes
@@ -222,8 +221,9 @@ def _mapped(first: _Whole, steps: Sequence[_Step], runs: Runs) -> list[bytes]:
     return [header, *coding.chunks, *(step.bits for step in steps), *runs.parts]
 
 
-def _smallest(column: EncodedColumn, runs: Runs | None) -> list[bytes]:
+def _smallest(whole: _Whole, runs: Runs | None) -> list[bytes]:
     """The payload of a column by itself; by ``runs`` if other columns need them."""
+    column = whole.column
     mine = runs or Runs.of(column)
     header = mine.coding.header(column, version=_VERSION) + mine.head
     found = [header, *mine.coding.chunks, *mine.parts]
@@ -231,7 +231,7 @@ def _smallest(column: EncodedColumn, runs: Runs | None) -> list[bytes]:
     if runs is None:
         limit = _WORTH * _size(found)
         for other, spec in ((_BITMAP, Bitmap()), (_BIT_SLICED, BitSliced())):
-            if encoding == _RUN_LENGTH and _least(column, other) <= limit:
+            if encoding == _RUN_LENGTH and _least(whole, other) <= limit:
                 parts = spec.build(column)
                 if _size(parts) <= limit:
                     found, encoding = parts, other
@@ -243,14 +243,14 @@ def _size(parts: Sequence[bytes]) -> int:
     return sum(map(len, parts)) + _PART_BYTES * len(parts)
 
 
-def _least(column: EncodedColumn, encoding: int) -> float:
+def _least(whole: _Whole, encoding: int) -> int:
     """What an encoding takes at least, in bytes; it is not built for more."""
-    n_runs = int(np.count_nonzero(starts(column.codes)))
+    column = whole.column
     if encoding == _BITMAP:  # two bytes a row, or four a run
-        return min(2 * (column.n_rows - column.null_count), 4 * n_runs)
+        return min(2 * (column.n_rows - column.null_count), 4 * whole.n_runs)
     width = code_width(column.n_distinct, has_null=False)
     in_bits = BITS_SIZE * -(-column.n_rows // (8 * BITS_SIZE))
-    return width * min(in_bits, column.n_rows, 2 * n_runs)
+    return width * min(in_bits, column.n_rows, 2 * whole.n_runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,22 +297,13 @@ class MappingIndex(RunLengthIndex):
         return codes
 
 
-_READ: Final = MappingProxyType(
-    {
-        _RUN_LENGTH: RunLengthIndex.read,
-        _BIT_SLICED: BitSlicedIndex.read,
-        _BITMAP: BitmapIndex.read,
-        _MAPPING: MappingIndex.read,
-    }
-)
-
-
 def _read(head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> PositionalIndex:
     """The index in the encoding that the last byte of the header says."""
+    kinds = RunLengthIndex, BitSlicedIndex, BitmapIndex, MappingIndex
     encoding = parts[0][-1]
-    if encoding not in _READ:
+    if encoding >= len(kinds):
         raise CorruptIndexError(f"an exact payload has encoding {encoding}")
-    index: PositionalIndex = _READ[encoding](head, book, parts, cursor)
+    index = kinds[encoding].read(head, book, parts, cursor)
     cursor.bytes(1)
     return index
 

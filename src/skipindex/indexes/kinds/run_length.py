@@ -60,7 +60,7 @@ _AS_BITS: Final = 0
 _AS_NUMBERS: Final = 1
 _ALL_ROWS: Final = 2
 _FEW: Final = 8
-"""Rows are few if they are at most so many times fewer than those of the file."""
+"""A file has so many times as many rows as some of them at least, if these are few."""
 _ONE_BY_ONE: Final = 4
 """Intervals up to which each is compared with all codes."""
 _MOST_IN_TABLE: Final = 1 << 20
@@ -104,9 +104,8 @@ class Runs:
         """The runs of equal neighbours, by ranks or by what takes fewer bytes."""
         begins = np.flatnonzero(starts(column.codes))
         span = value_span(column)
-        if span is None or by_rank or bits_of_ranks(column, len(begins)) < 0:
-            coding = rank_coding(column)
-        else:
+        coding = rank_coding(column)
+        if span is not None and not by_rank and bits_of_ranks(column, len(begins)) >= 0:
             coding = value_coding(column, span)
         width = code_width(coding.n_codes, has_null=column.null_count > 0)
         form = _AS_BITS
@@ -262,7 +261,9 @@ class RunLengthIndex(PositionalContextIndex):
     def _decoded(self, raw: memoryview) -> DecodedCodes:
         codes = self.codes_in(raw)
         if self.form == _AS_BITS:
-            codes = np.repeat(codes, np.diff(self._begun()))
+            self.parts.count.bitmaps += 1
+            begun = self._begins(self.parts[self.first])  # of no use later
+            codes = np.repeat(codes, np.diff(begun.codes))
         return DecodedCodes(codes)
 
     def codes_in(self, raw: memoryview) -> npt.NDArray[np.unsignedinteger]:
@@ -270,7 +271,7 @@ class RunLengthIndex(PositionalContextIndex):
         return codes_of(raw, self.width, self.n_runs)
 
     def _begun(self) -> npt.NDArray[np.unsignedinteger]:
-        """Where every run begins, and the end of the last one."""
+        """Where runs begin that are few, and the end of the last one."""
         self.parts.count.bitmaps += 1
         return self.parts.decoded(self.first, self._begins).codes
 
