@@ -54,10 +54,10 @@ BUDGETS = {
     "expressions": 1914,
     "indexes": 7623,
     "layout": 2529,
-    "log": 3131,
+    "log": 3139,
     "planner": 15660,
-    "rewrite": 3734,
-    "spark": 6888,
+    "rewrite": 3738,
+    "spark": 6901,
     "storage": 5119,
     "table": 4460,
 }

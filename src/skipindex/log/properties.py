@@ -185,7 +185,8 @@ def _check_replacements(records: Any, *, is_open: bool) -> list[str]:
     for record in records:
         require(isinstance(record, dict), "a replacement is no object")
         overwrites = record.get("overwrites", False)
-        require(isinstance(overwrites, bool), "overwrites is no bool")
+        for name in ("overwrites", "has_defaults"):
+            require(isinstance(record.get(name, False), bool), f"{name} is no bool")
         seen = _files(record.get("old"), is_data_file, "visible")
         require(bool(seen) or overwrites or not is_open, "there are no visible files")
         hidden = _files(record.get("new"), is_hidden_copy, "hidden")

@@ -50,12 +50,15 @@ class Replacement:
         new: the hidden ones.
         since: when that was committed, or that they are shown, in seconds since 1970.
         overwrites: the hidden files hold rows of their own.
+        has_defaults: the table had columns with DEFAULT, which the hidden files may
+            hold in place of columns that the visible ones lack.
     """
 
     old: tuple[FileInfo, ...]
     new: tuple[FileInfo, ...]
     since: float
     overwrites: bool = False
+    has_defaults: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -78,6 +81,7 @@ class Replacement:
             files("new"),
             record["since"],
             record.get("overwrites", False),
+            record.get("has_defaults", False),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -90,8 +94,9 @@ class Replacement:
         tags = {f.path: f.tag for f in (*self.old, *self.new) if f.tag is not None}
         if tags:
             record["tags"] = tags
-        if self.overwrites:
-            record["overwrites"] = True
+        for name in ("overwrites", "has_defaults"):
+            if getattr(self, name):
+                record[name] = True
         return record
 
     def first_mismatch(self, there: There) -> str | None:
@@ -296,6 +301,7 @@ class Rewrites:
         changes: Sequence[tuple[Sequence[FileInfo], Sequence[FileInfo]]],
         *,
         now: float,
+        has_defaults: bool = False,
     ) -> Rewrites:
         """These and others, by each of which new files hold the rows of old ones.
 
@@ -304,7 +310,7 @@ class Rewrites:
         though a replacement names it shows that this has ended: another writer has
         written its name anew, or its visible copies count.
 
-        ``now`` is in seconds since 1970.
+        ``now`` is in seconds since 1970, and ``has_defaults`` is that of the others.
 
         Raises:
             CommitConflictError: an old one is a hidden file of an overwrite.
@@ -341,6 +347,7 @@ class Rewrites:
                     *new,
                 ),
                 since=now,
+                has_defaults=has_defaults or any(r.has_defaults for r in touched),
             )
             gone = [f for r in touched for f in r.new if f.path in paths]
             for one in ended:

@@ -146,7 +146,11 @@ def _replaced(
         old = [chosen[file.path] for file in rewritten.group.files]
         _require_unchanged(old, there)
         changes.append((old, rewritten.files))
-    rewrites = base.rewrites.with_replaced(changes, now=store_time(table.location))
+    rewrites = base.rewrites.with_replaced(
+        changes,
+        now=store_time(table.location),
+        has_defaults=any(column.has_default for column in table.leaves),
+    )
     gone = {file.path for one in done for file in one.group.files}
     trash = set(filter(is_hidden_copy, gone))  # readers who list see the others
     paths = [*(there.keys() - gone), *(f.path for _, new in changes for f in new)]

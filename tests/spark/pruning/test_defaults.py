@@ -70,6 +70,21 @@ def test_files_without_the_column_hold_the_default(
         pruned.conf.unset("skipindex.answers")
 
 
+def test_a_reader_by_path_sees_no_default_before_the_vacuum(
+    pruned: SparkSession, grown: str
+) -> None:
+    """Its schema is its own, without DEFAULT, so the old files hold NULL for it."""
+    path = Path(pruned.table(grown).inputFiles()[0].removeprefix("file:")).parent
+    pruned.sql(f"OPTIMIZE {grown} RANGE BY (i)")
+
+    def query() -> DataFrame:
+        frame = pruned.read.schema("i INT, j INT").parquet(str(path))
+        return frame.where("j IS NULL")
+
+    rows, *_ = with_and_without(pruned, query)
+    assert len(rows) == 3
+
+
 def test_a_dimension_has_the_default_where_its_files_lack_an_attribute(
     pruned: SparkSession, tmp_path: Path
 ) -> None:

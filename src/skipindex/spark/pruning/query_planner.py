@@ -216,7 +216,7 @@ class QueryPlanner:
             else self.tables.since(location, moment)
         )
         if question.takes_rewritten:
-            table = table.counted or table
+            table = table.counted_by(question.data)
         if listing == 0:
             return Answer(table.number).to_bytes()
         key = None if listing or question.keys else (table.number, asked)

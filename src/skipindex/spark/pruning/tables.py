@@ -57,6 +57,19 @@ class ScannedTable:
         """Whether no file is known to have changed since."""
         self._typed: dict[tuple[str, tuple[tuple[str, str], ...]], TableState] = {}
 
+    def counted_by(self, schema: str) -> ScannedTable:
+        """What counts for a scan by its schema in Spark's JSON.
+
+        Visible files hold no default, unless the scan knows of it, as by the catalog.
+        """
+        counted = self.counted
+        if counted is None:
+            return self
+        knows = not any(one.has_defaults for one in counted.rewrites) or any(
+            column.has_default for column in counted.typed(schema).leaves
+        )
+        return counted if knows else self
+
     def typed(
         self, schema: str, properties: Mapping[str, str] | None = None
     ) -> TableState:
