@@ -94,7 +94,9 @@ def test_a_dimension_has_the_default_where_its_files_lack_an_attribute(
     put(place / "0.parquet", {"k": [5, 6, 7], "city": ["Rome"] * 3})
     put(place / "1.parquet", {"k": range(5)})
     columns = "k BIGINT, city STRING DEFAULT 'Oslo'"
-    pruned.sql(f"CREATE TABLE customers ({columns}) USING parquet LOCATION '{place}'")
+    pruned.sql(
+        f"CREATE TABLE joined_by_default ({columns}) USING parquet LOCATION '{place}'"
+    )
     try:
         orders = sx.build_indexes(
             tmp_path / "orders",
@@ -106,7 +108,7 @@ def test_a_dimension_has_the_default_where_its_files_lack_an_attribute(
 
         def query(city: str) -> DataFrame:
             orders = pruned.read.parquet(str(tmp_path / "orders"))
-            customers = pruned.table("customers")
+            customers = pruned.table("joined_by_default")
             joined = orders.join(customers, orders.customer == customers.k)
             return joined.where(f"city = '{city}'")
 
@@ -114,4 +116,4 @@ def test_a_dimension_has_the_default_where_its_files_lack_an_attribute(
             rows, *_ = with_and_without(pruned, partial(query, city))
             assert len(rows) == n
     finally:
-        pruned.sql("DROP TABLE customers")
+        pruned.sql("DROP TABLE joined_by_default")
