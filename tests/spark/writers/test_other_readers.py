@@ -25,7 +25,7 @@ from tests.tables import build, put
 
 pytestmark = pytest.mark.spark
 
-GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "other-engines.md"
+GUIDE = Path(__file__).parents[3] / "docs" / "guides" / "readers.md"
 Reader = Callable[[Path, SparkSession], Iterable[str]]
 """The name of the file of each row."""
 
