@@ -52,13 +52,13 @@ BUDGETS = {
     "build": 3242,
     "cli": 1300,
     "expressions": 1914,
-    "indexes": 7623,
+    "indexes": 7656,
     "layout": 2529,
     "log": 3139,
-    "planner": 15660,
+    "planner": 15776,
     "rewrite": 3738,
     "spark": 6901,
-    "storage": 5119,
+    "storage": 5174,
     "table": 4460,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

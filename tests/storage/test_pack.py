@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pyroaring import BitMap, FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.storage.bitmaps import bitmap_of, memory_of
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.pack import (
     CONTAINER,
@@ -26,7 +27,7 @@ from skipindex.storage.pack import (
     write_pack,
 )
 from skipindex.storage.pack.format import SHARED_FROM
-from skipindex.storage.parts import ReadCount, bitmap_of, memory_of
+from skipindex.storage.parts import ReadCount
 from tests.quick_run import examples
 
 META = BlobMeta("bitmap", 1, "c", "int", {"kind": "bitmap"})

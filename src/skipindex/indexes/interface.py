@@ -36,10 +36,16 @@ class Index(Protocol):
 
 
 class ContextIndex(Index, Protocol):
-    """An index that is cheaper to probe on few rows than on the whole file.
+    """An index that is cheaper to probe on few rows, or by marks, than by ``probe``.
 
-    Either method may be missing; the planner looks for them by name.
+    Any method may be missing; the planner looks for them by name.
     """
+
+    def mask(self, atom: Atom) -> Mask | None:
+        """Exactly the rows for which ``atom`` is TRUE, marked; None: ask ``probe``.
+
+        There is a mark for every row of the file, and no other.
+        """
 
     def probe_within(self, atom: Atom, rows: AbstractBitMap) -> Bounds[AbstractBitMap]:
         """Bound those of ``rows`` for which ``atom`` is TRUE; no other row is in it."""

@@ -128,11 +128,8 @@ class PositionalIndex(ABC):
 
     def _probe(self, atom: Atom) -> Bounds[AbstractBitMap]:
         match atom:
-            case Range(low=low, high=high):
-                start, stop = self.book.locate(low, high)
-                return self._among([(start, stop)] if start < stop else [])
-            case OneOf(values=values):
-                return self._among(intervals_of(self.book.find_all(values)))
+            case Range() | OneOf():
+                return self._among(self._wanted(atom))
             case NoneOf(values=values):
                 some = self._among(intervals_of(self.book.find_all(values)))
                 every = self.existence()
@@ -147,6 +144,13 @@ class PositionalIndex(ABC):
                 return exactly(self.existence())
             case _:
                 assert_never(atom)
+
+    def _wanted(self, atom: Range | OneOf) -> list[Interval]:
+        """The codes that make ``atom`` TRUE."""
+        if isinstance(atom, OneOf):
+            return intervals_of(self.book.find_all(atom.values))
+        start, stop = self.book.locate(atom.low, atom.high)
+        return [(start, stop)] if start < stop else []
 
     def _among(self, intervals: list[Interval]) -> Bounds[AbstractBitMap]:
         if not intervals:
@@ -228,21 +232,13 @@ class PositionalContextIndex(PositionalIndex):
 
     def _only_interval(self, atom: Atom) -> Interval | None:
         """The codes that make ``atom`` TRUE, if they are one interval and not all."""
-        match atom:
-            case Range(low=low, high=high):
-                start, stop = self.book.locate(low, high)
-                if start >= stop:
-                    return _NO_CODE
-            case OneOf(values=values):
-                intervals = intervals_of(self.book.find_all(values))
-                if not intervals:
-                    return _NO_CODE
-                if len(intervals) > 1:
-                    return None
-                ((start, stop),) = intervals
-            case _:
-                return None
-        return (start, stop) if stop - start < self.book.n_codes else None
+        if not isinstance(atom, Range | OneOf):
+            return None
+        intervals = self._wanted(atom)
+        if not intervals:
+            return _NO_CODE
+        is_one = len(intervals) == 1 and intervals != [(0, self.book.n_codes)]
+        return intervals[0] if is_one else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

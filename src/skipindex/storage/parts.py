@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import operator
-import struct
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, cast
 
-from pyroaring import AbstractBitMap, FrozenBitMap
+from pyroaring import FrozenBitMap
 
 from skipindex.errors import CorruptIndexError
-
-RUNS: Final = 12347
-"""The first 16 bits of a bitmap that has runs, in the portable format."""
-BITS_SIZE: Final = 8192
-"""The bytes of a container, which is of 65,536 rows, in bits."""
-_COOKIE: Final = struct.Struct("<I")
-_MANY_RUNS: Final = 1024
-"""Bytes a container from which the runs of a bitmap are made bits."""
-_MOST_ROWS: Final = 1 << 22
-"""Rows of a file from which runs stay runs: there are few such files."""
+from skipindex.storage.bitmaps import bitmap_of
 
 
 @dataclass(slots=True)
@@ -84,7 +73,6 @@ class Decoded(Protocol):
 
 
 D = TypeVar("D", bound=Decoded)
-B = TypeVar("B", bound=AbstractBitMap)
 
 
 class Parts(Protocol):
@@ -154,53 +142,3 @@ class MemoryParts:
     def decoded(self, i: int, decode: Callable[[memoryview], D]) -> D:
         """What ``decode`` makes of part ``i``."""
         return decode(self[i])
-
-
-def bitmap_of(raw: bytes | memoryview) -> FrozenBitMap:
-    """An immutable bitmap; many runs are bits in it.
-
-    An AND or OR of two containers with many runs takes ten times as long as of bits.
-    """
-    bitmap = deserialized(FrozenBitMap, raw)
-    if not _run_heavy(raw) or bitmap.max() >= _MOST_ROWS:
-        return bitmap
-    even, odd = _halves()
-    # CRoaring makes bits of runs and bits.
-    return bitmap & even | bitmap & odd
-
-
-def memory_of(raw: bytes | memoryview) -> int:
-    """About what the bitmap of these bytes takes."""
-    return _run_heavy(raw) * BITS_SIZE or len(raw)
-
-
-def _run_heavy(raw: bytes | memoryview) -> int:
-    """How many containers a bitmap with many runs has; 0 if its runs are few."""
-    if len(raw) < _MANY_RUNS:
-        return 0
-    (cookie,) = _COOKIE.unpack_from(raw)
-    if cookie & 0xFFFF != RUNS:
-        return 0
-    n: int = (cookie >> 16) + 1
-    return n if len(raw) >= n * _MANY_RUNS else 0
-
-
-@functools.cache
-def _halves() -> tuple[FrozenBitMap, FrozenBitMap]:
-    """The even and the odd rows, whose containers are bits."""
-    even, odd = (FrozenBitMap(range(i, _MOST_ROWS, 2)) for i in range(2))
-    return even, odd
-
-
-def deserialized(kind: type[B], raw: bytes | memoryview) -> B:
-    """The bitmap whose portable bytes these are.
-
-    Raises:
-        CorruptIndexError: they are not those of a bitmap.
-    """
-    try:
-        return kind.deserialize(cast(bytes, raw))
-    except (ValueError, IndexError) as error:
-        raise CorruptIndexError(
-            f"{len(raw)} bytes are no roaring bitmap ({error})"
-        ) from error

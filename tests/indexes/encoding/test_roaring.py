@@ -7,16 +7,20 @@ import pytest
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
+from skipindex.indexes.bit_slices.decode import dense_bits
 from skipindex.indexes.encoding.postings import pack_postings
 from skipindex.indexes.encoding.roaring import (
     EMPTY,
     blank,
+    from_mask,
     from_rows,
     from_sorted_u16,
     load,
+    or_plain,
     pack_all,
     pack_dense,
 )
+from skipindex.storage.bitmaps import BITS_SIZE, PLAIN, bitmap_of, is_plain, memory_of
 
 rng = np.random.default_rng(0)
 SIZES = [1, 7, 8, 9, 65_535, 65_536, 65_537, 200_000]
@@ -119,3 +123,53 @@ def test_ascending_rows_of_16_bits() -> None:
 def test_what_is_no_bitmap_is_refused(raw: bytes) -> None:
     with pytest.raises(CorruptIndexError, match="no roaring bitmap"):
         load(raw)
+
+
+@pytest.mark.parametrize("n", [1, 4096, 4097, 8192, 8193, 60_000, *SIZES])
+@pytest.mark.parametrize("density", [0, 0.001, 0.02, 0.06, 0.3, 0.97, 0.9995, 1])
+def test_a_mask_as_a_bitmap(n: int, density: float) -> None:
+    for mask in masks(n, density):
+        found = from_mask(mask)
+        assert found == BitMap(np.flatnonzero(mask).tolist())
+        found.run_optimize()
+        assert found.serialize() == croaring(np.flatnonzero(mask))
+
+
+@pytest.mark.parametrize("n", [*SIZES, 255, 5_000, 6_000, 70_000])
+@pytest.mark.parametrize("density", DENSITIES)
+def test_a_bitmap_in_the_smaller_form(n: int, density: float) -> None:
+    for mask in masks(n, density):
+        rows = BitMap(np.flatnonzero(mask).tolist())
+        bits = blank(1, n)[0]
+        bits[: (n + 7) // 8] = np.packbits(mask, bitorder="little")
+        portable = pack_all(bits[np.newaxis])[0]
+        raw = or_plain(portable, bits)
+        assert len(raw) <= len(portable)
+        assert is_plain(raw) or raw == portable
+        if n <= 65_536:
+            assert len(raw) <= 2 + (n + 7) // 8
+        for found in (load(raw), bitmap_of(memoryview(raw))):
+            assert found == rows
+        assert (dense_bits(memoryview(raw), n) == bits).all()
+
+
+def test_plain_bits_beyond_the_rows_are_refused() -> None:
+    for row, n_rows in ((8, 8), (15, 15), (9, 9)):
+        bits = blank(1, 16)[0]
+        bits[row // 8] = 1 << row % 8
+        raw = PLAIN.to_bytes(2, "little") + bits[:2].tobytes()
+        assert load(raw) == BitMap([row])
+        with pytest.raises(CorruptIndexError, match=f"has row {row}"):
+            dense_bits(memoryview(raw), n_rows)
+        assert dense_bits(memoryview(raw), row + 1)[row // 8]
+    with pytest.raises(CorruptIndexError, match="no roaring bitmap"):
+        load(PLAIN.to_bytes(2, "little") + bytes(BITS_SIZE + 1))
+
+
+def test_plain_bits_take_the_memory_of_a_container() -> None:
+    mask = rng.random(6_000) < 0.5
+    bits = blank(1, 6_000)[0]
+    bits[:750] = np.packbits(mask, bitorder="little")
+    raw = or_plain(pack_all(bits[np.newaxis])[0], bits)
+    assert is_plain(raw)
+    assert memory_of(raw) == BITS_SIZE

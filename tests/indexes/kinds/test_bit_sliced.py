@@ -15,6 +15,7 @@ from skipindex.indexes import index_type
 from skipindex.indexes.bit_slices.digits import Shape, pack_slices
 from skipindex.indexes.bit_slices.slices import Slices
 from skipindex.indexes.encoding.column import NULL_CODE
+from skipindex.indexes.encoding.roaring import load
 from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import encoded
@@ -28,7 +29,7 @@ def slices_of(codes: list[int], base: int, *, ranged: bool) -> list[BitMap]:
     array = np.array(codes, np.uint32)
     n_codes = max((c for c in codes if c != NULL_CODE), default=-1) + 1
     shape = Shape.of(base, n_codes, ranged=ranged)
-    return [BitMap.deserialize(raw) for raw in pack_slices(array, shape)]
+    return [load(raw) for raw in pack_slices(array, shape)]
 
 
 @pytest.mark.parametrize("values", [range(256), range(0, 25_600, 100)])
@@ -278,3 +279,12 @@ def test_a_payload_that_dropped_all_digits_is_refused() -> None:
         parts = MemoryParts([head[:-1] + bytes([dropped]), *rest])
         with pytest.raises(CorruptIndexError, match=r"were dropped|parts"):
             kind.open(parts, column.domain, column.n_rows)
+
+
+@pytest.mark.parametrize("n_values", [200, 5_000])
+def test_a_small_file_pays_for_its_rows(n_values: int) -> None:
+    """A container of 65,536 rows is not stored for 6,000 of them."""
+    values = np.random.default_rng(5).integers(0, n_values, 6_000)
+    column = encoded(values.tolist(), pa.int64())
+    slices = pack_slices(column.codes, Shape.of(2, n_values, ranged=True))[:-1]
+    assert sum(map(len, slices)) * 8 <= 1.2 * len(slices) * 6_000

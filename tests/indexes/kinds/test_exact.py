@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.atoms import NoneOf, NotNullAtom, NullAtom, OneOf, Range
@@ -17,12 +18,12 @@ from skipindex.indexes import index_type
 from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.indexes.kinds.exact import Exact
-from skipindex.indexes.kinds.run_length import RunLength
+from skipindex.indexes.kinds.run_length import RunLength, RunLengthIndex
 from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import atoms, column_of, true_rows, values_of
 from tests.quick_run import examples
 
-RUNS, SLICES, BITMAPS, MAPPING = range(4)
+RUNS, BITMAPS, MAPPING = range(3)
 N_ROWS = 8_000
 
 
@@ -52,21 +53,25 @@ def check(array: pa.Array, parts: list[bytes]) -> None:
         bounds = index.probe(atom)
         assert bounds is not None
         assert bounds.lower == bounds.upper == true_rows(atom, values), atom
+        mask = index.mask(atom) if isinstance(index, RunLengthIndex) else None
+        if mask is not None:
+            assert len(mask) == len(array)
+            assert BitMap(np.flatnonzero(mask).tolist()) == bounds.upper, atom
 
 
 @pytest.mark.parametrize(
     ("array", "expected", "faster"),
     [
-        (pa.array(drawn(5000)), RUNS, BitSliced()),
-        (pa.array(drawn(200, n_rows=1 << 16)), SLICES, BitSliced()),
-        (pa.array(np.sort(drawn(3, n_rows=60_000))), RUNS, Bitmap()),
-        (pa.array(np.sort(drawn(4))).cast(pa.string()), RUNS, Bitmap()),
-        (pa.array(drawn(3000) * (drawn(100) == 7)), RUNS, Bitmap()),
+        (pa.array(drawn(5000)), {RUNS}, BitSliced()),
+        (pa.array(drawn(200, n_rows=1 << 16)), {RUNS}, BitSliced()),
+        (pa.array(np.sort(drawn(3, n_rows=60_000))), {RUNS, BITMAPS}, Bitmap()),
+        (pa.array(np.sort(drawn(4))).cast(pa.string()), {RUNS, BITMAPS}, Bitmap()),
+        (pa.array(drawn(3000) * (drawn(100) == 7)), {RUNS, BITMAPS}, Bitmap()),
     ],
     ids=["many", "dense", "sorted", "texts", "mostly alike"],
 )
 def test_the_smallest_encoding_is_chosen(
-    array: pa.Array, expected: int, faster: RunLength | BitSliced | Bitmap
+    array: pa.Array, expected: set[int], faster: RunLength | BitSliced | Bitmap
 ) -> None:
     (parts,) = built(array)
     check(array, parts)
@@ -75,7 +80,7 @@ def test_the_smallest_encoding_is_chosen(
         sum(map(len, spec.build(column_of(array)))) for spec in (RunLength(), faster)
     )
     assert size <= 1.15 * min(runs, other) + 200
-    assert encoding(parts) in {expected, SLICES, BITMAPS}
+    assert encoding(parts) in expected
 
 
 CITIES = drawn(250)
@@ -223,3 +228,39 @@ def test_damage_that_a_crc_does_not_see_is_told() -> None:
             probed(damaged)
         except CorruptIndexError:
             continue
+
+
+@pytest.mark.parametrize(
+    ("n_values", "repeat", "has_marks"),
+    [(50, 1, True), (50, 5, True), (3, 900, False)],
+    ids=["all rows", "runs as bits", "few runs"],
+)
+def test_rows_are_marked_unless_runs_are_few(
+    n_values: int, repeat: int, *, has_marks: bool
+) -> None:
+    values = np.repeat(drawn(n_values), repeat)[: N_ROWS - 3]
+    array = pa.array(values, mask=values == 1)
+    column = column_of(array)
+    parts = RunLength().build(column)
+    index = index_type("run_length").open(
+        MemoryParts(parts), column.domain, len(values)
+    )
+    assert isinstance(index, RunLengthIndex)
+    for atom in (Range("c", 0, 2), Range("c", None, 1), OneOf("c", (0, 2))):
+        mask = index.mask(atom)
+        assert (mask is not None) == has_marks
+        if mask is not None:
+            rows = true_rows(atom, values_of(array))
+            assert BitMap(np.flatnonzero(mask).tolist()) == rows
+    for other in (NullAtom("c"), NotNullAtom("c"), NoneOf("c", (0,)), OneOf("c", ())):
+        assert index.mask(other) is None
+
+
+def test_marks_of_damaged_parts_are_refused() -> None:
+    column = column_of(pa.array(drawn(50)))
+    header, *others, slices = RunLength().build(column)
+    parts = MemoryParts([header, *others, slices[:-1]])
+    index = index_type("run_length").open(parts, column.domain, N_ROWS)
+    assert isinstance(index, RunLengthIndex)
+    with pytest.raises(CorruptIndexError, match="are not 6 slices"):
+        index.mask(OneOf("c", (3,)))

@@ -18,22 +18,14 @@ from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Bits, Ints, Mask
-from skipindex.indexes.encoding.bit_matrix import transpose
-from skipindex.indexes.encoding.roaring import (
-    ARRAY_MAX,
-    NO_RUNS,
-    blank,
-    load,
-    pack_all,
-)
+from skipindex.indexes.encoding.bit_matrix import numbers
+from skipindex.indexes.encoding.roaring import blank, load, pack_all
 from skipindex.indexes.positional import Interval
-from skipindex.storage.parts import BITS_SIZE
+from skipindex.storage.bitmaps import ARRAY_MAX, BITS_SIZE, NO_RUNS, is_plain
 
 _TABLE: Final = 1 << 20
 _TABLE_PER_ROW: Final = 16
 """A table of all codes is used up to these numbers of entries: in all, or a row."""
-
-_Codes = npt.NDArray[np.uint8] | npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
 
 def rows_among(
@@ -55,7 +47,7 @@ def rows_among(
     # A container at a time, so that what is transposed stays in the processor's cache.
     for start in range(0, len(found), BITS_SIZE):
         block = slice(start, start + BITS_SIZE)
-        inverted = _inverted_codes([bits[block] for bits in slices])
+        inverted = numbers([bits[block] for bits in slices])
         found[block] = np.packbits(wanted.among(inverted), bitorder="little")
     found[(n_rows + 7) // 8 :] = 0
     if n_rows % 8:
@@ -85,7 +77,7 @@ class _Wanted:
                 table[n_codes - stop : n_codes - start] = True
         return cls(n_codes, starts, stops, table)
 
-    def among(self, inverted: _Codes) -> Mask:
+    def among(self, inverted: npt.NDArray[np.unsignedinteger]) -> Mask:
         """Which codes, given inverted, are among the wanted ones."""
         if self.table is not None:
             return self.table.take(inverted)
@@ -93,21 +85,6 @@ class _Wanted:
         last = self.starts.searchsorted(codes, side="right") - 1
         found: Mask = (last >= 0) & (codes < self.stops[last])
         return found
-
-
-def _inverted_codes(slices: Sequence[Bits]) -> _Codes:
-    """The codes with every bit inverted, as the slices have them."""
-    n_bytes = len(slices[0])
-    n_planes = (len(slices) + 7) // 8
-    width = 1 << (n_planes - 1).bit_length()
-    planes = np.zeros((8 * n_bytes, width), np.uint8)
-    for i in range(n_planes):
-        eight = np.zeros((n_bytes, 8), np.uint8)
-        for j, bits in enumerate(slices[8 * i : 8 * i + 8]):
-            eight[:, j] = bits
-        planes[:, i] = transpose(eight)
-    codes: _Codes = planes.view(f"<u{width}").reshape(-1)
-    return codes
 
 
 def dense_bits(raw: memoryview, n_rows: int) -> Bits:
@@ -118,6 +95,14 @@ def dense_bits(raw: memoryview, n_rows: int) -> Bits:
     """
     n = (n_rows + 0xFFFF) >> 16
     head = 8 + 8 * n
+    if is_plain(raw):
+        plain = np.frombuffer(raw, np.uint8, offset=2)
+        greatest = 8 * len(plain) - 9 + int(plain[-1]).bit_length() if len(plain) else 0
+        if greatest >= n_rows:
+            raise CorruptIndexError(f"a bitmap of {n_rows} rows has row {greatest}")
+        bits: Bits = blank(1, n_rows)[0]
+        bits[: len(plain)] = plain
+        return bits
     if len(raw) == head + n * BITS_SIZE:
         cookie, found = struct.unpack_from("<II", raw)
         cards = np.frombuffer(raw, "<u2", 2 * n, 8)[1::2]  # each less one

@@ -19,7 +19,7 @@ import numpy as np
 
 from skipindex.expressions.arrays import Bits, Codes, Mask
 from skipindex.indexes.encoding.column import NULL_CODE
-from skipindex.indexes.encoding.roaring import blank, pack_all
+from skipindex.indexes.encoding.roaring import blank, or_plain, pack_all
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,17 @@ def pack_slices(codes: Codes, shape: Shape) -> list[bytes]:
     """The bytes of the bitmaps, digit by digit, then of the existence bitmap."""
     packed: list[bytes] = []
     for slices in _binary(codes, shape) if shape.base == 2 else _general(codes, shape):
-        packed += pack_all(slices)
+        packed += _packed(slices)
     if shape.ranged:
         existence = blank(1, len(codes))
         _fill(existence[0], codes != NULL_CODE)
-        packed += pack_all(existence)
+        packed += _packed(existence)
     return packed
+
+
+def _packed(slices: Bits) -> Iterator[bytes]:
+    """The bytes of some bitmaps, each portable or plain."""
+    return map(or_plain, pack_all(slices), slices)
 
 
 def _fill(bits: Bits, mask: Bits | Mask) -> None:

@@ -1,6 +1,7 @@
 """Transposing the bits of many filters into rows of one bit a filter, and back.
 
-Eight filters at a time: a byte of each is a matrix of 8 times 8 bits in one word, and
+Bit slices become numbers in the same way.  Eight filters at a time: a byte of each
+is a matrix of 8 times 8 bits in one word, and
 three exchanges transpose all of these matrices in numpy at once.
 """
 
@@ -10,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 from skipindex.expressions.arrays import Bits
 
@@ -53,17 +55,45 @@ def unpack_columns(raw: bytes, *, n_bits: int, n_columns: int) -> Iterator[bytes
             yield eight[:, j].tobytes()
 
 
+def numbers(planes: Sequence[Bits]) -> npt.NDArray[np.unsignedinteger]:
+    """The numbers whose bits are given: the lowest bit of all first, 32 at the most.
+
+    A plane has the bits of eight numbers in each byte, the lowest for the first one.
+    The numbers are in one, two or four bytes each, and 0 without a plane.
+    """
+    n_bytes = len(planes[0]) if planes else 0
+    width = 1 << (max(0, len(planes) - 1) // 8).bit_length()
+    found: npt.NDArray[np.unsignedinteger] = np.zeros(0, np.uint8)
+    for at in range(0, len(planes), 8):
+        eight = np.zeros((n_bytes, 8), np.uint8)
+        for j, bits in enumerate(planes[at : at + 8]):
+            eight[:, j] = bits
+        octets = transpose(eight)
+        if at == 0:
+            found = octets.astype(f"<u{width}", copy=False)
+        else:
+            higher = octets.astype(found.dtype)
+            higher <<= higher.dtype.type(at)
+            found |= higher
+    return found
+
+
 def transpose(eight: Bits) -> Bits:
-    """Matrices of 8 times 8 bits, each transposed, as one row of bytes.
+    """Matrices of 8 times 8 bits, each transposed in its place, as one row of bytes.
 
     Bit ``i`` of byte ``j`` becomes bit ``j`` of byte ``i`` (Hacker's Delight, 7-3).
     """
     x = eight.view("<u8").reshape(-1)
+    moved = np.empty_like(x)
     for shift, mask in (
         (7, 0x00AA00AA00AA00AA),
         (14, 0x0000CCCC0000CCCC),
         (28, 0x00000000F0F0F0F0),
     ):
-        moved = (x ^ (x >> np.uint64(shift))) & np.uint64(mask)
-        x = x ^ moved ^ (moved << np.uint64(shift))
+        np.right_shift(x, np.uint64(shift), out=moved)
+        moved ^= x
+        moved &= np.uint64(mask)
+        x ^= moved
+        moved <<= np.uint64(shift)
+        x ^= moved
     return x.view(np.uint8)

@@ -31,7 +31,8 @@ from skipindex.errors import CorruptIndexError
 from skipindex.indexes.encoding.chunks import decompressed
 from skipindex.indexes.encoding.header import Cursor, ascend
 from skipindex.indexes.encoding.roaring import load
-from skipindex.storage.parts import Parts, bitmap_of, memory_of
+from skipindex.storage.bitmaps import bitmap_of, memory_of
+from skipindex.storage.parts import Parts
 
 UNIFORM: Final = 4
 GAPS: Final = 8

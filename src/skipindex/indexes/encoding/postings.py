@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skipindex.expressions.arrays import Bits, Ints, Mask, Words, starts
-from skipindex.indexes.encoding.roaring import ARRAY_MAX, NO_RUNS
-from skipindex.storage.parts import BITS_SIZE, RUNS
+from skipindex.storage.bitmaps import ARRAY_MAX, BITS_SIZE, NO_RUNS, RUNS
 
 
 @dataclass(frozen=True, slots=True)

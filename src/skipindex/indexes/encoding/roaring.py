@@ -19,14 +19,19 @@ import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.expressions.arrays import Bits, Ints, Mask, Words
-from skipindex.storage.parts import BITS_SIZE, deserialized
+from skipindex.storage.bitmaps import (
+    ARRAY_MAX,
+    BITS_SIZE,
+    NO_RUNS,
+    ONE_CONTAINER,
+    PLAIN,
+    deserialized,
+    of_bits,
+)
 
-EMPTY: Final = struct.pack("<II", 12346, 0)
+EMPTY: Final = struct.pack("<II", NO_RUNS, 0)
 """The bytes of the bitmap without rows."""
 
-ARRAY_MAX: Final = 4096
-NO_RUNS: Final = 12346
-_ONE_CONTAINER: Final = struct.Struct("<IIHHI")
 _SPARSE_FACTOR: Final = 64
 """Below one row in this number, rows are put into a bitmap one at a time."""
 
@@ -63,12 +68,9 @@ def from_mask(mask: Mask) -> BitMap:
     """The bitmap of the rows that are marked."""
     if len(mask) > 1 << 16:
         return load(pack_dense(np.packbits(mask, bitorder="little")))
-    card = int(np.count_nonzero(mask))
-    if card <= ARRAY_MAX:
+    if int(np.count_nonzero(mask)) * _SPARSE_FACTOR < len(mask):
         return from_sorted_u16(np.flatnonzero(mask).astype("<u2").tobytes())
-    bits = np.packbits(mask, bitorder="little")
-    head = _ONE_CONTAINER.pack(NO_RUNS, 1, 0, card - 1, 16)
-    return load(head + bits.tobytes() + bytes(BITS_SIZE - len(bits)))
+    return of_bits(BitMap, np.packbits(mask, bitorder="little"))
 
 
 def from_sorted_u16(raw: bytes | memoryview) -> BitMap:
@@ -76,7 +78,7 @@ def from_sorted_u16(raw: bytes | memoryview) -> BitMap:
     card = len(raw) // 2
     if not card:
         return BitMap()
-    head = _ONE_CONTAINER.pack(NO_RUNS, 1, 0, card - 1, 16)
+    head = ONE_CONTAINER.pack(NO_RUNS, 1, 0, card - 1, 16)
     return load(b"".join((head, raw)))
 
 
@@ -114,6 +116,17 @@ def pack_all(bits: Bits) -> list[bytes]:
     return packed
 
 
+def or_plain(raw: bytes, bits: Bits) -> bytes:
+    """The bytes of a bitmap, or its bits, which ``load`` takes too, if these are fewer.
+
+    ``bits`` may be those of more than one container, which stay as they are.
+    """
+    if len(bits) > BITS_SIZE:
+        return raw
+    plain = PLAIN.to_bytes(2, "little") + bits.tobytes().rstrip(b"\0")
+    return plain if len(plain) < len(raw) else raw
+
+
 def _header(
     keys: Ints | None,
     cards: Ints,
@@ -122,7 +135,7 @@ def _header(
     """The header of a bitmap without runs; ``keys`` None is every container."""
     k = len(cards)
     if k == 1 and keys is None:
-        return _ONE_CONTAINER.pack(NO_RUNS, 1, 0, int(cards[0]) - 1, 16)
+        return ONE_CONTAINER.pack(NO_RUNS, 1, 0, int(cards[0]) - 1, 16)
     header = np.empty(4 + 4 * k, "<u2")
     header[:4].view("<u4")[:] = (NO_RUNS, k)
     header[4 : 4 + 2 * k : 2] = np.arange(k) if keys is None else keys

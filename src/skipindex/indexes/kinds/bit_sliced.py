@@ -9,15 +9,16 @@ base 10, equality-encoded.
 ``base ** dropped`` neighbours, so a range has two answers: the rows of the bins within
 it, and the rows of the bins that it touches.  The true rows are between the two.
 
-Payload, version 1::
+Payload, version 2::
 
     part 0          header (``header``; parameter: base | 0x80 if range-encoded),
                     codes (``dictionary``), then
                     u8 number of lowest digits that were dropped
     parts 1 .. c    dictionary chunks, none in value mode
-    then            the bitmaps as portable roaring, the lowest digit that is there
-                    first, in a digit value 0 first (``digits``); range-encoded, the
-                    existence bitmap last
+    then            the bitmaps, portable or plain (``storage/bitmaps``; version 1:
+                    all portable), the lowest digit that is there first, in a digit
+                    value 0 first (``digits``); range-encoded, the existence bitmap
+                    last
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ from skipindex.indexes.positional import (
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bit_sliced"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _RANGED: Final = 0x80
 _SMALL_DICTIONARY: Final = 1024
 """Distinct values up to which their number alone decides that of the bitmaps."""

@@ -30,13 +30,9 @@ from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.entries import EntryParts, read_rows
 from skipindex.indexes.encoding.entry_packing import pack_entries
 from skipindex.indexes.encoding.header import Cursor, Head
-from skipindex.indexes.encoding.roaring import (
-    ARRAY_MAX,
-    from_rows,
-    from_sorted_u16,
-    pack_dense,
-)
+from skipindex.indexes.encoding.roaring import from_rows, from_sorted_u16, pack_dense
 from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
+from skipindex.storage.bitmaps import ARRAY_MAX
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bitmap"
@@ -80,6 +76,7 @@ class BitmapIndex(PositionalIndex):
     """The rows of every value of one column of one file."""
 
     entries: EntryParts
+    encoding: ClassVar[str] = _KIND
 
     @classmethod
     def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:

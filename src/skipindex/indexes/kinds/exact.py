@@ -1,8 +1,8 @@
 """Exact: the rows of every value, in the smallest of several encodings.
 
 For every file and column the encoding is chosen: runs of codes in bit slices
-(``run_length``), slices over all rows (``bit_sliced``) or a bitmap for each value
-(``bitmap``).  The last two are faster, and are taken where they take few bytes more.
+(``run_length``), or a bitmap for each value (``bitmap``) where these take few bytes
+more.
 
 A column that is a function of another one, as a country is of a city and a year of a
 day, costs a *mapping*: its own dictionary, and the code that each code of the other
@@ -11,10 +11,10 @@ to a column that is mapped itself; the last one has runs.  The payload has all t
 needs, so it depends on no other index: the mappings and the runs have the very bytes
 that are parts of the other columns' payloads, which a pack holds once.
 
-Payload, version 1::
+Payload, version 2::
 
     part 0          as the encoding has it; its last byte is the encoding: 0
-                    run_length, 1 bit_sliced, 2 bitmap, 3 mapping
+                    run_length, 1 bitmap, 2 mapping
     parts 1 ..      as the encoding has them
 
 A mapping::
@@ -45,7 +45,6 @@ from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
-from skipindex.indexes.kinds.bit_sliced import BitSliced, BitSlicedIndex
 from skipindex.indexes.kinds.bitmap import Bitmap, BitmapIndex
 from skipindex.indexes.kinds.run_length import (
     RunLengthIndex,
@@ -56,13 +55,13 @@ from skipindex.indexes.kinds.run_length import (
     planes_of,
 )
 from skipindex.indexes.positional import PositionalIndex, PositionalKind
-from skipindex.storage.parts import BITS_SIZE, Parts
+from skipindex.storage.parts import Parts
 
 _KIND: Final = "exact"
-_VERSION: Final = 1
-_RUN_LENGTH, _BIT_SLICED, _BITMAP, _MAPPING = range(4)
+_VERSION: Final = 2
+_RUN_LENGTH, _BITMAP, _MAPPING = range(3)
 _WORTH: Final = 1.15
-"""A faster encoding may take so many times the bytes of the runs."""
+"""Bitmaps may take so many times the bytes of the runs, as they need no decoding."""
 _PART_BYTES: Final = 20
 """A part beside its bytes, in the directory and in padding."""
 _MAPPING_BITS: Final = 1200
@@ -230,27 +229,18 @@ def _smallest(whole: _Whole, runs: Runs | None) -> list[bytes]:
     encoding = _RUN_LENGTH
     if runs is None:
         limit = _WORTH * _size(found)
-        for other, spec in ((_BITMAP, Bitmap()), (_BIT_SLICED, BitSliced())):
-            if encoding == _RUN_LENGTH and _least(whole, other) <= limit:
-                parts = spec.build(column)
-                if _size(parts) <= limit:
-                    found, encoding = parts, other
+        # Two bytes a row, or four a run, is the least that a bitmap for each value has.
+        n_values = column.n_rows - column.null_count
+        if min(2 * n_values, 4 * whole.n_runs) <= limit:
+            parts = Bitmap().build(column)
+            if _size(parts) <= limit:
+                found, encoding = parts, _BITMAP
     first = bytes([_VERSION]) + found[0][1:] + bytes([encoding])
     return [first, *found[1:]]
 
 
 def _size(parts: Sequence[bytes]) -> int:
     return sum(map(len, parts)) + _PART_BYTES * len(parts)
-
-
-def _least(whole: _Whole, encoding: int) -> int:
-    """What an encoding takes at least, in bytes; it is not built for more."""
-    column = whole.column
-    if encoding == _BITMAP:  # two bytes a row, or four a run
-        return min(2 * (column.n_rows - column.null_count), 4 * whole.n_runs)
-    width = code_width(column.n_distinct, has_null=False)
-    in_bits = BITS_SIZE * -(-column.n_rows // (8 * BITS_SIZE))
-    return width * min(in_bits, column.n_rows, 2 * whole.n_runs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +251,7 @@ class MappingIndex(RunLengthIndex):
     """
 
     sizes: Sequence[int]
+    encoding: ClassVar[str] = "mapping"
 
     @classmethod
     def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:
@@ -291,15 +282,15 @@ class MappingIndex(RunLengthIndex):
             if steps[-1].max() >= n_codes:
                 raise CorruptIndexError(f"a mapping leads beyond {n_codes} codes")
             n_codes = size
-        codes = codes_of(raw, self.width, self.n_runs)
-        for step in reversed(steps):
-            codes = step[codes]
-        return codes
+        table = steps.pop()
+        while steps:
+            table = steps.pop().take(table)
+        return table.take(codes_of(raw, self.width, self.n_runs))
 
 
 def _read(head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> PositionalIndex:
     """The index in the encoding that the last byte of the header says."""
-    kinds = RunLengthIndex, BitSlicedIndex, BitmapIndex, MappingIndex
+    kinds = RunLengthIndex, BitmapIndex, MappingIndex
     encoding = parts[0][-1]
     if encoding >= len(kinds):
         raise CorruptIndexError(f"an exact payload has encoding {encoding}")

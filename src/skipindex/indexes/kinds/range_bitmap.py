@@ -41,7 +41,8 @@ from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head, ascend
 from skipindex.indexes.encoding.roaring import blank, pack_all
 from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
-from skipindex.storage.parts import BITS_SIZE, Parts
+from skipindex.storage.bitmaps import BITS_SIZE
+from skipindex.storage.parts import Parts
 
 _KIND: Final = "range_bitmap"
 _VERSION: Final = 1

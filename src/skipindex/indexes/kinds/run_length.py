@@ -35,7 +35,9 @@ from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Bits, Codes, Ints, Mask, starts
+from skipindex.expressions.atoms import Atom, OneOf, Range
 from skipindex.expressions.bounds import Bounds, exactly
+from skipindex.indexes.encoding.bit_matrix import numbers
 from skipindex.indexes.encoding.coding import (
     Coding,
     dictionary_bits,
@@ -48,9 +50,11 @@ from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
 from skipindex.indexes.encoding.roaring import from_mask, from_rows
 from skipindex.indexes.positional import (
+    DAMAGE,
     Interval,
     PositionalContextIndex,
     PositionalKind,
+    raise_damage,
 )
 from skipindex.storage.parts import Parts
 
@@ -138,19 +142,9 @@ def codes_of(raw: memoryview, width: int, n: int) -> npt.NDArray[np.unsignedinte
     """The inverse of ``planes_of``, for ``n`` codes, in one, two or four bytes each."""
     if len(raw) != width * -(-n // 8):
         raise CorruptIndexError(f"{len(raw)} bytes are not {width} slices of {n} runs")
-    planes = ~np.frombuffer(raw, np.uint8).reshape(width, -1)
-    bits = np.unpackbits(planes, axis=1, count=n, bitorder="little")
-    octets = np.zeros((-(-width // 8), n), np.uint8)
-    for i, ones in enumerate(bits):
-        np.left_shift(ones, i % 8, out=ones)
-        octets[i // 8] |= ones
-    if len(octets) <= 1:
-        return octets[0] if len(octets) else np.zeros(n, np.uint8)
-    codes: npt.NDArray[np.unsignedinteger]
-    codes = octets[0].astype("u2" if len(octets) == 2 else "u4")
-    for i, octet in enumerate(octets[1:], 1):
-        codes |= octet.astype(codes.dtype) << codes.dtype.type(8 * i)
-    return codes
+    if not width:
+        return np.zeros(n, np.uint8)
+    return numbers([*~np.frombuffer(raw, np.uint8).reshape(width, -1)])[:n]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,6 +186,7 @@ class RunLengthIndex(PositionalContextIndex):
     n_runs: int
     width: int
     form: int
+    encoding: ClassVar[str] = _KIND
 
     @classmethod
     def read(cls, head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Self:
@@ -231,6 +226,20 @@ class RunLengthIndex(PositionalContextIndex):
         """Exactly the rows with a code of the intervals."""
         return exactly(self._with_codes(intervals))
 
+    def mask(self, atom: Atom) -> Mask | None:
+        """Which rows make a range or a list TRUE, unless there are few runs.
+
+        Raises:
+            CorruptIndexError: a part of the payload is damaged.
+        """
+        if self.form == _AS_NUMBERS or not isinstance(atom, Range | OneOf):
+            return None
+        try:
+            intervals = self._wanted(atom)
+            return self._are_inside(self._codes(), intervals) if intervals else None
+        except DAMAGE as error:
+            raise_damage("the index", error, atom.column)
+
     def inside(self, interval: Interval, rows: AbstractBitMap) -> BitMap | None:
         """Exactly those of a few ``rows`` with a code of the interval."""
         if len(rows) * _FEW > self.head.n_rows:
@@ -239,7 +248,7 @@ class RunLengthIndex(PositionalContextIndex):
         runs: npt.NDArray[np.integer] = places
         if self.form == _AS_NUMBERS:
             runs = self._begun().searchsorted(places, side="right") - 1
-        chosen = places[self._are_inside(self._codes()[runs], [interval])]
+        chosen = places[self._are_inside(self._codes().take(runs), [interval])]
         return from_rows(chosen, self.head.n_rows)
 
     def count_inside(self, interval: Interval, rows: AbstractBitMap) -> int | None:
@@ -290,8 +299,7 @@ class RunLengthIndex(PositionalContextIndex):
         wanted: Mask = np.zeros(self.head.n_codes + 1, np.bool_)
         for start, stop in intervals:
             wanted[start:stop] = True
-        found: Mask = wanted[codes]
-        return found
+        return wanted.take(codes)
 
     def _expanded(self, chosen: Ints) -> BitMap:
         """The rows of some runs, given by their numbers."""

@@ -15,6 +15,7 @@ from crc32c import crc32c
 from pyroaring import FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
+from skipindex.storage.bitmaps import bitmap_of, memory_of
 from skipindex.storage.deadline import check
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.store_input import Range
@@ -29,7 +30,7 @@ from skipindex.storage.pack.format import (
     BlobEntry,
 )
 from skipindex.storage.pack.part_cache import NOTHING, CachedPayload, Part, PartCache
-from skipindex.storage.parts import D, Decoded, ReadCount, bitmap_of, memory_of
+from skipindex.storage.parts import D, Decoded, ReadCount
 
 P = TypeVar("P", bound=Part)
 
