@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from skipindex import Bloom, Table
@@ -183,6 +184,17 @@ def test_the_story_of_one_file(table: Table) -> None:
     assert json.loads(json.dumps(told))["path"] == "1.parquet"
     with pytest.raises(PlanError, match=r"no file 'x\.parquet' in .* as '0\.parquet'"):
         plan.explain(file="x.parquet")
+
+
+def test_the_story_of_a_file_says_how_an_exact_index_is_stored(tmp_path: Path) -> None:
+    days = np.arange(4_000) * 7919 % 300
+    put(tmp_path / "f.parquet", {"day": days.tolist(), "week": (days // 7).tolist()})
+    table = build(tmp_path, {"day": "exact", "week": "exact"})
+    plan = table.plan("day = 20 AND week = 2")
+    text = plan.explain(file="f.parquet")
+    assert "    day: stored as run_length\n    week: stored as mapping\n" in text
+    encodings = plan.to_dict(file="f.parquet")["encodings"]
+    assert encodings == {"day": "run_length", "week": "mapping"}
 
 
 def test_the_story_of_a_file_that_changed(table: Table) -> None:

@@ -14,6 +14,30 @@ _LIMITS: Final = ("tests/planner/stages/test_limit.py",)
 
 STAGES: Final = (
     Mutant(
+        "few-of-marks",
+        "planner.stages.row_sets.both",
+        "from_rows(few[others.mask[few]], len(others.mask))",
+        "from_rows(few[~others.mask[few]], len(others.mask))",
+        "few rows are kept where the other set does not have them",
+        ("tests/planner/stages/test_row_sets.py",),
+    ),
+    Mutant(
+        "marks-of-either",
+        "planner.stages.row_sets.either",
+        "rows.mask | others.mask",
+        "rows.mask & others.mask",
+        "an OR of marks is an AND",
+        ("tests/planner/stages/test_row_sets.py",),
+    ),
+    Mutant(
+        "marks-of-runs",
+        "indexes.kinds.run_length.RunLengthIndex.mask",
+        "self.form == _AS_NUMBERS",
+        "self.form < 0",
+        "marks of runs are taken for those of rows",
+        ("tests/indexes/kinds/test_exact.py",),
+    ),
+    Mutant(
         "untested-is-absent",
         "planner.stages.computed.probe_index",
         "if purse is not None and not purse.buys(leaf, values, reading):\n"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+import numpy as np
 
 from skipindex.errors import PlanError, one_line
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves, shorten
@@ -155,6 +157,7 @@ class FileExplanation:
         verdict: whether it is read, or the stage that skipped it.
         reason: the proof, or what must still be checked.
         index: whether its index fits it, or why not.
+        encodings: how the ``exact`` index of a column of a condition is stored.
         matching: between how many and how many rows match; None if not known.
         evidence: against the conditions; empty for a file that is read.
         conditions: for every condition, the same about its rows alone.
@@ -164,6 +167,7 @@ class FileExplanation:
     verdict: str
     reason: str
     index: str
+    encodings: Mapping[str, str]
     matching: tuple[int, int] | None
     evidence: tuple[Evidence, ...]
     conditions: tuple[tuple[str, tuple[int, int] | None], ...]
@@ -175,6 +179,10 @@ class FileExplanation:
             f"{one_line(self.path)}: {self.verdict}",
             f"  {self.reason}",
             f"  index: {self.index}",
+            *(
+                f"    {one_line(name)}: stored as {encoding}"
+                for name, encoding in self.encodings.items()
+            ),
             f"  rows that match: {_rows(self.matching)}",
             *(["  rows for which each condition is true", *each] if each else []),
         ]
@@ -186,6 +194,20 @@ class FileExplanation:
         listed = [{"text": text, "rows": rows} for text, rows in self.conditions]
         against = [one.to_dict() for one in self.evidence]
         return {**plain, "evidence": against, "conditions": listed}
+
+
+def _encodings(evaluation: Evaluation, file: int) -> dict[str, str]:
+    """The encoding of a file's index, for the columns of conditions, by name."""
+    found = {}
+    wanted = np.arange(len(evaluation.table)) == file
+    for column in evaluation.columns.values():
+        locations = evaluation.reader.locations(column, wanted, positional=True)
+        for location in locations.get(file, ()):
+            index = evaluation.reader.open(location, file, column)
+            encoding = getattr(index, "encoding", "")
+            if encoding not in ("", location[0].name):
+                found[column.name] = encoding
+    return found
 
 
 def _rows(matching: tuple[int, int] | None) -> str:
@@ -231,6 +253,7 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         verdict=verdict,
         reason=reason,
         index=table.gaps[i] or "it is of this very file",
+        encodings=_encodings(plan.evaluation, i),
         matching=counted(plan.evaluation),
         evidence=against,
         conditions=tuple(
