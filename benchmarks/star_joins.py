@@ -1,10 +1,9 @@
-"""Two ways to skip files of a star join: ``python -m benchmarks.star_joins``.
+"""Star joins by the keys of their dimensions: ``python -m benchmarks.star_joins``.
 
-The fact table of the Star Schema Benchmark is clustered by attributes of its
-dimensions.  Two copies of the same files are indexed: one by the keys of the joins, for
-which the conditions on the dimensions run first, and one by the attributes themselves,
-which are looked up when the index is built.  The 13 queries run on both and, without
-skipping, on the first; they take turns, and medians count.
+The fact table of the Star Schema Benchmark is clustered by attributes of its dimensions
+and indexed by the keys of the joins.  The 13 queries run with and without skipping in
+turns, and medians count.  The planner reads the dimensions cold once, and then has them
+in memory.
 """
 
 from __future__ import annotations
@@ -23,42 +22,43 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from benchmarks._report import Measure, show
+from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
 from ssb.data.generate import Dataset, find_or_generate
-from ssb.layouts import INDEXES
 from ssb.progress import progress_lines
 from ssb.queries import FACT, QUERIES, Query
 from ssb.session import local_session
 from ssb.star_form.run import (
-    ATTRIBUTES,
     FACT_INDEXES,
-    OWN_INDEXES,
     SWITCH,
-    attribute,
     define_views,
     files_read,
     looked_up,
 )
 
 ROUNDS: Final = 5
-NEAR: Final = 1.1
-"""Times of what the attributes read or take, within which the keys are as good."""
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """A copy of the fact table, and whether its files are skipped."""
-
-    table: sx.Table
-    skips: bool
+MOST: Final = 1.05
+"""Times of what a query takes without skipping."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a query has read of the fact table, and the seconds from text to rows."""
+    """What a query has read, and the seconds from text to rows.
+
+    Args:
+        files: of the fact table.
+        n_bytes: of these.
+        seconds: median.
+        keys: that dimensions left.
+        cold: seconds that reading the dimensions took the first time.
+        warm: the same later, median.
+    """
 
     files: int
     n_bytes: int
     seconds: float
+    keys: int = 0
+    cold: float = 0.0
+    warm: float = 0.0
 
 
 def main() -> None:
@@ -70,88 +70,90 @@ def main() -> None:
     log = progress_lines()
     dataset = find_or_generate(data, scale=scale, spark=spark, log=log)
     fact = looked_up(spark, dataset)
+    totals: dict[bool, float] = defaultdict(float)
     with tempfile.TemporaryDirectory(dir=dataset.path.parent) as folder:
-        ways = indexed(spark, dataset, fact, Path(folder))
+        table = indexed(spark, fact, Path(folder))
         sx.enable(spark)
         for query in QUERIES:
-            costs = measure(spark, dataset, query, ways)
+            costs = measure(spark, dataset, query, table)
             show(f"{query.name}, at scale {dataset.scale:g}", list(told(costs)))
-    size = {name: way.table.status().index_bytes for name, way in ways.items()}
-    data_bytes = sum(file.size for file in ways["keys"].table.files)
-    sizes = [
-        Measure(what=f"indexes of the {name}", figure=n / 1e6, unit="MB",
-                note=f"{n / data_bytes:.1%} of the data")
-        for name, n in size.items() if name != "plain"
-    ]  # fmt: skip
-    show("bytes of the indexes", sizes)
+            for skips, cost in costs.items():
+                totals[skips] += cost.seconds
+    data_bytes = sum(file.size for file in table.files)
+    n_bytes = table.status().index_bytes
+    show("all 13 queries", [
+        Measure(what="time", figure=totals[True], unit="s", limit=totals[False],
+                note=f"of {totals[False]:.4g} without skipping"),
+        Measure(what="indexes of the keys", figure=n_bytes / 1e6, unit="MB",
+                note=f"{n_bytes / data_bytes:.1%} of the data"),
+    ])  # fmt: skip
 
 
-def indexed(
-    spark: SparkSession, dataset: Dataset, fact: Path, folder: Path
-) -> Mapping[str, Way]:
-    """The copies, by what they are indexed by."""
-    copies = {name: folder / name / FACT for name in ("keys", "attributes")}
-    for copy in copies.values():
-        copy.mkdir(parents=True)
-        for path in fact.glob("*.parquet"):
-            os.link(path, copy / path.name)
-    keys = sx.build_indexes(copies["keys"], FACT_INDEXES, spark=spark).table
-    attributes = sx.build_indexes(
-        copies["attributes"],
-        {**OWN_INDEXES, **{name: INDEXES[name] for name in ATTRIBUTES}},
-        associated={name: attribute(dataset, name) for name in ATTRIBUTES},
-        spark=spark,
-    ).table
-    return {
-        "plain": Way(keys, skips=False),
-        "keys": Way(keys, skips=True),
-        "attributes": Way(attributes, skips=True),
-    }
+def indexed(spark: SparkSession, fact: Path, folder: Path) -> sx.Table:
+    """A copy of the fact table with indexes of the keys."""
+    copy = folder / FACT
+    copy.mkdir(parents=True)
+    for path in fact.glob("*.parquet"):
+        os.link(path, copy / path.name)
+    return sx.build_indexes(copy, FACT_INDEXES, spark=spark).table
 
 
 def measure(
-    spark: SparkSession, dataset: Dataset, query: Query, ways: Mapping[str, Way]
-) -> dict[str, Cost]:
-    """What a query costs in each way; a first round is not timed."""
-    seconds: dict[str, list[float]] = defaultdict(list)
-    answers: dict[str, tuple[Any, int, int]] = {}
+    spark: SparkSession, dataset: Dataset, query: Query, table: sx.Table
+) -> dict[bool, Cost]:
+    """What a query costs, by whether files are skipped; a first round is not timed."""
+    seconds: dict[bool, list[float]] = defaultdict(list)
+    read: list[tuple[int, float]] = []
+    answers: dict[bool, tuple[Any, int, int]] = {}
+    define_views(spark, dataset, Path(table.folder))
+    DEFAULT_SESSION.clear()
     for turn in range(-1, ROUNDS):
-        for name, way in ways.items():
-            define_views(spark, dataset, Path(way.table.folder))
-            spark.conf.set(SWITCH, str(way.skips).lower())
+        for skips in (False, True):
+            spark.conf.set(SWITCH, str(skips).lower())
             began = time.perf_counter()
             df = spark.sql(query.star_sql())
             rows = [tuple(row) for row in df.collect()]
             if turn >= 0:
-                seconds[name].append(time.perf_counter() - began)
+                seconds[skips].append(time.perf_counter() - began)
             n_files, n_bytes = (
                 files_read(df, metric)[FACT] for metric in ("numFiles", "filesSize")
             )
-            answers[name] = (rows, n_files, n_bytes)
+            answers[skips] = (rows, n_files, n_bytes)
+        plans = [plan for plan in sx.last_plans(spark) if plan.dimensions]
+        sides = plans[-1].dimensions
+        read.append((
+            sum(one.n_keys or 0 for one in sides), sum(one.seconds for one in sides)
+        ))  # fmt: skip
     spark.conf.unset(SWITCH)
-    if any(rows != answers["plain"][0] for rows, *_ in answers.values()):
+    if answers[True][0] != answers[False][0]:
         raise RuntimeError(f"{query.name}: skipping changed the answer")
+    (keys, cold), *later = read
     return {
-        name: Cost(n_files, n_bytes, statistics.median(seconds[name]))
-        for name, (_, n_files, n_bytes) in answers.items()
+        skips: Cost(
+            n_files,
+            n_bytes,
+            statistics.median(seconds[skips]),
+            *((keys, cold, statistics.median(s for _, s in later)) if skips else ()),
+        )
+        for skips, (_, n_files, n_bytes) in answers.items()
     }
 
 
-def told(costs: Mapping[str, Cost]) -> Iterator[Measure]:
-    """Files, bytes and seconds of both ways, beside what is read without skipping."""
-    plain, attributes = costs["plain"], costs["attributes"]
-    for name in ("keys", "attributes"):
-        one = costs[name]
-        limit = NEAR if name == "keys" else None
-        for what, unit, figure, other, whole in (
-            ("files", "", one.files, attributes.files, plain.files),
-            ("bytes", "B", one.n_bytes, attributes.n_bytes, plain.n_bytes),
-            ("time", "s", one.seconds, attributes.seconds, plain.seconds),
-        ):
-            yield Measure(
-                what=f"{what} by {name}", figure=figure, unit=unit,
-                limit=limit and limit * other, note=f"of {whole:,.4g} without skipping",
-            )  # fmt: skip
+def told(costs: Mapping[bool, Cost]) -> Iterator[Measure]:
+    """Keys, files, bytes and seconds, beside what is read without skipping."""
+    plain, one = costs[False], costs[True]
+    yield Measure(what="keys", figure=one.keys, unit="")
+    yield Measure(what="dimensions, cold", figure=1000 * one.cold, unit="ms")
+    yield Measure(what="dimensions, warm", figure=1000 * one.warm, unit="ms")
+    for what, unit, figure, whole, most in (
+        ("files", "", one.files, plain.files, 1.0),
+        ("bytes", "B", one.n_bytes, plain.n_bytes, 1.0),
+        ("time", "s", one.seconds, plain.seconds, MOST),
+    ):
+        yield Measure(
+            what=what, figure=figure, unit=unit, limit=most * whole,
+            note=f"of {whole:,.4g} without skipping",
+        )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -55,10 +55,10 @@ BUDGETS = {
     "indexes": 7656,
     "layout": 2529,
     "log": 3139,
-    "planner": 15776,
+    "planner": 15778,
     "rewrite": 3738,
-    "spark": 6901,
-    "storage": 5174,
+    "spark": 7253,
+    "storage": 5182,
     "table": 4460,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

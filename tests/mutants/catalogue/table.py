@@ -39,8 +39,8 @@ TABLE: Final = (
     ),
     Mutant(
         "null-of-an-attribute-with-a-default",
-        "spark.pruning.dimensions._has",
-        "info.has_default",
+        "planner.rows.dataset._compare",
+        "column.has_default",
         "False",
         "files of a fact are left out where the default of its dimension matches",
         ("tests/spark/pruning/test_dimensions.py",),

@@ -106,16 +106,16 @@ def test_what_is_counted(sales: SparkSession) -> None:
 
 def test_what_is_too_much() -> None:
     plain = Cost(jobs=3, exchanges=2, files=10, joins=1)
-    assert excess(Cost(4, 2, 10, 1), plain) == ""
+    assert excess(Cost(3, 2, 10, 1), plain) == ""
     assert excess(Cost(2, 1, 1, 1), plain) == ""
-    assert excess(Cost(5, 2, 10, 1), plain) == "5 jobs for 3 and the keys of 1 joins"
-    assert excess(Cost(4, 3, 10, 1), plain) == "3 exchanges for 2"
-    assert excess(Cost(4, 2, 11, 1), plain) == "11 files for 10"
-    assert excess(Cost(5, 2, 10, 1, broadcasts=1), plain) == ""
-    assert excess(Cost(4, 3, 11, 1, built=("BuildLeft",)), plain) == ""
+    assert excess(Cost(4, 2, 10, 1), plain) == "4 jobs for 3"
+    assert excess(Cost(3, 3, 10, 1), plain) == "3 exchanges for 2"
+    assert excess(Cost(3, 2, 11, 1), plain) == "11 files for 10"
+    assert excess(Cost(4, 2, 10, 1, broadcasts=1), plain) == ""
+    assert excess(Cost(3, 3, 11, 1, built=("BuildLeft",)), plain) == ""
     cut = replace(plain, is_cut=True)
-    assert excess(Cost(4, 9, 99, 1), cut) == ""
-    assert excess(Cost(5, 2, 10, 1), cut) == "5 jobs for 3 and the keys of 1 joins"
+    assert excess(Cost(3, 9, 99, 1), cut) == ""
+    assert excess(Cost(4, 2, 10, 1), cut) == "4 jobs for 3"
 
 
 @pytest.mark.slow

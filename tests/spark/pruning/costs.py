@@ -27,8 +27,7 @@ class Cost:
         jobs: that Spark began for it, those of planning among them.
         exchanges: shuffles and broadcasts in the plan that ran, without reused ones.
         files: that its scans read, by Spark's own metric.
-        joins: of the optimized plan and its subqueries; each has at most one side that
-            gives keys.
+        joins: of the optimized plan and its subqueries.
         broadcasts: those of the exchanges that are broadcasts, each with a job.
         reused: exchanges that stand for an equal one.
         is_cut: the plan that ran has lost a part that no row needs, which may have run:
@@ -80,17 +79,14 @@ class Cost:
 def excess(enabled: Cost, plain: Cost) -> str:
     """What a query costs too much with skipping; empty if nothing.
 
-    It may begin one job more for each join, which runs one side for its keys, and for
-    each side that is broadcast because it is small now, and is not shuffled.  It has
-    no exchange more, and reads no file more, where these can be told: not where
-    another side is broadcast, as it is known to be smaller.
+    It may begin one job more for each side that is broadcast because it is small now,
+    and is not shuffled.  It has no exchange more, and reads no file more, where these
+    can be told: not where another side is broadcast, as it is known to be smaller.
     """
     told = []
     more = max(0, enabled.broadcasts - plain.broadcasts)
-    if enabled.jobs > plain.jobs + plain.joins + more:
-        told.append(
-            f"{enabled.jobs} jobs for {plain.jobs} and the keys of {plain.joins} joins"
-        )
+    if enabled.jobs > plain.jobs + more:
+        told.append(f"{enabled.jobs} jobs for {plain.jobs}")
     is_same = enabled.built is not None and enabled.built == plain.built
     is_alike = not plain.is_cut and not more and is_same
     if is_alike and enabled.exchanges > plain.exchanges:

@@ -21,7 +21,6 @@ from skipindex.spark.pruning.protocol import (
     Order,
     Question,
     Read,
-    Uses,
     told,
 )
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
@@ -35,6 +34,7 @@ SCAN = {
     "data": '{"type": "struct", "fields": []}',
     "data_types": {"id": "bigint"},
     "partitions_types": {},
+    "is_catalog_table": False,
     "reader": {},
     "options": {},
 }
@@ -45,13 +45,13 @@ DIMENSION = {
     "sizes": [1],
     "millis": [2],
     "conjuncts": "[]",
+    "keys": [["b", [7]]],
 }
 QUESTION = {
     **SCAN,
     "version": protocol.VERSION,
     "settings": dict.fromkeys(SETTINGS),
-    "is_catalog_table": False,
-    "keys": [["id", [1]], ["id", DIMENSION], ["id", None]],
+    "keys": [["id", [1]], ["id", DIMENSION]],
 }
 OPTIONAL = {
     "offsets": [-2211753600, 3600],
@@ -62,18 +62,16 @@ OPTIONAL = {
     "first": {"n": 1, "order": {"column": "[]", "direction": "ASC", "nulls": ""}},
     "answer": {"group": None, "functions": [{"name": "count", "column": None}]},
 }
-USES = {**PLACE, "version": protocol.VERSION, "column": "id", "dimension": DIMENSION}
 READ = {"number": 1, "scan": 2, "listed": 3, "read": 4, "unknown": 5}
 MESSAGES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
     "question": (QUESTION | OPTIONAL, lambda text: Question.read(f"{text}\n[]")),
-    "uses": (USES, Uses.read),
     "read": (READ, told),
     "problem": ({"problem": "why", "root": "/t", "number": 1}, told),
 }
 MAPS = {"settings", "reader", "options", "data_types", "partitions_types", "derived"}
 """Members that are objects of any names."""
 MAY_LACK = {
-    *("scheme", "authority", "dimension", "order", "group", "column", "functions"),
+    *("scheme", "authority", "order", "group", "column", "functions"),
     *("problem", "number", "root"),
     *OPTIONAL,
 }
@@ -111,10 +109,10 @@ def test_the_parts_of_a_question() -> None:
     found = Question.read(f"{json.dumps(QUESTION | OPTIONAL)}\n[7]")
     assert found.conjuncts == "[7]"
     assert found.location().root == "/t"
-    (_, keys), (_, side), (_, neither) = found.keys
-    assert (keys, neither) == ([1], None)
+    (_, keys), (_, side) = found.keys
+    assert keys == [1]
     assert isinstance(side, Dimension)
-    assert (side.key, side.sizes) == ("k", [1])
+    assert (side.key, side.sizes, side.keys) == ("k", [1], [("b", [7])])
     assert found.is_listed().tolist() == [False, True]
     assert found.first == First(
         n=1, order=Order(column="[]", direction="ASC", nulls="")

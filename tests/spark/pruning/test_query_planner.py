@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from skipindex.spark.pruning.protocol import VERSION
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
 from skipindex.storage.file_system.location import Location
@@ -140,17 +139,6 @@ def test_a_long_list_is_a_condition(planner: QueryPlanner, table: Path) -> None:
     listed = {"c": f"{CLASSES}.InSet", "t": "boolean", "a": [column], "v": values}
     assert skipped(planner, table, listed) == OTHERS_OF_15
     assert planner.records[-1].condition.endswith("id IN (9001 keys)")
-
-
-def test_keys_are_used_where_rows_are_indexed(
-    planner: QueryPlanner, table: Path
-) -> None:
-    place = {"root": str(table), "scheme": None, "authority": None}
-    for column, is_used in (("id", True), ("month", False), ("unknown", False)):
-        side = {"version": VERSION, "column": column, "dimension": None}
-        asked = json.dumps({**place, **side})
-        answer = planner.uses_of(f"60 0\n{asked}")
-        assert (answer is not None) == is_used
 
 
 def first_rows(n: int, metadata: str = "{}") -> dict[str, Any]:

@@ -13,6 +13,7 @@ from unittest import mock
 import numpy as np
 
 from skipindex.spark.pruning import verdicts
+from skipindex.spark.pruning.judged_columns import judged_columns
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.tables import ScannedTable
 
@@ -59,12 +60,12 @@ def stale_files() -> Iterator[None]:
 @contextmanager
 def folder_names() -> Iterator[None]:
     """Partition values are those of the folders' names, whatever the catalog says."""
-    judged = verdicts._judged_columns
+    judged = judged_columns
 
-    def trusted(table: Any, question: Any) -> Any:
-        return judged(table, replace(question, is_catalog_table=False))
+    def trusted(state: Any, scan: Any, **options: Any) -> Any:
+        return judged(state, replace(scan, is_catalog_table=False), **options)
 
-    with mock.patch.object(verdicts, "_judged_columns", trusted):
+    with mock.patch.object(verdicts, "judged_columns", trusted):
         yield
 
 

@@ -190,6 +190,8 @@ class PackCache:
         with self._lock:
             for pack in self._packs.values():
                 pack.forget()
+            if self._parts is not None:
+                self._parts.clear()
             self._packs.clear()
             self._indexes.clear()
             self._pack_indexes.clear()

@@ -3,14 +3,22 @@ package skipindex;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
+import java.util.Iterator;
 import java.util.List;
+import java.util.Set;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
+import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
+import org.apache.spark.sql.catalyst.expressions.NamedExpression;
+import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.Join;
+import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
@@ -20,62 +28,126 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.collection.immutable.Seq;
+import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.StringType;
+import org.apache.spark.unsafe.types.UTF8String;
 
 /**
- * A side of a join that is a folder of Parquet files under conditions, as JSON.
+ * The side of a join that a column of a scan needs a key of: Parquet files under conditions.
  *
- * The planner may know its attributes as columns of the other side: then it judges the
- * conditions by the indexes of these columns, and the side does not run for its keys.
+ * The planner reads the key and the columns of the conditions. It may read more keys than the
+ * side has, and never fewer: what is not understood of the side leaves out no row of it.
  */
 class Dimension {
-  static final int MAX_FILES = 10000;
+  private static final int MAX_FILES = 1000;
+  private static final int MAX_ROWS = 10000;
 
-  /** Null if the side is anything else. */
-  static ObjectNode json(LogicalPlan side, Attribute key, PlannerCalls planner) {
-    List<Expression> conjuncts = new ArrayList<>();
-    LogicalPlan node = side;
-    while (!(node instanceof LogicalRelation)) {
-      if (node instanceof Filter)
-        SkipRule.split(((Filter) node).condition(), conjuncts);
-      else if (node instanceof Project)
-        key = sourceOf(key, (Project) node);
-      else if (!(node instanceof SubqueryAlias))
-        return null;
-      if (key == null) return null;
-      node = (LogicalPlan) node.children().apply(0);
-    }
-    LogicalRelation scan = (LogicalRelation) node;
-    if (scan.isStreaming() || !(scan.relation() instanceof HadoopFsRelation)) return null;
-    HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
-    if (!relation.fileFormat().getClass().getName().equals(SkipRule.PARQUET)) return null;
-    FileIndex location = relation.location();
-    if (location instanceof SkippingFileIndex) {
-      location = ((SkippingFileIndex) location).scanned.base;
-    }
-    if (!location.getClass().getSimpleName().equals("InMemoryFileIndex")) return null;
-    String column = Joins.nameIn(scan, key);
-    if (column == null || location.rootPaths().size() != 1) return null;
-    Path root = (Path) location.rootPaths().apply(0);
-    ObjectNode found = Question.place(root);
-    if (!addFiles(found, location, root)) return null;
-    found.put("key", column);
-    found.setAll(Question.schemas(relation.dataSchema(), relation.partitionSchema()));
-    SQLConf reader = relation.sparkSession().sessionState().conf();
-    Question.addReader(found, planner.settings, reader);
-    Question.addOptions(found, relation.options());
-    Seq<Expression> asked = TopRows.normalized(asked(conjuncts, key, scan), scan);
-    return found.put("conjuncts", ExpressionJson.json(asked));
+  /** The column of the scan. */
+  private final String column;
+
+  /** All but the files, or the keys themselves where the plan has them. */
+  private final ObjectNode told;
+
+  private final ArrayNode keys;
+
+  /** What the files of the side are listed by; null if it has none. */
+  private final FileIndex location;
+
+  /** That by which the query tells listings apart. */
+  private final int listing;
+
+  /** What its own columns need to have. */
+  private final List<Dimension> others;
+
+  private Dimension(
+      String column, ObjectNode told, ArrayNode keys, FileIndex location, int listing,
+      List<Dimension> others) {
+    this.column = column;
+    this.told = told;
+    this.keys = keys;
+    this.location = location;
+    this.listing = listing;
+    this.others = others;
   }
 
-  /** What a projection has under the name of the key; null if it computes it. */
-  private static Attribute sourceOf(Attribute key, Project project) {
-    for (Object one : Scala.each(project.projectList())) {
-      if (!(one instanceof Alias) || !((Alias) one).exprId().equals(key.exprId())) continue;
-      Expression source = ((Alias) one).child();
-      return source instanceof Attribute ? (Attribute) source : null;
+  /** What columns of a scan need to have, as far as it can be told to the planner. */
+  static List<Dimension> of(
+      LogicalRelation scan, List<Joins.Needed> needed, Set<FileIndex> unsure, PlannerCalls planner,
+      Query query) {
+    List<Dimension> found = new ArrayList<>();
+    for (Joins.Needed one : needed) {
+      String column = Joins.nameIn(scan, one.column);
+      if (column == null) continue;
+      try {
+        Dimension side = of(column, one, unsure, planner, query);
+        if (side != null && !found.contains(side)) found.add(side);
+      } catch (Throwable problem) {
+        planner.report(problem);
+      }
     }
-    return key;
+    return found;
+  }
+
+  /** Null if the side is anything else, or nothing is asked of it. */
+  private static Dimension of(
+      String column, Joins.Needed needed, Set<FileIndex> unsure, PlannerCalls planner,
+      Query query) {
+    Attribute key = needed.key;
+    List<Joins.Needed> others = needed.ofSide;
+    List<Expression> conjuncts = new ArrayList<>();
+    LogicalPlan node = needed.side;
+    while (!(node instanceof LogicalRelation || node instanceof LocalRelation)) {
+      if (!node.deterministic()) return null;
+      if (node instanceof Join) {
+        Join join = (Join) node;
+        boolean isLeft = join.left().outputSet().contains(key);
+        if (!isLeft && !join.right().outputSet().contains(key)) return null;
+        others = Joins.below(join, isLeft, others);
+        node = isLeft ? join.left() : join.right();
+        continue;
+      }
+      if (node instanceof Filter)
+        SkipRule.split(((Filter) node).condition(), conjuncts);
+      else if (node instanceof Project) {
+        Expression source = TopRows.source(key, (Project) node);
+        if (!(source instanceof Attribute)) return null;
+        key = (Attribute) source;
+        conjuncts = below((Project) node, conjuncts);
+        others = Joins.below(node, others);
+      } else if (!(node instanceof SubqueryAlias || isGrouping(node)))
+        return null;
+      node = (LogicalPlan) node.children().apply(0);
+    }
+    if (node instanceof LocalRelation) return local(column, key, (LocalRelation) node);
+    LogicalRelation scan = (LogicalRelation) node;
+    if (!Joins.isOfFiles(scan) || unsure.contains(SkipRule.baseOf(scan))) return null;
+    List<Dimension> ofScan = of(scan, others, unsure, planner, query);
+    return ofFiles(column, key, scan, asked(conjuncts, key, scan), ofScan, planner, query);
+  }
+
+  /** Distinct rows: their keys are keys of the rows below. */
+  private static boolean isGrouping(LogicalPlan node) {
+    if (!(node instanceof Aggregate)) return false;
+    for (NamedExpression one : Scala.each(((Aggregate) node).aggregateExpressions())) {
+      if (!(one instanceof AttributeReference)) return false;
+    }
+    return true;
+  }
+
+  /** The conjuncts on columns that a projection leaves as they are. */
+  private static List<Expression> below(Project project, List<Expression> conjuncts) {
+    List<Expression> found = new ArrayList<>();
+    for (Expression one : conjuncts) {
+      boolean isSame = true;
+      for (Attribute column : Scala.each(one.references())) {
+        Expression source = TopRows.source(column, project);
+        isSame &= source instanceof Attribute
+            && ((Attribute) source).exprId().equals(column.exprId());
+      }
+      if (isSame) found.add(one);
+    }
+    return found;
   }
 
   /** The conjuncts on columns of the scan, but that the key is there: a match has one. */
@@ -84,28 +156,116 @@ class Dimension {
     List<Expression> found = new ArrayList<>();
     for (Expression one : conjuncts) {
       boolean isOfKey = one instanceof IsNotNull && ((IsNotNull) one).child().semanticEquals(key);
-      if (!isOfKey && one.references().subsetOf(scan.outputSet())) found.add(one);
+      boolean isOfScan = one.references().subsetOf(scan.outputSet());
+      if (!isOfKey && isOfScan && !SubqueryExpression.hasSubquery(one)) found.add(one);
     }
     return found;
   }
 
-  /** Paths, sizes and times of the files that the scan lists; false if there are too many. */
-  private static boolean addFiles(ObjectNode found, FileIndex location, Path root) {
-    ArrayNode paths = found.putArray("paths");
-    ArrayNode sizes = found.putArray("sizes");
-    ArrayNode times = found.putArray("millis");
-    scala.collection.Seq<PartitionDirectory> all = location.listFiles(
+  private static Dimension ofFiles(
+      String column, Attribute key, LogicalRelation scan, List<Expression> conjuncts,
+      List<Dimension> others, PlannerCalls planner, Query query) {
+    HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
+    if (!relation.fileFormat().getClass().getName().equals(SkipRule.PARQUET)) return null;
+    FileIndex location = SkipRule.baseOf(scan);
+    boolean isListed = location.getClass().getSimpleName().equals("InMemoryFileIndex");
+    String name = Joins.nameIn(scan, key);
+    boolean isAsked = !others.isEmpty();
+    for (Expression one : conjuncts) isAsked |= !(one instanceof IsNotNull);
+    if (!isListed || name == null || !isAsked) return null;
+    ObjectNode told = Json.object();
+    told.put("key", name).put("is_catalog_table", scan.catalogTable().isDefined());
+    told.setAll(Question.schemas(relation.dataSchema(), relation.partitionSchema()));
+    SQLConf reader = relation.sparkSession().sessionState().conf();
+    Question.addReader(told, planner.settings, reader);
+    Question.addOptions(told, relation.options());
+    told.put("conjuncts", ExpressionJson.json(TopRows.normalized(conjuncts, scan)));
+    return new Dimension(column, told, null, location, query.listing(location), others);
+  }
+
+  /** The keys of rows that the plan has; null if they are too many, or of other types. */
+  private static Dimension local(String column, Attribute key, LocalRelation rows) {
+    int at = -1;
+    for (Attribute one : Scala.each(rows.output())) {
+      at++;
+      if (one.exprId().equals(key.exprId())) break;
+    }
+    DataType type = key.dataType();
+    if (type instanceof DecimalType || rows.data().size() > MAX_ROWS) return null;
+    ArrayNode keys = Json.array();
+    for (InternalRow row : Scala.each(rows.data())) {
+      if (row.isNullAt(at)) continue;
+      Object value = row.get(at, type);
+      if (!(type instanceof StringType)) {
+        keys.add(((Number) value).longValue());
+        continue;
+      }
+      // Bytes that are no UTF-8 have no text of their own.
+      if (!UTF8String.fromString(value.toString()).equals(value)) return null;
+      keys.add(value.toString());
+    }
+    return new Dimension(column, null, keys, null, 0, new ArrayList<Dimension>());
+  }
+
+  /** Adds a pair of the column, and a list of keys or what it is joined with as it is now. */
+  void addTo(ArrayNode all) {
+    if (keys != null) {
+      all.addArray().add(column).add(keys);
+      return;
+    }
+    List<FileStatus> files = new ArrayList<>();
+    scala.collection.Seq<PartitionDirectory> listed = location.listFiles(
         Scala.<Expression>none(), Scala.<Expression>none());
-    for (PartitionDirectory directory : Scala.each(all)) {
+    for (PartitionDirectory directory : Scala.each(listed)) {
       for (FileStatusWithMetadata each : Scala.each(directory.files())) {
-        FileStatus file = each.fileStatus();
-        String path = Listing.below(file.getPath(), root);
-        if (path == null || paths.size() >= MAX_FILES) return false;
-        paths.add(path);
-        sizes.add(file.getLen());
-        times.add(file.getModificationTime());
+        files.add(each.fileStatus());
+        if (files.size() > MAX_FILES) return;
       }
     }
-    return true;
+    Path root = root(location.rootPaths().iterator(), files);
+    if (root == null) return;
+    ObjectNode side = Question.place(root);
+    side.setAll(told);
+    ArrayNode paths = side.putArray("paths");
+    ArrayNode sizes = side.putArray("sizes");
+    ArrayNode times = side.putArray("millis");
+    for (FileStatus file : files) {
+      paths.add(Listing.below(file.getPath(), root));
+      sizes.add(file.getLen());
+      times.add(file.getModificationTime());
+    }
+    ArrayNode needed = side.putArray("keys");
+    for (Dimension one : others) one.addTo(needed);
+    all.addArray().add(column).add(side);
+  }
+
+  /** The first path of a scan, or the folder above it that all files are in. */
+  private static Path root(scala.collection.Iterator<Path> paths, List<FileStatus> files) {
+    Path root = paths.hasNext() ? (Path) paths.next() : null;
+    Iterator<FileStatus> rest = files.iterator();
+    FileStatus file = rest.hasNext() ? (FileStatus) rest.next() : null;
+    while (root != null && file != null) {
+      if (Listing.below(file.getPath(), root) == null)
+        root = root.getParent();
+      else
+        file = rest.hasNext() ? (FileStatus) rest.next() : null;
+    }
+    return root;
+  }
+
+  /** Spark finds scans that it can run once by this. */
+  @Override
+  public boolean equals(Object other) {
+    if (!(other instanceof Dimension)) return false;
+    Dimension side = (Dimension) other;
+    if (!column.equals(side.column) || (keys == null) != (side.keys == null)) return false;
+    if (keys != null) return keys.equals(side.keys);
+    return told.equals(side.told) && listing == side.listing && others.equals(side.others)
+        && location.equals(side.location);
+  }
+
+  @Override
+  public int hashCode() {
+    return column.hashCode();
   }
 }

@@ -3,7 +3,6 @@ package skipindex;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.charset.StandardCharsets;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
@@ -29,7 +28,6 @@ public class PlannerCalls {
 
   final Function<String, Object> plan;
   final Function<String, Object> files;
-  final Function<String, Object> usesOf;
   final Function<String, Object> told;
   final Roots roots;
   final String[] settings;
@@ -53,20 +51,15 @@ public class PlannerCalls {
    *     none is; or to no byte, where it has no answer. Asked for listing 0, it gives the
    *     number alone; asked for partitions, what Partitions reads.
    * files: the number of a listing, as text, to its files.
-   * usesOf: a folder, a column and the side that it is joined with, as JSON, after a line
-   *     with the seconds that it has and those for which it waited, to letters that say what
-   *     leaves out files; or to null, if nothing does.
    * told: what a scan reads, or why a question has no answer, as JSON.
    * indexFolder: the name of the folder that makes a folder a table.
    * settings: names of the settings that each question tells the planner, by lines.
    */
   PlannerCalls(
-      Function<String, Object> plan, Function<String, Object> files,
-      Function<String, Object> usesOf, Function<String, Object> told, String indexFolder,
-      String settings) {
+      Function<String, Object> plan, Function<String, Object> files, Function<String, Object> told,
+      String indexFolder, String settings) {
     this.plan = plan;
     this.files = files;
-    this.usesOf = usesOf;
     this.told = told;
     this.roots = new Roots(indexFolder);
     this.settings = settings.split("\n");
@@ -172,7 +165,7 @@ public class PlannerCalls {
 
   private byte[] result(Asking.Call call, Query query, Path root, long number) {
     try {
-      return (byte[]) waitFor(call.result, query, query.left());
+      return (byte[]) waitFor(call.result, query);
     } catch (TimeoutException late) {
       long age = call.age();
       String why = "planning took more than " + query.seconds + " s (" + Query.TIME_LIMIT + ")";
@@ -185,24 +178,8 @@ public class PlannerCalls {
     }
   }
 
-  /**
-   * What the side of a join gives; it leaves time for a plan without it.
-   *
-   * Throws NoAnswer: it takes too long.
-   */
-  <T> T waitForKeys(Future<T> future, Query query, Path root) {
-    try {
-      return waitFor(future, query, query.left() / 2L);
-    } catch (TimeoutException late) {
-      throw noAnswer(
-          root,
-          0L,
-          "the keys of a join took more than half of what was left of " + query.seconds + " s ("
-              + Query.TIME_LIMIT + "), so they do not count");
-    }
-  }
-
-  private static <T> T waitFor(Future<T> future, Query query, long nanos) throws TimeoutException {
+  private static Object waitFor(Future<Object> future, Query query) throws TimeoutException {
+    long nanos = query.left();
     query.startWaiting();
     try {
       return future.get(Math.max(nanos, 0L), TimeUnit.NANOSECONDS);
@@ -344,25 +321,5 @@ public class PlannerCalls {
   /** Waits until Python is told of all that happened before; not for long. */
   public void finishTelling() {
     Asking.finishTelling();
-  }
-
-  /**
-   * What of the other side of a join can leave out files: "k" for the keys that it leaves,
-   * "a" for its conditions, "ak" for both, and nothing.
-   *
-   * dimension: the other side as a folder and conditions; null asks what any side could.
-   */
-  String usesOf(Path root, String column, ObjectNode dimension, Query query) {
-    ObjectNode question = Question.about(root).put("column", column);
-    question.set("dimension", dimension);
-    String asked = Json.text(question);
-    String known = (String) query.get(asked);
-    if (known != null) return known;
-    if (isResting(root, query, false)) return "";
-    Asking.Text line = new Asking.Text(Double.toString(query.left() / 1e9), asked);
-    byte[] uses = call(usesOf, line, query, root, 0L);
-    String found = uses == null ? "" : new String(uses, StandardCharsets.US_ASCII);
-    query.put(asked, found);
-    return found;
   }
 }

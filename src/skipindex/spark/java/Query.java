@@ -27,7 +27,7 @@ class Query {
   private static final Map<QueryPlanningTracker, Query> OF = Collections.synchronizedMap(
       new WeakHashMap<QueryPlanningTracker, Query>());
 
-  /** Seconds that the query waits at most, over all questions and keys. */
+  /** Seconds that the query waits at most, over all questions. */
   final double seconds;
 
   private final boolean isTracked;
@@ -128,13 +128,5 @@ class Query {
 
   synchronized void put(Object name, Object value) {
     found.put(name, value);
-  }
-
-  /** The keys of a side, which scans of the query share. */
-  synchronized KeyList shared(KeyList keys) {
-    KeyList known = (KeyList) found.get(keys);
-    if (known != null) return known;
-    found.put(keys, keys);
-    return keys;
   }
 }

@@ -19,7 +19,7 @@ import scala.collection.immutable.Map;
 /** Members of the JSON of what the planner is asked. */
 final class Question {
   /** Of the messages; protocol.py has the same. */
-  static final int VERSION = 2;
+  static final int VERSION = 3;
 
   /** A plan relies on offsets around days from 1900 to 2037. */
   private static final Instant FIRST = Instant.parse("1899-12-01T00:00:00Z");
@@ -72,11 +72,11 @@ final class Question {
   /**
    * The offsets of the session's zone, if a condition may depend on them.
    *
-   * conjuncts: in JSON; an expression that depends on a zone holds its name.
+   * conditions: in JSON; an expression that depends on a zone holds its name.
    */
-  static void addOffsets(ObjectNode question, String conjuncts) {
+  static void addOffsets(ObjectNode question, String conditions) {
     String zone = SQLConf.get().sessionLocalTimeZone();
-    if (!conjuncts.contains(zone)) return;
+    if (!conditions.contains(zone)) return;
     ZoneRules rules = DateTimeUtils.getZoneId(zone).getRules();
     ArrayNode written = question.putArray("offsets");
     written.add(FIRST.getEpochSecond()).add(rules.getOffset(FIRST).getTotalSeconds());

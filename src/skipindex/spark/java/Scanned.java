@@ -137,7 +137,7 @@ class Scanned {
     ObjectNode question = Question.about(root).put("is_catalog_table", isCatalogTable);
     question.setAll(schemas);
     Question.addSettings(question, planner.settings);
-    Question.addOffsets(question, conjuncts);
+    Question.addOffsets(question, keys + conjuncts);
     Question.addReader(question, planner.settings, reader);
     Question.addOptions(question, options);
     question.set("keys", keys);

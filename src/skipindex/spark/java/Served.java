@@ -84,7 +84,6 @@ final class Served extends Sessions {
           child.function(0),
           child.function(1),
           child.function(2),
-          child.function(3),
           null, // statements need a session of Python
           hello[0],
           hello[1]);

@@ -32,11 +32,10 @@ public class Sessions extends AbstractFunction1<Object, Object> {
 
   /** Prune from now on; the arguments are those of PlannerCalls, and that of Statements. */
   public PlannerCalls connect(
-      Function<String, Object> plan, Function<String, Object> files,
-      Function<String, Object> usesOf, Function<String, Object> told,
+      Function<String, Object> plan, Function<String, Object> files, Function<String, Object> told,
       Function<Object, Object> statement, String indexFolder, String settings) {
     statements.connect(statement);
-    planner = new PlannerCalls(plan, files, usesOf, told, indexFolder, settings);
+    planner = new PlannerCalls(plan, files, told, indexFolder, settings);
     return planner;
   }
 

@@ -147,7 +147,7 @@ public class SkipRule extends PlanRule {
     LogicalPlan withKeys(LogicalPlan plan) {
       try {
         LogicalPlan joined = plan;
-        if (hasJoin(plan)) joined = Joins.withKeys(plan, session, shared, unsure);
+        if (hasJoin(plan)) joined = Joins.withKeys(plan, shared, unsure);
         return new Subqueries(this).down(joined);
       } catch (Throwable problem) {
         planner.report(problem);

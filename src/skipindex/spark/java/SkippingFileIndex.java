@@ -8,7 +8,6 @@ import java.util.Objects;
 import java.util.Set;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
-import org.apache.spark.unsafe.Platform;
 import scala.collection.immutable.Seq;
 
 /**
@@ -34,8 +33,8 @@ public class SkippingFileIndex extends Wrapping {
   /** The size of what remains under the condition; null if it was not asked for. */
   private final Size size;
 
-  /** Which keys columns need to have: of JoinKeys. */
-  private final List<JoinKeys> keys;
+  /** What columns need to have keys of. */
+  private final List<Dimension> keys;
 
   /** The first rows of an order, which are enough; null if all are needed. */
   private final TopRows first;
@@ -44,7 +43,7 @@ public class SkippingFileIndex extends Wrapping {
   private final Listing.Covered covered;
 
   private SkippingFileIndex(
-      Scanned scanned, Query query, Seq<Expression> condition, Size size, List<JoinKeys> keys,
+      Scanned scanned, Query query, Seq<Expression> condition, Size size, List<Dimension> keys,
       TopRows first, Listing.Covered covered) {
     super(scanned.base);
     this.scanned = scanned;
@@ -64,7 +63,7 @@ public class SkippingFileIndex extends Wrapping {
 
   static SkippingFileIndex of(Scanned scanned, Query query) {
     return new SkippingFileIndex(
-        scanned, query, Scala.<Expression>none(), null, new ArrayList<JoinKeys>(), null, null);
+        scanned, query, Scala.<Expression>none(), null, new ArrayList<Dimension>(), null, null);
   }
 
   /** The index for another plan, which has the same rows otherwise, and asks this planner. */
@@ -74,7 +73,7 @@ public class SkippingFileIndex extends Wrapping {
         query,
         Scala.<Expression>none(),
         null,
-        new ArrayList<JoinKeys>(),
+        new ArrayList<Dimension>(),
         null,
         covered);
   }
@@ -86,7 +85,7 @@ public class SkippingFileIndex extends Wrapping {
     return new SkippingFileIndex(scanned, query, condition, size, keys, first, covered);
   }
 
-  SkippingFileIndex withKeys(List<JoinKeys> keys) {
+  SkippingFileIndex withKeys(List<Dimension> keys) {
     return new SkippingFileIndex(scanned, query, condition, size, keys, first, covered);
   }
 
@@ -131,8 +130,6 @@ public class SkippingFileIndex extends Wrapping {
       if (planner.isEnabled()) {
         return asksAll ? withMatches(all, partitionFilters, dataFilters) : firstRows(all);
       }
-    } catch (KeyList.Cancelled stopped) {
-      Platform.throwException(stopped.getCause());
     } catch (Throwable problem) {
       planner.report(problem);
     }
@@ -211,9 +208,8 @@ public class SkippingFileIndex extends Wrapping {
 
   /** For each column that is joined, its name, and a list of keys or what it is joined with. */
   private ArrayNode keys() {
-    for (JoinKeys one : keys) one.start(scanned);
     ArrayNode all = Json.array();
-    for (JoinKeys one : keys) one.addTo(all, scanned);
+    for (Dimension one : keys) one.addTo(all);
     return all;
   }
 

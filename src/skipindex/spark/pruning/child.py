@@ -50,7 +50,7 @@ class Server:
         self, planner: QueryPlanner, settings: Sequence[str], answers: BinaryIO
     ) -> None:
         self._hello = "\n".join((FOLDER, *settings)).encode()
-        calls = (planner.answer, planner.files, planner.uses_of, planner.told)
+        calls = (planner.answer, planner.files, planner.told)
         self._functions = [JavaFunction(call) for call in calls]
         self._answers = answers
         self._lock = threading.Lock()

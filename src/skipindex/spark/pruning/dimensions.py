@@ -1,165 +1,419 @@
-"""Conditions on a side of a join, judged by indexes of the other side's rows.
+"""The keys that dimensions of a join leave, read by the planner.
 
-The fact may have attributes of the dimension as associated columns.  The dimension has
-every key once, so a row of the join has the attributes that the fact's indexes know,
-and the dimension's conditions are TRUE of them.  That holds only if Spark reads the
-very files that were looked up, under the same types.
+A row of the join has a key of the dimension's rows for which its conditions are TRUE.
+The planner reads the key and the columns of the conditions, and evaluates them in
+Arrow, for the files that Spark has listed.  What it finds may have more keys than the
+join, as a condition that Spark alone can evaluate counts for TRUE; it never has fewer.
+Where that is in doubt, the dimension leaves out nothing.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
-from skipindex.errors import PlanError
-from skipindex.expressions import Predicate, Reference
+from skipindex.errors import PlanError, SkipIndexError, first_line
+from skipindex.expressions import In, Literal, Predicate, Reference
+from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.binding.binder import Binder
-from skipindex.planner.bound_predicate import unknowns
+from skipindex.planner.bound_predicate import (
+    BoundPredicate,
+    ComparedColumns,
+    TruthValue,
+    unknowns,
+)
+from skipindex.planner.functions.zones import OffsetsOf, ZoneRules, relying_on
+from skipindex.planner.rows.condition import condition_of
+from skipindex.planner.rows.dataset import dataset_of
+from skipindex.planner.rows.values import joined
+from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import conditions
-from skipindex.spark.pruning.protocol import Dimension, Scan
+from skipindex.spark.catalyst.literals import INTEGERS
+from skipindex.spark.pruning.judged_columns import judged_columns
+from skipindex.spark.pruning.kept_columns import KeptColumns
+from skipindex.spark.pruning.protocol import Dimension
+from skipindex.spark.pruning.query_plan import DimensionKeys
 from skipindex.spark.settings import check_reading
+from skipindex.storage.deadline import (
+    Deadline,
+    PlanCancelledError,
+    check,
+    running_until,
+    seconds_left,
+)
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.table import ColumnInfo, TableState, declared_schema
-from skipindex.table.associated import fingerprint_of
-from skipindex.table.listing import current_files
-from skipindex.table.schema import Columns, columns_of
+from skipindex.table import ColumnInfo, Observed, TableState, declared_schema
+from skipindex.table.table import Options
 
-_ATTRIBUTE: Final = "org.apache.spark.sql.catalyst.expressions.AttributeReference"
+MAX_KEYS: Final = 200_000
+"""The most keys that are looked up."""
+MAX_BYTES: Final = 64 << 20
+"""The most bytes of columns that are read of a dimension for one query."""
+FREE_BYTES: Final = 1 << 18
+"""Compressed bytes that are read, whatever the scan reads."""
+RATIO: Final = 4
+"""The scan reads at least so many bytes for one of the dimension's."""
+_NARROW: Final = 0.5
+"""A file whose keys span less than this part of all may be without some of them."""
+_BATCH: Final = 1 << 15
+"""Rows that are read at once."""
+_MOST_SECONDS: Final = 60.0
+"""For which a dimension is read that no query waits for any more."""
+_SHARE: Final = 0.5
+"""The part of the time that a plan has left for which it waits for dimensions."""
+
+Keys = IntegerSet | tuple[Literal, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class JoinedConditions:
-    """Conditions of a dimension as those of associated columns of the fact.
+class Session:
+    """How a query reads dimensions.
 
     Args:
-        predicate: TRUE of every row of the fact that the join has.
-        text: the same for people.
-        zone: the time zone that it is for; None if it does not depend on one.
-        are_all: whether every condition is judged.
+        timezone: of its session; None is unknown.
+        offsets: the rules of that zone.
+        case_sensitive: whether capitals tell columns apart.
+        most_bytes: compressed bytes of columns that are worth reading.
     """
 
-    predicate: Predicate
-    text: str
-    zone: str | None
-    are_all: bool
+    timezone: str | None
+    offsets: OffsetsOf
+    case_sensitive: bool
+    most_bytes: int
 
 
-def joined_conditions(
-    fact: TableState, column: str, asked: Dimension, zone: str | None = None
-) -> JoinedConditions | None:
-    """What the fact's indexes can judge of a dimension; None if it is nothing.
+class Dimensions:
+    """Reads dimensions for queries; safe to share by threads."""
 
-    ``fact`` has the types of the scan.
+    def __init__(self) -> None:
+        self._columns = KeptColumns()
+        self._lock = threading.Lock()
+        self._late: set[Location] = set()
+        """Dimensions that a query gave up, as long as they are being read."""
 
-    Raises:
-        SkipIndexError: the dimension cannot be listed.
-        OSError: the same.
+    def keys(
+        self, joins: Sequence[tuple[str, Dimension]], session: Session
+    ) -> list[tuple[DimensionKeys, Keys | None]]:
+        """The keys that each dimension leaves for a column of the scan, if known.
+
+        They are read at once, in threads that a query waits for half of its time:
+        so a store that hangs takes from it these keys, and not its plan.
+        """
+        left = seconds_left()
+        end = None if left is None else time.monotonic() + left * _SHARE
+        readings = [
+            (column, side, self._begin(side, session)) for column, side in joins
+        ]
+        return [
+            self._ended(column, side, reading, end)
+            for column, side, reading in readings
+        ]
+
+    def _begin(self, side: Dimension, session: Session) -> _Reading | None:
+        """Begin to read a dimension; None if it is one that takes too long."""
+        place = side.location()
+
+        def work() -> Keys:
+            try:
+                return _SideReader(side, session, self._columns).keys()
+            finally:
+                with self._lock:
+                    self._late.discard(place)
+
+        with self._lock:
+            if place in self._late:
+                return None
+        reading = _Reading(work)
+        reading.start()
+        return reading
+
+    def _ended(
+        self, column: str, side: Dimension, reading: _Reading | None, end: float | None
+    ) -> tuple[DimensionKeys, Keys | None]:
+        place = side.location()
+        found = DimensionKeys(column, place.full(""))
+        if reading is None:
+            why = "it takes too long to read, for a query before this one too"
+            return replace(found, problem=why), None
+        reading.join(None if end is None else max(0.0, end - time.monotonic()))
+        with self._lock:
+            if reading.is_alive():
+                self._late.add(place)
+                why = "it takes too long to read"
+                return replace(found, problem=why), None
+        found = replace(found, seconds=reading.seconds, problem=reading.problem)
+        if reading.keys is not None:
+            found = replace(found, n_keys=len(reading.keys))
+        return found, reading.keys
+
+
+class _Reading(threading.Thread):
+    """One dimension as it is read for a query; whatever fails is its ``problem``."""
+
+    def __init__(self, work: Callable[[], Keys]) -> None:
+        super().__init__(name="skipindex-dimension", daemon=True)
+        self._work = work
+        self.keys: Keys | None = None
+        self.seconds = 0.0
+        self.problem = ""
+
+    def run(self) -> None:
+        start = time.perf_counter()
+        try:
+            with running_until(Deadline(_MOST_SECONDS)):
+                self.keys = self._work()
+        except (PlanError, PlanCancelledError) as error:
+            self.problem = first_line(error)
+        except Exception as error:  # noqa: BLE001 (a query never fails by its plan)
+            self.problem = f"{type(error).__name__}: {first_line(error)}"
+        self.seconds = time.perf_counter() - start
+
+
+@dataclass(frozen=True, slots=True)
+class _Condition:
+    """A condition that Arrow evaluates, and the columns that it names."""
+
+    tree: BoundPredicate
+    columns: frozenset[str]
+
+
+class _SideReader:
+    """One dimension, for one query."""
+
+    def __init__(self, side: Dimension, session: Session, kept: KeptColumns) -> None:
+        check_reading({}, side.reader, side.options)
+        found = declared_schema(side.data)
+        if found is None:
+            raise PlanError(f"no schema of Spark's: {side.data[:80]!r}")
+        self._side, self._session, self._kept = side, session, kept
+        self._refused = found[1]
+        self._location = side.location()
+        self._files = self._files_now()
+        self._state = TableState(
+            self._location,
+            Observed(self._files, *found, schema_path=side.paths[0]),
+            Options(declared=found[0]),
+        )
+        self._state.check_names(case_sensitive=session.case_sensitive)
+        self._judged = judged_columns(
+            self._state, side, case_sensitive=session.case_sensitive
+        )
+        self._rules = ZoneRules(session.offsets)
+
+    def keys(self) -> Keys:
+        """The distinct keys that are not NULL.
+
+        Raises:
+            PlanError: they are not known, too many, or not worth reading.
+        """
+        values = self.values()
+        if self._judged[self._side.key] in INTEGERS:
+            return IntegerSet(np.asarray(values.cast(pa.int64())))
+        return tuple(values.to_pylist())
+
+    def values(self) -> pa.Array:
+        """The same in Arrow."""
+        key = self._column(self._side.key)
+        if key.domain is None or self._side.key not in self._judged:
+            raise PlanError(
+                f"the planner knows no keys of column {self._side.key!r}"
+                f"{key.reason and f' ({key.reason})'}"
+            )
+        asked = list(self._conditions())
+        others = list(self._other_keys())
+        if not asked and not others:
+            raise PlanError("Spark alone can evaluate its conditions")
+        names = {key.own_name, *(name for name, _ in others)}
+        names.update(*(one.columns for one in asked))
+        table = self._table(sorted(names))
+        parts = [
+            part for one in asked if (part := self._expression(one, table)) is not None
+        ]
+        parts += [expression for _, expression in others]
+        if not parts:
+            raise PlanError("Spark alone can evaluate its conditions")
+        left = ds.dataset(table).to_table(
+            columns=[key.own_name], filter=joined(parts, every=True)
+        )
+        values = pc.unique(left[key.own_name]).drop_null()
+        if len(values) > MAX_KEYS:
+            raise PlanError(f"it has {len(values):,} keys (at most {MAX_KEYS:,} count)")
+        return values
+
+    def _column(self, name: str) -> ColumnInfo:
+        return self._state.resolve(name, case_sensitive=self._session.case_sensitive)
+
+    def _conditions(self) -> Iterator[_Condition]:
+        """The conditions that Arrow can evaluate, as far as that is known."""
+        written = conditions(self._side.conjuncts, self._judged)
+        zone = written.zone or self._session.timezone
+        predicates: list[Predicate] = [parse(text) for text in written.texts]
+        predicates += [
+            In(Reference((name,)), IntegerSet(np.array(values, np.int64)))
+            for name, values in written.lists
+        ]
+        for predicate in predicates:
+            named: set[str] = set()
+
+            def resolve(name: str, named: set[str] = named) -> ColumnInfo:
+                column = self._column(name)
+                named.add(column.own_name)
+                return column
+
+            with relying_on(self._rules):
+                tree = simplify(Binder(resolve, zone).bind(predicate))
+            is_open = any(
+                one.in_arrow is None and not isinstance(one, ComparedColumns)
+                for one in unknowns(tree)
+            )
+            if not is_open and tree != TruthValue(value=True):
+                yield _Condition(tree, frozenset(named))
+
+    def _other_keys(self) -> Iterator[tuple[str, pc.Expression]]:
+        """What columns need to have, because the dimension is joined itself."""
+        for name, other in self._side.keys:
+            kind = self._judged.get(name, "")
+            if kind not in INTEGERS and kind != "string":
+                continue
+            dtype = pa.int64() if kind in INTEGERS else pa.string()
+            try:
+                values = (
+                    _SideReader(other, self._session, self._kept).values()
+                    if isinstance(other, Dimension)
+                    else pa.array(other)
+                )
+                column = self._column(name)
+                value = pc.field(column.own_name).cast(dtype)
+                yield column.own_name, value.isin(values.cast(dtype))
+            except (SkipIndexError, OSError, pa.ArrowException):
+                continue  # all of its keys are possible
+
+    def _expression(self, asked: _Condition, table: pa.Table) -> pc.Expression | None:
+        """The condition in Arrow; None if Spark alone can evaluate it."""
+
+        def distinct(expression: pc.Expression) -> pa.Array:
+            found = ds.dataset(table).to_table(columns={"value": expression})
+            return pc.unique(found["value"])
+
+        try:
+            with relying_on(self._rules):
+                return condition_of(asked.tree, self._state, distinct)
+        except PlanError:
+            return None
+
+    def _table(self, names: Sequence[str]) -> pa.Table:
+        session = self._session
+        owner: Hashable = (
+            self._location,
+            tuple(self._files),
+            self._side.data,
+            tuple(self._side.partitions_types.items()),
+            session.timezone,
+            session.case_sensitive,
+        )
+        return self._kept.table(owner, self._files, names, self._read)
+
+    def _read(self, names: Sequence[str]) -> pa.Table:
+        """Columns from the files, which are what they were before and after that."""
+        wanted = set(names)
+        state = self._state.typed(
+            pa.schema([field for field in self._state.schema if field.name in wanted]),
+            self._refused,
+        )
+        dataset = dataset_of(
+            state,
+            range(len(state)),
+            timezone=self._session.timezone,
+            case_sensitive=self._session.case_sensitive,
+        )
+        self._check_price(dataset, names)
+        batches, n_bytes = [], 0
+        for batch in dataset.to_batches(
+            columns=list(names),
+            batch_size=_BATCH,
+            batch_readahead=2,
+            fragment_readahead=2,
+        ):
+            check()
+            n_bytes += batch.nbytes
+            if n_bytes > MAX_BYTES:
+                raise _too_large(n_bytes)
+            batches.append(batch)
+        if self._files_now() != self._files:
+            raise PlanError("it changed while it was read")
+        schema = pa.schema([dataset.schema.field(name) for name in names])
+        return pa.Table.from_batches(batches, schema)
+
+    def _check_price(self, dataset: ds.FileSystemDataset, names: Sequence[str]) -> None:
+        """Raise ``PlanError`` if the columns are too large, by the files' footers."""
+        begins = tuple(f"{name}." for name in names)
+        stored = taken = 0
+        for fragment in dataset.get_fragments():
+            check()
+            footer = fragment.metadata
+            for i in range(footer.num_row_groups):
+                group = footer.row_group(i)
+                for j in range(group.num_columns):
+                    chunk = group.column(j)
+                    if f"{chunk.path_in_schema}.".startswith(begins):
+                        stored += chunk.total_compressed_size
+                        taken += chunk.total_uncompressed_size
+            if taken > MAX_BYTES:
+                raise _too_large(taken)
+            if stored > self._session.most_bytes:
+                raise PlanError(
+                    f"its columns have more than {self._session.most_bytes:,} bytes, "
+                    "which is not worth it for this scan"
+                )
+
+    def _files_now(self) -> Sequence[FileInfo]:
+        """The files that Spark has listed, as they are now; an error if others are."""
+        side, location = self._side, self._location
+        found: Sequence[FileInfo | None]
+        if location.is_local:
+            found = [location.stat(path) for path in side.paths]
+        else:
+            there = {file.path: file for file in location.list()}
+            found = [there.get(path) for path in side.paths]
+        files = [file for file in found if file is not None]
+        now = [(file.path, file.size, file.mtime // 1_000_000) for file in files]
+        listed = list(zip(side.paths, side.sizes, side.millis, strict=True))
+        if not files or now != listed:
+            raise PlanError("its files are not those that Spark has listed")
+        return files
+
+
+def tells_files_apart(fact: TableState, column: str) -> bool:
+    """Whether keys of a column can leave out a file, by an index or by its bounds.
+
+    Bounds do not where all files span the same keys.
     """
-    names = dict(_known(fact, column, asked))
-    if not names:
-        return None
-    kinds = asked.data_types
-    judged = {stored: kinds[attribute] for attribute, stored in names.items()}
-    written = _renamed(json.loads(asked.conjuncts), names)
-    found = conditions(json.dumps(written), judged, zone)
-    predicate = parse(found.text)
-    binder = Binder(fact.stored, found.zone)
-    bound = binder.bind(predicate)
-    if not binder.seen:
-        return None
-    shown = found.text
-    for attribute, stored in names.items():
-        shown = shown.replace(str(Reference((stored,))), str(Reference((attribute,))))
-    are_all = not found.lists and not list(unknowns(bound))
-    return JoinedConditions(predicate, shown, found.zone, are_all)
-
-
-def _known(
-    fact: TableState, column: str, asked: Dimension
-) -> Iterator[tuple[str, str]]:
-    """Attributes that the fact knows as Spark reads them, each with what is built."""
-    candidates = [info for info in fact.associated if _is_of(info, fact, column, asked)]
-    typed = _typed(asked)
-    if not candidates or typed is None:
-        return
-    location = asked.location()
-    mine = [
-        (one, info)
-        for info in candidates
-        if (one := info.association) is not None
-        and _is_same_place(one.location(fact.location), location)
-        and _has(typed, one.table_key, one.table_key_domain)
-        and _has(typed, one.attribute, one.domain)
-    ]
-    if not mine:
-        return
-    files = current_files(location)
-    if not _are_read(files, asked):
-        return
-    fingerprint = fingerprint_of(files)
-    for one, info in mine:
-        if one.fingerprint == fingerprint:
-            yield one.attribute, info.name
-
-
-def _is_of(info: ColumnInfo, fact: TableState, column: str, asked: Dimension) -> bool:
-    """Whether the associated column is looked up by these two columns."""
-    one = info.association
-    return (
-        one is not None
-        and info.domain is not None
-        and one.key == fact.resolve(column).own_name
-        and one.table_key == asked.key
-        and bool(fact.blobs(info))
-    )
-
-
-def _typed(scan: Scan) -> Columns | None:
-    """The dimension's columns as the scan types them; None if values differ."""
     try:
-        check_reading({}, scan.reader, scan.options)
-    except PlanError:
-        return None
-    found = declared_schema(scan.data)
-    if found is None:
-        return None
-    schema, refused = found
-    taken = {name.lower() for name in scan.partitions_types}
-    own = pa.schema([field for field in schema if field.name.lower() not in taken])
-    return Columns(columns_of(own, refused, []), scan.root)
-
-
-def _has(columns: Columns, name: str, domain: Any) -> bool:
-    info = columns.by_name.get(name)
-    if info is None or info.has_default:  # no file was read with the default
+        info = fact.resolve(column)
+    except SkipIndexError:
         return False
-    return columns.is_alone(info) and info.domain == domain
+    if info.is_partition or fact.blobs(info) or fact.maps(info):
+        return True
+    if info.domain is None or info.domain.name not in {"int", "date"}:
+        return False
+    stats = fact.stats(info)
+    low, high = stats.low[stats.bounded], stats.high[stats.bounded]
+    if not len(low):
+        return False
+    spans = high.astype(np.float64) - low
+    return bool(spans.min() <= _NARROW * (float(high.max()) - float(low.min())))
 
 
-def _is_same_place(one: Location, other: Location) -> bool:
-    return (one.root, one.is_local) == (other.root, other.is_local)
-
-
-def _are_read(files: Sequence[FileInfo], asked: Dimension) -> bool:
-    """Whether these are the files that Spark has listed, with its times."""
-    now = sorted((file.path, file.size, file.mtime // 1_000_000) for file in files)
-    listed = zip(asked.paths, asked.sizes, asked.millis, strict=True)
-    return sorted(listed) == now
-
-
-def _renamed(node: Any, names: Mapping[str, str]) -> Any:
-    """Expressions in JSON with other names of columns; those of no other get none."""
-    if isinstance(node, list):
-        return [_renamed(one, names) for one in node]
-    if not isinstance(node, dict):
-        return node
-    found = {part: _renamed(one, names) for part, one in node.items()}
-    if node.get("c") == _ATTRIBUTE:
-        name, *held = node["x"]
-        found["x"] = [names.get(name, ""), *held]
-    return found
+def _too_large(n_bytes: int) -> PlanError:
+    return PlanError(
+        f"its columns have more than {n_bytes:,} bytes (at most {MAX_BYTES:,} are read)"
+    )

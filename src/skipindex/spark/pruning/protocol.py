@@ -23,7 +23,7 @@ from skipindex.spark.pruning.tables import scanned_location
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.sidecar import with_sidecar
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The version of the messages that ask; ``Question.java`` has the same."""
 NO_ANSWER: Final = b""
 """The question has no answer: it failed, took too long, or is asked again later."""
@@ -81,6 +81,7 @@ class Scan(Place):
         data: the schema of its files, in Spark's JSON.
         data_types: the same by column, as a catalog writes types.
         partitions_types: those of the columns that folders name.
+        is_catalog_table: whether a catalog says what the partitions' values are.
         reader: settings of the session that defined the relation, where it has others.
         options: of the read, as far as they say how times are read.
     """
@@ -88,6 +89,7 @@ class Scan(Place):
     data: str
     data_types: Mapping[str, str]
     partitions_types: Mapping[str, str]
+    is_catalog_table: bool
     reader: Mapping[str, str | None]
     options: Mapping[str, str]
 
@@ -102,6 +104,7 @@ class Dimension(Scan):
         sizes: their bytes.
         millis: their times, in milliseconds.
         conjuncts: the conditions, as ``ExpressionJson.java`` writes them.
+        keys: what its own columns are joined with, as for a ``Question``.
     """
 
     key: str
@@ -109,6 +112,7 @@ class Dimension(Scan):
     sizes: Sequence[int]
     millis: Sequence[int]
     conjuncts: str
+    keys: Sequence[Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,9 +167,8 @@ class Question(Scan):
 
     Args:
         settings: of the session that runs the query, by name; None is unknown to it.
-        is_catalog_table: whether a catalog says what the partitions' values are.
-        keys: by column that the scan is joined by: the keys that the other side leaves,
-            or the other side itself, or None if neither is known.
+        keys: by column that the scan is joined by: the keys that the other side has, or
+            the ``Dimension`` that it is.
         conjuncts: the conditions, as ``ExpressionJson.java`` writes them.
         offsets: when the clocks of the session's zone change, and how far they are
             ahead of UTC from then on, by turns and in seconds; None if no condition
@@ -185,7 +188,6 @@ class Question(Scan):
     """
 
     settings: Mapping[str, str | None]
-    is_catalog_table: bool
     keys: Sequence[Any]
     conjuncts: str
     offsets: Sequence[int] | None = None
@@ -206,35 +208,20 @@ class Question(Scan):
             PlanError: it is of another version, or a member is not as it should be.
         """
         header, _, conjuncts = text.partition("\n")
-        found = _checked(json.loads(header)) | {"conjuncts": conjuncts}
-        if isinstance(pairs := found.get("keys"), list):
-            found["keys"] = [
-                (name, _read(Dimension, side) if isinstance(side, dict) else side)
-                for name, side in pairs
-            ]
-        return _read(cls, found)
+        found = json.loads(header)
+        version = found.get("version")
+        if version != VERSION:
+            raise PlanError(
+                f"the driver asks by version {version!r} of the protocol, and this "
+                f"planner knows version {VERSION} (accepted: one skipindex on both "
+                "sides)"
+            )
+        return _read(cls, _with_sides(found) | {"conjuncts": conjuncts})
 
     def is_listed(self) -> Mask:
         """Which files of the listing Spark lists."""
         listed: Mask = np.frombuffer(self.listed.encode(), np.uint8) == ord("1")
         return listed
-
-
-@dataclass(frozen=True, kw_only=True)
-class Uses(Place):
-    """What leaves out files where a column is joined with a dimension, or with any."""
-
-    column: str
-    dimension: Dimension | None
-
-    @classmethod
-    def read(cls, text: str) -> Uses:
-        """A line of JSON.
-
-        Raises:
-            PlanError: it is of another version, or a member is not as it should be.
-        """
-        return _read(cls, _checked(json.loads(text)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,14 +288,15 @@ class Answer:
         return number + bits + self.results.encode()
 
 
-def _checked(found: dict[str, Any]) -> dict[str, Any]:
-    version = found.get("version")
-    if version != VERSION:
-        raise PlanError(
-            f"the driver asks by version {version!r} of the protocol, and this planner "
-            f"knows version {VERSION} (accepted: one skipindex on both sides)"
-        )
-    return found
+def _with_sides(found: dict[str, Any]) -> dict[str, Any]:
+    """Members of a message, whose keys that are objects are dimensions."""
+    if not isinstance(pairs := found.get("keys"), list):
+        return found
+    keys = [
+        (name, _read(Dimension, _with_sides(side)) if isinstance(side, dict) else side)
+        for name, side in pairs
+    ]
+    return found | {"keys": keys}
 
 
 def _read(kind: Callable[..., T], found: Mapping[str, Any]) -> T:

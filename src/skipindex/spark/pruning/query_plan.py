@@ -2,10 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skipindex.notebook import block, fold, paragraph
 from skipindex.planner.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionKeys:
+    """What was read of a dimension that a scan is joined with.
+
+    Args:
+        column: of the scan, which is joined.
+        folder: of the dimension.
+        n_keys: that its conditions leave, or more; None if they are not known.
+        seconds: that it took to read it and to evaluate its conditions.
+        problem: why the keys are not known; else empty.
+    """
+
+    column: str
+    folder: str
+    n_keys: int | None = None
+    seconds: float = 0.0
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +37,7 @@ class QueryPlan:
         condition: the conditions of the scan as they were judged, in Spark SQL;
             what only Spark can compute has the name of its class, as in
             ``{RLike(name, 'a+')}``, and ``IN (99 keys)`` stands for a long list, or for
-            many keys of a dimension that the scan is joined with.  Conditions of the
-            dimension itself stand there if associated columns judge them.
+            many keys of a dimension that the scan is joined with.
         n_files: that the scan lists, which a filter of partitions may have left; of the
             table, as long as Spark has not listed them.
         n_skipped: of these, files that hold no matching row, none of the first rows,
@@ -35,6 +54,7 @@ class QueryPlan:
         of_partitions: whether the files that are counted stand for partitions of a
             table of the catalog, which no index knows: only those that are read are
             listed.
+        dimensions: that were asked for keys, as the scan is joined with them.
 
     >>> sx.enable(spark)
     >>> spark.read.parquet(path).where("price < 4").count()
@@ -56,6 +76,7 @@ class QueryPlan:
     n_unindexed: int = 0
     number: int = 0
     of_partitions: bool = False
+    dimensions: Sequence[DimensionKeys] = ()
 
     @property
     def n_read(self) -> int:

@@ -7,27 +7,41 @@ import logging
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Final, TypeVar
 
 import numpy as np
 
-from skipindex.errors import SkipIndexError, first_line
+from skipindex.errors import first_line
+from skipindex.planner.functions.zones import listed_offsets
+from skipindex.spark.pruning.dimensions import (
+    FREE_BYTES,
+    RATIO,
+    Dimensions,
+    Session,
+    tells_files_apart,
+)
 from skipindex.spark.pruning.partitions import needed_partitions
 from skipindex.spark.pruning.protocol import (
     NO_ANSWER,
     Answer,
     Call,
+    Dimension,
     Problem,
     Question,
     Read,
-    Uses,
     told,
 )
-from skipindex.spark.pruning.query_plan import QueryPlan
-from skipindex.spark.pruning.tables import Tables
-from skipindex.spark.pruning.verdicts import ZONE, Verdict, joined_by, verdict
+from skipindex.spark.pruning.query_plan import DimensionKeys, QueryPlan
+from skipindex.spark.pruning.tables import ScannedTable, Tables
+from skipindex.spark.pruning.verdicts import (
+    ZONE,
+    ColumnKeys,
+    Verdict,
+    is_case_sensitive,
+    verdict,
+)
 from skipindex.spark.settings import CASE, READING, check_reading
 from skipindex.storage.deadline import Deadline, PlanCancelledError, running_until
 
@@ -55,6 +69,7 @@ class QueryPlanner:
 
     def __init__(self, tables: Tables) -> None:
         self.tables = tables
+        self._dimensions = Dimensions()
         self.records: deque[QueryPlan] = deque(maxlen=MAX_RECORDS)
         self._warned = False
         self._lock = threading.Lock()
@@ -90,43 +105,6 @@ class QueryPlanner:
     def files(self, number: str) -> bytes:
         """The files of a listing, as ``PlannerCalls`` reads them."""
         return self.tables.numbered(int(number)).packed_files()
-
-    def uses_of(self, text: str) -> bytes | None:
-        """What leaves out files where a column is joined; None if nothing does in time.
-
-        ``a`` are the conditions of the other side, judged by associated columns, and
-        ``k`` the keys that it leaves, which are not needed where all are judged.  A
-        question without a side asks what any could do.
-        """
-        line, asked = text.split("\n", 1)
-        moment, deadline = _times(*map(float, line.split(" ")))
-        try:
-            with running_until(deadline):
-                return self._uses_of(moment, Uses.read(asked))
-        except PlanCancelledError:
-            return None
-
-    def _uses_of(self, moment: float, asked: Uses) -> bytes | None:
-        try:
-            state = self.tables.remembered(asked.location(), moment).state
-            column = state.resolve(asked.column)
-            is_indexed = bool(state.blobs(column) or state.maps(column))
-        except (SkipIndexError, OSError):
-            return None
-        if asked.dimension is None:
-            is_judged = any(
-                one.association and one.association.key == column.own_name
-                for one in state.associated
-            )
-            are_all = False
-        else:
-            joined = joined_by(state, asked.column, asked.dimension, None)
-            is_judged = joined is not None
-            are_all = joined is not None and joined.are_all
-        uses = b"a" if is_judged else b""
-        if is_indexed and not are_all:
-            uses += b"k"
-        return uses or None
 
     def told(self, text: str) -> None:
         """Remember what a scan reads, or why a question had no answer."""
@@ -220,7 +198,8 @@ class QueryPlanner:
         if listing == 0:
             return Answer(table.number).to_bytes()
         key = None if listing or question.keys else (table.number, asked)
-        found = self._remembered(key) or verdict(table, question)
+        dimensions, keys = self._joined(table, question)
+        found = self._remembered(key) or verdict(table, question, keys)
         if found is None:
             return None
         if key:
@@ -247,6 +226,7 @@ class QueryPlanner:
                 answered=found.answered,
                 n_unindexed=int((is_left & (table.state.rows < 0)).sum()),
                 number=call.number,
+                dimensions=dimensions,
             )
         )
         if not len(files) and not table.rewrites:
@@ -254,6 +234,30 @@ class QueryPlanner:
         is_skipped = np.zeros(len(table.state), np.bool_)
         is_skipped[files] = True
         return Answer(table.number, is_skipped, found.results).to_bytes()
+
+    def _joined(
+        self, table: ScannedTable, question: Question
+    ) -> tuple[Sequence[DimensionKeys], Sequence[ColumnKeys]]:
+        """What was read of dimensions, and the keys that columns need to have."""
+        keys: list[ColumnKeys] = [
+            (name, side) for name, side in question.keys if isinstance(side, list)
+        ]
+        state = table.typed(question.data)
+        joins = [
+            (name, side)
+            for name, side in question.keys
+            if isinstance(side, Dimension) and tells_files_apart(state, name)
+        ]
+        zone = question.settings[ZONE]
+        session = Session(
+            zone,
+            listed_offsets(zone or "", question.offsets or ()),
+            is_case_sensitive(question),
+            max(FREE_BYTES, state.n_bytes // RATIO),
+        )
+        read = self._dimensions.keys(joins, session)
+        keys += [(told.column, some) for told, some in read if some is not None]
+        return tuple(told for told, _ in read), keys
 
     def _needed(self, question: Question) -> bytes | None:
         """The partitions that are needed, in JSON; None is all of them."""

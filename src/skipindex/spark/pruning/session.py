@@ -44,7 +44,6 @@ class Pruning:
             for call in (
                 self.planner.answer,
                 self.planner.files,
-                self.planner.uses_of,
                 self.planner.told,
             )
         ]

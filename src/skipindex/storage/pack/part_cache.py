@@ -109,6 +109,14 @@ class PartCache:
             self._n_bytes += n_bytes
             self._evict()
 
+    def clear(self) -> None:
+        """Drop all payloads."""
+        with self._lock:
+            for payload in self._payloads.values():
+                self._drop(payload)
+            self._payloads.clear()
+            self._keys.clear()
+
     def invalidate(self, owner: Hashable) -> None:
         """Drop all payloads of one owner."""
         with self._lock:

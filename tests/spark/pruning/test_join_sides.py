@@ -1,0 +1,480 @@
+"""Sides of a join that are no plain folder: listings, types, chains and changes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import skipindex as sx
+from tests.rewrite.arrow_writer import optimized
+from tests.spark.pruning.scans import files_read, with_and_without
+from tests.tables import build, put
+
+pytestmark = pytest.mark.spark
+
+N_FILES = 12
+
+
+def days(path: Path, *ks: int, name: str = "d") -> None:
+    """A file of a dimension whose rows all have one name."""
+    put(path, {"k": pa.array(ks, pa.int32()), "name": [name] * len(ks)})
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A fact in twelve files, each with a key of its own, and a dimension of two."""
+    for i in range(N_FILES):
+        put(
+            tmp_path / f"fact/{i:02}.parquet",
+            {
+                "k": pa.array([i] * 9, pa.int32()),
+                "day": pa.array([i] * 9, pa.int32()).cast(pa.date32()),
+                "price": pa.array([Decimal(i)] * 9, pa.decimal128(9, 2)),
+                "v": ["x" * 999 + str(i)] * 9,
+            },
+        )
+    kinds = dict.fromkeys(("k", "day", "price"), "bitmap")
+    sx.build_indexes(tmp_path / "fact", kinds, workers=1)
+    days(tmp_path / "days/0.parquet", 0, 1)
+    return tmp_path
+
+
+class Star:
+    """The tables as they are now."""
+
+    def __init__(self, spark: SparkSession, folder: Path) -> None:
+        self.spark, self.folder = spark, folder
+
+    def read(self, name: str) -> DataFrame:
+        return self.spark.read.parquet(str(self.folder / name))
+
+    def days(self, condition: str) -> DataFrame:
+        return self.read("days").where(condition)
+
+    def joined(self, side: DataFrame, key: str = "k") -> DataFrame:
+        return self.read("fact").join(side, key).groupBy("k").count().orderBy("k")
+
+    def check(
+        self, side: Callable[[], DataFrame], n_files: int, key: str = "k"
+    ) -> None:
+        """The rows are those without skipping, of so many files of the fact."""
+        _, some, everything = with_and_without(
+            self.spark, lambda: self.joined(side(), key), "/fact"
+        )
+        assert (some, everything) == (n_files, N_FILES)
+
+
+@pytest.fixture
+def star(pruned: SparkSession, folder: Path) -> Star:
+    return Star(pruned, folder)
+
+
+def keys_of(df: DataFrame) -> list[int]:
+    return [row.k for row in df.collect()]
+
+
+OPTIMIZED = "name IS NOT NULL AND name = 'd' AND k IS NOT NULL"
+"""The condition of the side when Spark has optimized the join."""
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("columns", [["k"], ["k", "name"]])
+def test_keys_do_not_come_from_a_cache_of_a_former_listing(
+    star: Star, columns: list[str]
+) -> None:
+    """For Spark two scans of a folder are equal, whatever files they list."""
+    cached = star.days(OPTIMIZED).select(*columns).cache()
+    whole = star.days(OPTIMIZED).cache()
+    assert (cached.count(), whole.count()) == (2, 2)
+    try:
+        days(star.folder / "days/1.parquet", 7, 8)  # by a process of its own
+        df = star.joined(star.days("name = 'd'"))
+        assert keys_of(df) == [0, 1, 7, 8]
+        assert files_read(df, "/fact") == 4
+    finally:
+        cached.unpersist(blocking=True)
+        whole.unpersist(blocking=True)
+
+
+@pytest.mark.parametrize("is_new_first", [False, True])
+def test_two_listings_of_a_dimension_in_one_query(
+    star: Star, *, is_new_first: bool
+) -> None:
+    """Spark broadcasts one of them and takes it for both, as their folder is one."""
+    sides = [star.days("name = 'd'").withColumnRenamed("name", "one")]
+    days(star.folder / "days/1.parquet", 7, 8)
+    sides.append(star.days("name = 'd'").withColumnRenamed("name", "two"))
+    if is_new_first:
+        sides.reverse()
+    fact = star.read("fact")
+
+    def joined() -> list[int]:
+        df = fact.join(sides[0], "k").join(sides[1], "k")
+        return sorted({row.k for row in df.select("k").collect()})
+
+    found = joined()
+    star.spark.conf.set("skipindex.enabled", "false")
+    assert found == joined()
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("adds", [False, True])
+def test_a_cache_that_the_query_reads_itself_gives_its_rows_and_no_keys(
+    star: Star, *, adds: bool
+) -> None:
+    side = star.days("name = 'd'").cache()
+    assert side.count() == 2
+    try:
+        if adds:
+            days(star.folder / "days/1.parquet", 7, 8)
+        df = star.joined(side)
+        assert keys_of(df) == [0, 1]
+        assert files_read(df, "/fact") == N_FILES
+    finally:
+        side.unpersist(blocking=True)
+
+
+def test_a_listing_that_was_refreshed_after_the_query_was_planned(star: Star) -> None:
+    star.read("days").createOrReplaceTempView("refreshed")
+    df = star.joined(star.spark.table("refreshed").where("name = 'd'"))
+    df._jdf.queryExecution().optimizedPlan()
+    days(star.folder / "days/1.parquet", 7, 8)
+    star.spark.catalog.refreshTable("refreshed")
+    assert keys_of(df) == [0, 1, 7, 8]
+
+
+# -- what a side is -----------------------------------------------------------------
+
+
+def test_a_side_with_a_join_gives_keys_that_meet_both(star: Star) -> None:
+    days(star.folder / "days/1.parquet", 7, 8)
+    days(star.folder / "more/0.parquet", 1, 8, 9)
+    star.check(
+        lambda: star.days("name = 'd'").join(
+            star.read("more").where("k > 0").select("k"), "k", "left_semi"
+        ),
+        2,
+    )
+
+
+@pytest.fixture
+def chain(star: Star) -> Star:
+    """Customers of nations of regions: the second region has the keys 6 to 11."""
+    put(star.folder / "customer/0.parquet", {"k": range(N_FILES), "n": [0, 1] * 6})
+    put(star.folder / "nation/0.parquet", {"n": [0, 1], "r": [0, 1]})
+    put(star.folder / "region/0.parquet", {"r": [0, 1], "name": ["A", "B"]})
+    for name in ("fact", "customer", "nation", "region"):
+        star.read(name).createOrReplaceTempView(name)
+    return star
+
+
+CHAINS = {
+    "SELECT count(*) FROM fact JOIN customer USING (k) JOIN nation USING (n) "
+    "JOIN region USING (r) WHERE name = 'B'": 6,
+    "SELECT count(*) FROM fact JOIN (SELECT k FROM customer JOIN nation USING (n) "
+    "JOIN region USING (r) WHERE name = 'B') USING (k)": 6,
+    "SELECT count(*) FROM region JOIN nation USING (r) JOIN customer USING (n) "
+    "JOIN fact USING (k) WHERE name = 'B' AND k < 6": 3,
+    "SELECT count(*) FROM fact WHERE k IN (SELECT k FROM customer WHERE n IN "
+    "(SELECT n FROM nation WHERE r = 1))": 6,
+    # Customers without such a region are rows too.
+    "SELECT count(*) FROM fact JOIN customer USING (k) LEFT JOIN (SELECT n FROM nation "
+    "WHERE r = 1) USING (n)": N_FILES,
+    "SELECT count(*) FROM fact JOIN (SELECT k FROM customer LEFT ANTI JOIN (SELECT n "
+    "FROM nation WHERE r = 1) USING (n)) USING (k)": N_FILES,
+    "SELECT count(*) FROM fact JOIN (SELECT k, name FROM customer FULL JOIN region "
+    "ON n = r AND name = 'B') USING (k)": N_FILES,
+}
+"""Queries, and how many files of the fact they read."""
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("text", CHAINS)
+def test_dimensions_of_dimensions(chain: Star, text: str) -> None:
+    spark = chain.spark
+    _, some, everything = with_and_without(spark, lambda: spark.sql(text), "/fact")
+    assert (some, everything) == (CHAINS[text], N_FILES)
+
+
+def test_keys_that_are_dates_and_decimals(star: Star) -> None:
+    put(
+        star.folder / "side/0.parquet",
+        {
+            "day": pa.array([3, 5, None], pa.int32()).cast(pa.date32()),
+            "price": pa.array([Decimal(5), Decimal(7), None], pa.decimal128(9, 2)),
+            "p": pa.array([Decimal(5), Decimal(7), None], pa.decimal128(12, 1)),
+            "name": ["a", "b", "a"],
+        },
+    )
+    star.check(lambda: star.read("side").where("name = 'a'").select("day"), 1, "day")
+    star.check(
+        lambda: star.read("side").where("name < 'c'").select("price"), 2, "price"
+    )
+    # Spark casts both sides of these.
+    wide = lambda: star.read("side").selectExpr("p AS price").where("p > 0")  # noqa: E731
+    star.check(wide, N_FILES, "price")
+
+
+def test_folders_and_files_as_sides(star: Star) -> None:
+    days(star.folder / "parted/p=1/0.parquet", 3, 4)
+    days(star.folder / "parted/p=2/0.parquet", 4, 5, 6, name="e")
+    spark, path = star.spark, str(star.folder / "parted")
+    star.check(lambda: spark.read.parquet(path).where("p = 2"), 3)
+    star.check(lambda: spark.read.parquet(path).where("p = 1 AND name = 'd'"), 2)
+    star.check(lambda: spark.read.parquet(f"{path}/p=2").where("name = 'e'"), 3)
+    one = f"{path}/p=2/0.parquet"
+    star.check(lambda: spark.read.parquet(one).where("name = 'e'"), 3)
+    two = (f"{path}/p=1", f"{path}/p=2")
+    star.check(
+        lambda: spark.read.option("basePath", path).parquet(*two).where("name = 'd'"), 2
+    )
+    star.check(
+        lambda: spark.read.schema("k INT, p INT").parquet(path).where("p < 2"), 2
+    )
+
+
+def test_a_side_in_other_capitals(star: Star) -> None:
+    path = str(star.folder / "days")
+    sides: list[tuple[Callable[[], DataFrame], int]] = [
+        (lambda: star.days("NAME = 'd'").selectExpr("K AS k"), 2),
+        (
+            lambda: (
+                star.spark.read.schema("K INT, NAME STRING")
+                .parquet(path)
+                .where("name = 'd'")
+            ),
+            N_FILES,
+        ),
+    ]
+    for side, n_files in sides:
+        star.check(side, n_files)
+
+
+TABLES = {
+    "padded": "k INT, name CHAR(3)",
+    "keyed": "k CHAR(3), name STRING",
+    "grown": "k INT, name STRING DEFAULT 'd'",
+    "split": "k INT, name STRING, p INT",
+}
+
+
+@pytest.fixture
+def tables(star: Star) -> Iterator[SparkSession]:
+    """Tables of the catalog, by the names in TABLES."""
+    spark = star.spark
+    for name, columns in TABLES.items():
+        more = " PARTITIONED BY (p)" if name == "split" else ""
+        place = star.folder / "catalog" / name
+        spark.sql(
+            f"CREATE TABLE side_{name} ({columns}) USING parquet{more} "
+            f"LOCATION '{place}'"
+        )
+    yield spark
+    for name in TABLES:
+        spark.sql(f"DROP TABLE side_{name}")
+
+
+def test_tables_of_the_catalog_as_sides(star: Star, tables: SparkSession) -> None:
+    tables.sql("INSERT INTO side_padded VALUES (2, 'd'), (3, 'e')")
+    for text in ("name = 'd'", "name = 'd  '", "name > 'd'", "k = 2"):
+        _, some, _ = with_and_without(
+            tables,
+            lambda text=text: star.joined(tables.table("side_padded").where(text)),
+            "/fact",
+        )
+        assert some == (1 if text.startswith("k") else N_FILES)
+    tables.sql("INSERT INTO side_keyed VALUES ('2', 'd'), ('3', 'e')")
+    fact = star.read("fact").selectExpr("string(k) AS t", "v")
+    fact.write.parquet(str(star.folder / "text"))
+    build(star.folder / "text", {"t": "bitmap"})
+
+    def by_text() -> DataFrame:
+        side = tables.table("side_keyed").where("name = 'd'").toDF("t", "name")
+        return star.read("text").join(side, "t")
+
+    with_and_without(tables, by_text)
+    days(star.folder / "catalog/grown/0.parquet", 4, 5, name="e")
+    put(star.folder / "catalog/grown/1.parquet", {"k": pa.array([8], pa.int32())})
+    tables.sql("REFRESH TABLE side_grown")
+    star.check(lambda: tables.table("side_grown").where("name = 'd'"), N_FILES)
+    rows = star.joined(tables.table("side_grown").where("name = 'd'")).collect()
+    assert [row.k for row in rows] == [8]
+
+
+def test_partitions_of_the_catalog_as_sides(star: Star, tables: SparkSession) -> None:
+    """A catalog may say that a folder's rows have another value than its name."""
+    days(star.folder / "elsewhere/p=9/0.parquet", 3, 4)
+    days(star.folder / "catalog/split/p=5/0.parquet", 6)
+    place = star.folder / "elsewhere/p=9"
+    tables.sql(f"ALTER TABLE side_split ADD PARTITION (p=1) LOCATION '{place}'")
+    tables.sql("ALTER TABLE side_split ADD PARTITION (p=5)")
+
+    def rows(where: str) -> list[int]:
+        def query() -> DataFrame:
+            return star.joined(tables.table("side_split").where(where))
+
+        with_and_without(tables, query)
+        return keys_of(query())
+
+    assert rows("p = 1") == [3, 4]
+    assert rows("p = 9") == []
+    assert rows("p < 9 AND name = 'd'") == [3, 4, 6]
+
+
+def test_a_side_that_is_optimized_and_not_published_yet(star: Star) -> None:
+    """Spark lists its old files, and reads the new ones."""
+    for i in range(4):
+        days(star.folder / f"days/{i}.parquet", 2 * i, 2 * i + 1, name=f"n{i}")
+    build(star.folder / "days", {"name": "bitmap", "k": "minmax"})
+    optimized(star.folder / "days", cluster_by=["k"], rows_per_file=3)
+    star.check(lambda: star.days("name = 'n2'"), 2)
+
+
+# -- when it changes ------------------------------------------------------------------
+
+
+def rewrite(star: Star, shift: int) -> None:
+    """Other keys in a file of the same size and of nearly the same time."""
+    path = star.folder / "days/0.parquet"
+    before = path.stat()
+    days(path, 7, 8)
+    assert path.stat().st_size == before.st_size
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + shift))
+
+
+@pytest.mark.parametrize("shift", [5_000_000, 10**9])
+def test_a_side_that_changes_between_planning_and_running(
+    star: Star, shift: int
+) -> None:
+    """Spark's listing of it is of before, and its rows are those of now."""
+    assert keys_of(star.joined(star.days("name = 'd'"))) == [0, 1]
+    df = star.joined(star.days("name = 'd'"))
+    df._jdf.queryExecution().executedPlan()
+    rewrite(star, shift)
+    assert keys_of(df) == [7, 8]
+    assert keys_of(star.joined(star.days("name = 'd'"))) == [7, 8]
+    assert files_read(star.joined(star.days("name = 'd'")), "/fact") == 2
+
+
+def test_a_side_that_cannot_be_read_by_the_planner(star: Star) -> None:
+    old = pq.read_table(star.folder / "days/0.parquet")
+    times = pa.array([0, 10**15], pa.timestamp("us", "UTC"))
+    meta = {"org.apache.spark.version": "2.4.8"}
+    table = old.append_column("t", times).replace_schema_metadata(meta)
+    pq.write_table(table, star.folder / "days/0.parquet")
+    star.spark.conf.set("spark.sql.parquet.datetimeRebaseModeInRead", "CORRECTED")
+    try:
+        star.check(lambda: star.days("t < timestamp'1980-01-01'"), N_FILES)
+    finally:
+        star.spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInRead")
+    (told,) = sx.last_plans(star.spark)[-1].dimensions
+    assert "calendar" in told.problem
+
+
+def test_a_function_of_the_users_gives_no_keys(star: Star) -> None:
+    from pyspark.sql import functions as sf  # noqa: PLC0415
+
+    is_even = sf.udf(lambda k: k % 2 == 0, "boolean")
+    star.check(lambda: star.days("name = 'd'").where(is_even("k")), N_FILES)
+
+
+# -- random ---------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_random_conditions_have_the_same_rows(
+    pruned: SparkSession, tmp_path: Path, seed: int, share: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    write_star(tmp_path, draw)
+    for name in ("orders", "customers", "parts"):
+        frame = pruned.read.parquet(str(tmp_path / name))
+        frame.createOrReplaceTempView(name)
+
+    def leaf() -> str:
+        n = int(draw.integers(0, 26))
+        return str(
+            draw.choice(
+                [
+                    f"c.city = 'city {n}'",
+                    f"c.city < 'city {n}'",
+                    f"c.city IN ('city {n}', 'city {n + 3}', NULL)",
+                    f"c.city NOT IN ('city {n}', 'city {n + 1}')",
+                    f"c.size <=> {n % 6}",
+                    f"c.size > {n % 6}",
+                    "c.size IS NULL",
+                    f"c.born BETWEEN date'1971-01-01' AND date'1971-0{n % 9 + 1}-28'",
+                    f"month(c.born) = {n % 12 + 1}",
+                    f"c.key > {n * 10}",
+                    f"c.rate > {n}",
+                    "c.rate = double('NaN')",
+                    f"reverse(c.city) > '{n}'",
+                    f"price < {n}",
+                    f"p.brand = {n}",
+                    f"p.brand BETWEEN {n} AND {n + 3}",
+                    f"c.size + p.brand = {n}",
+                ]
+            )
+        )
+
+    def tree(depth: int) -> str:
+        kind = draw.choice(["leaf", "not", "and", "or"]) if depth else "leaf"
+        if kind == "leaf":
+            return leaf()
+        if kind == "not":
+            return f"NOT ({tree(depth - 1)})"
+        return f"({tree(depth - 1)} {kind.upper()} {tree(depth - 1)})"
+
+    n_skipped = 0
+    for _ in range(25 // min(share, 2)):
+        where = " AND ".join(tree(2) for _ in range(int(draw.integers(1, 4))))
+        join = draw.choice(["JOIN", "LEFT SEMI JOIN", "LEFT JOIN", "RIGHT JOIN"])
+        text = (
+            "SELECT count(*), sum(price) FROM orders o JOIN customers c "
+            f"ON customer = c.key JOIN parts p ON o.code = p.code WHERE {where}"
+        )
+        if join != "JOIN":
+            side = f"(SELECT * FROM customers c WHERE {where.replace('p.', 'c.')})"
+            if "brand" in where or "price" in where:
+                continue
+            text = f"SELECT count(*) FROM orders o {join} {side} c ON customer = c.key"
+        _, some, everything = with_and_without(
+            pruned, lambda text=text: pruned.sql(text), "/orders"
+        )
+        n_skipped += everything - some
+    assert n_skipped > 0
+
+
+def write_star(folder: Path, draw: Any) -> None:
+    """Orders in twelve files, their customers and their parts."""
+    for file in range(N_FILES):
+        customers = draw.integers(file * 20, file * 20 + 20, 300, np.int32)
+        parts = draw.integers(0, 60, 300, np.int64) * N_FILES + (file * 5) % N_FILES
+        orders = {
+            "customer": pa.array(customers, mask=customers % 7 == 3),
+            "code": [f"p{part}" for part in parts],
+            "price": draw.integers(0, 100, 300),
+        }
+        put(folder / f"orders/part-{file:02}.parquet", orders)
+    keys = np.arange(240, dtype=np.int64)
+    rates = draw.choice([float("nan"), -0.0, 0.0, 7.5, 30.0], 242)
+    customers = {
+        "key": pa.array([*keys, None, None], pa.int64()),
+        "city": [*(f"city {key // 10}" for key in keys), "city 3", None],
+        "size": pa.array([*(k % 5 or None for k in keys.tolist()), 1, 2]),
+        "born": pa.array([*(7 * keys), 0, 1], pa.int32()).cast(pa.date32()),
+        "rate": rates,
+    }
+    put(folder / "customers/part-0.parquet", customers)
+    brands = {"code": [f"p{i}" for i in range(720)], "brand": np.arange(720) % 60}
+    put(folder / "parts/part-0.parquet", brands)
+    build(folder / "orders", {"customer": "bitmap", "code": "bitmap"})
