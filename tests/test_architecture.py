@@ -55,7 +55,7 @@ BUDGETS = {
     "indexes": 7656,
     "layout": 2529,
     "log": 3139,
-    "planner": 15778,
+    "planner": 15632,
     "rewrite": 3738,
     "spark": 7253,
     "storage": 5182,

@@ -251,7 +251,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "no SQL": (
         lambda t: t.table.plan("city = 'Rome' &&"),
         PredicateError,
-        "near '&' at line 1, column 16",
+        "near '&' at line 1, column 15",
     ),
     "no condition": (
         lambda t: t.table.plan(""),

@@ -437,8 +437,8 @@ PLANNER: Final = (
     Mutant(
         "numbers-beyond-bigint",
         "planner.sql.tokens._NUMBERS",
-        'r"[0-9]{1,18}+"',
-        'r"[0-9]{1,19}+"',
+        'r"-?[0-9]{1,18}+"',
+        'r"-?[0-9]{1,19}+"',
         "a decimal of a list is an integer",
         ("tests/planner/sql/test_lists.py",),
     ),

@@ -25,6 +25,7 @@ from skipindex.planner.sql.operands import (
     argument,
     small,
 )
+from skipindex.planner.sql.tokens import Kind
 
 T = TypeVar("T")
 
@@ -155,6 +156,8 @@ def _same(column: ex.Term, value: ex.Literal) -> ex.Predicate:
 
 def _listed(cursor: Cursor, read: Callable[[Cursor], T]) -> Iterator[T]:
     """What is listed in parentheses, one after the other."""
+    if cursor.next.kind is Kind.LIST:
+        raise NotJudgedError("a list of other than rows")
     if cursor.next.key != "(":
         raise cursor.expected("'('")
     end = cursor.closing[cursor.at]

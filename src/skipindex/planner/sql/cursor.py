@@ -66,11 +66,9 @@ class Cursor:
     Args:
         text: the whole condition.
         grammar: reads operands and conditions inside other forms.
-        lists: as for ``tokenize``.
 
     Attributes:
         closing: the index of the closing token for that of each opening one.
-        lists: the indices of LIST tokens that were not read as a list yet.
         at: the index of the token that was not read yet.
         depth: how many operands are open, one inside the other.
         nested: how many conditions are open that stand as values.
@@ -84,11 +82,10 @@ class Cursor:
         PredicateError: a quote, a bracket or a comment is not closed.
     """
 
-    def __init__(self, text: str, grammar: Grammar, *, lists: bool = False) -> None:
+    def __init__(self, text: str, grammar: Grammar) -> None:
         self._grammar = grammar
         self.text = text
-        self.tokens = tokenize(text, lists=lists)
-        self.lists = {i for i, t in enumerate(self.tokens) if t.kind is Kind.LIST}
+        self.tokens = tokenize(text, lists=True)
         self.closing = match_brackets(self.tokens, text)
         self.at = 0
         self.depth = 0
@@ -208,7 +205,6 @@ class Cursor:
         return found
 
     def _whole_list(self, token: Token) -> tuple[Literal, ...]:
-        self.lists.discard(self.at)
         self.at += 1
         values = listed(token)
         if not token.key:

@@ -113,6 +113,8 @@ def _primary(cursor: Cursor) -> Operand:
 
 def _after_word(cursor: Cursor, token: Token) -> Operand:
     before_operator = cursor.after.key in OPERATORS
+    if cursor.after.kind is Kind.LIST:
+        raise NotJudgedError(f"the function {token.text}")
     if token.key in _BETWEEN_VALUES and not (
         before_operator or cursor.after.key == "("
     ):

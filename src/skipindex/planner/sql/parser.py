@@ -8,7 +8,7 @@ AND, OR, NOT and the conditions that an index can judge, a column against anothe
 a function of columns against a literal, are read by Spark's own grammar
 (``SqlBaseParser.g4``): a rewrite on the way could skip a file.  What is made of
 literals alone is folded.  Everything else stays as written, one ``Unsupported`` for one
-condition, once sqlglot has found it well-formed.
+condition; whether it is well-formed, Spark says.
 
 The settings of the session are taken to be Spark's defaults: backslash escapes in
 strings, double quotes around strings, ``1e2`` a double.  A string with a doubled
@@ -36,7 +36,6 @@ from skipindex.planner.sql.conditions import condition
 from skipindex.planner.sql.cursor import Cursor, Grammar
 from skipindex.planner.sql.expressions import operand
 from skipindex.planner.sql.operands import small
-from skipindex.planner.sql.syntax import SyntaxMistakeError, check_syntax
 from skipindex.planner.sql.tokens import Kind, Token
 from skipindex.storage.deadline import check
 
@@ -52,31 +51,28 @@ def parse(text: str) -> Predicate:
     if "${" in text:
         # Spark replaces ${name} by a value of the session before it reads the text.
         return Unsupported(text, "Spark substitutes variables in ${...}")
-    tree = _with_whole_lists(text)
-    return whole(cursor_of(text)) if tree is None else tree
+    return whole(cursor_of(text))
 
 
-def _with_whole_lists(text: str) -> Predicate | None:
-    """The same tree, where a long list is read at once; None if it is no plain one."""
-    try:
-        cursor = cursor_of(text, lists=True)
-        tree = whole(cursor)
-    except PredicateError:  # which says what is wrong with other words
-        return None
-    return None if cursor.lists else tree
-
-
-def cursor_of(text: str, *, lists: bool = False) -> Cursor:
+def cursor_of(text: str) -> Cursor:
     """The begin of a condition.
 
     Raises:
         PredicateError: a quote, a bracket or a comment is not closed.
     """
-    return Cursor(text, Grammar(operand, _condition_inside), lists=lists)
+    return Cursor(text, Grammar(operand, _condition_inside))
 
 
 _ENDING_VALUES: Final = {",", "WHEN", "THEN", "ELSE", "END"}
 """What ends a condition that stands as a value."""
+_AFTER_VALUES: Final = {
+    *("AND", "OR", "IS", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"),
+    *("ESCAPE", "DIV", "COLLATE", "AT", "OVER", "FILTER", "WITHIN", "IGNORE"),
+    *("RESPECT", "AS"),
+}
+"""Words that go on with a value."""
+_NOWHERE: Final = {"@", "#", "$", "\\", "'", '"', "`"}
+"""Symbols that no expression has."""
 _MAX_NESTED: Final = 10
 """Conditions inside values inside conditions."""
 
@@ -107,6 +103,10 @@ def whole(cursor: Cursor) -> Predicate:
     for token in cursor.tokens:
         if token.key == ";":
             raise cursor.error(token, "expected one condition, found ';'")
+    first, second = cursor.tokens[:2]
+    if first.key in _STATEMENTS and (second.key == "*" or _is_mistake(second)):
+        problem = f"expected the condition alone, without {first.text!r}"
+        raise cursor.error(first, problem)
     return _tree(cursor)
 
 
@@ -197,18 +197,30 @@ def _judged(cursor: Cursor, start: int) -> Predicate:
     """The condition that begins here, ``Unsupported`` if it is one for Spark."""
     try:
         tree = small(condition(cursor))
-        if _ends_condition(cursor, cursor.next):
+        found = cursor.next
+        if _ends_condition(cursor, found):
             return tree
-        reason = reason_of(cursor.next.key)
+        is_doubled = found.key == cursor.after.key == "&"
+        if is_doubled or _is_mistake(found):
+            problem = f"cannot read this condition near {found.text!r}"
+            raise cursor.error(found, problem)
+        reason = reason_of(found.key)
     except NotJudgedError as not_judged:
         reason = str(not_judged)
     _forget(cursor, start)
     cursor.at = _end_of_condition(cursor, start)
-    for i in range(start, cursor.at):  # which sqlglot reads token by token
-        if cursor.tokens[i].kind is Kind.LIST:
-            cursor.lists.add(i)
-    _check_syntax(cursor, start, cursor.at)
     return Unsupported(cursor.written(start, cursor.at), reason)
+
+
+def _is_mistake(token: Token) -> bool:
+    """Whether no expression of Spark has ``token`` after a value."""
+    match token.kind:
+        case Kind.WORD:
+            return token.key not in _AFTER_VALUES
+        case Kind.SYMBOL:
+            return token.key in _NOWHERE
+        case _:
+            return token.kind is not Kind.END
 
 
 def _forget(cursor: Cursor, start: int) -> None:
@@ -235,19 +247,3 @@ def _end_of_condition(cursor: Cursor, start: int) -> int:
                 break
         i = cursor.closing.get(i, i) + 1
     return i
-
-
-def _check_syntax(cursor: Cursor, start: int, end: int) -> None:
-    """Let sqlglot look for mistakes in a condition that stays as written."""
-    tokens = cursor.tokens[start:end]
-    try:
-        check_syntax(tokens)
-    except SyntaxMistakeError as mistake:
-        found = mistake.token
-    else:
-        return
-    first = tokens[0]
-    if first.key in _STATEMENTS and first is cursor.tokens[0]:
-        problem = f"expected the condition alone, without {first.text!r}"
-        raise cursor.error(first, problem)
-    raise cursor.error(found, f"cannot read this condition near {found.text!r}")

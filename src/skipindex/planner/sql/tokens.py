@@ -60,7 +60,7 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _KINDS: Final[Mapping[str | None, Kind]] = {kind.name: kind for kind in Kind}
-_NUMBERS: Final = r"[0-9]{1,18}+"
+_NUMBERS: Final = r"-?[0-9]{1,18}+"
 _STRINGS: Final = r"'[^'\\]*+'"
 _TIMES: Final = (rf"(?P<type>DATE|TIMESTAMP|TIMESTAMP_NTZ) {_STRINGS}", "(?P=type) ")
 _LIST: Final = re.compile(
@@ -73,7 +73,7 @@ _LIST: Final = re.compile(
         )
     )
 )
-"""Integers of bigint without a sign, or strings that are what their quotes enclose;
+"""Integers of bigint, or strings that are what their quotes enclose;
 or dates or times of one type, with one space after it as ``to_sql`` writes them."""
 _COMMENT_EDGE: Final = re.compile(r"/\*|\*/")
 _NO_CLOSING: Final = {"'": "a string", '"': "a string", "`": "a quoted name"}
