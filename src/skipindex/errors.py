@@ -154,7 +154,7 @@ def first_line(error: BaseException) -> str:
 
 def one_line(name: str) -> str:
     """A name with escapes for line breaks, and for all else that steers a terminal."""
-    return _STEERS.sub(lambda found: repr(found[0])[1:-1], name)
+    return _STEERS.sub(lambda result: repr(result[0])[1:-1], name)
 
 
 def kind_of(value: object) -> str:
@@ -174,5 +174,5 @@ def _full_name(kind: type) -> str:
 def did_you_mean(name: str, names: Iterable[str]) -> str:
     """A question after the most similar name, for a message; empty if none is."""
     by_folded = {other.lower(): other for other in names}
-    found = get_close_matches(name.lower(), by_folded, n=1)
-    return f": did you mean {by_folded[found[0]]!r}?" if found else ""
+    result = get_close_matches(name.lower(), by_folded, n=1)
+    return f": did you mean {by_folded[result[0]]!r}?" if result else ""

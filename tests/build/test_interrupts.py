@@ -161,14 +161,14 @@ def test_ctrl_c_where_no_python_runs(is_heard: bool) -> None:
     code = f"""if True:
         import sys
         from hashlib import pbkdf2_hmac
-        from skipindex.cli.interrupts import at_work, heard_soon, told
-        with heard_soon(is_all=True):
+        from skipindex.cli.interrupts import at_work, exit_interrupted, interruptible
+        with interruptible(is_all=True):
             try:
                 with at_work():
                     print("at work", flush=True)
                     {stuck}
             except KeyboardInterrupt:
-                sys.exit(told())
+                sys.exit(exit_interrupted())
     """
     process = subprocess.Popen(
         [sys.executable, "-c", code],

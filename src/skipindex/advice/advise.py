@@ -102,16 +102,16 @@ def _files_now(
     table: TableState, workload: Sequence[Question], timezone: str | None
 ) -> list[int]:
     """How many files the first queries of a workload read now, by what is built."""
-    found: list[int] = []
+    result: list[int] = []
     planned = workload[:_PLANNED]
     if not planned:
-        return found
+        return result
     tell = part("planning", "queries", len(planned))
     for question in planned:
         plan = plan_files(question.text, table=table, timezone=timezone)
-        found.append(len(plan.paths))
-        tell(len(found))
-    return found
+        result.append(len(plan.paths))
+        tell(len(result))
+    return result
 
 
 def measure(
@@ -125,11 +125,11 @@ def measure(
     questions = [*workload, *variants] if workload else sample_questions(sample)
     by_column = leaves_by_column(questions)
     tell = part("measuring", "columns", len(sample.columns))
-    found = {}
+    result = {}
     for name, column in sample.columns.items():
-        found[name] = candidates(column, by_column.get(name, []), notes)
-        tell(len(found))
-    return CandidateScores(sample, questions, found)
+        result[name] = candidates(column, by_column.get(name, []), notes)
+        tell(len(result))
+    return CandidateScores(sample, questions, result)
 
 
 def _indexable(table: TableState, columns: Sequence[str] | None) -> list[ColumnInfo]:
@@ -138,10 +138,10 @@ def _indexable(table: TableState, columns: Sequence[str] | None) -> list[ColumnI
         every = indexable_columns(table)
         return [column for column in every if not _is_hidden(table, column)]
     named = [columns] if isinstance(columns, str) else columns
-    found = {(column := table.find(name)).name: column for name in named}
-    for column in found.values():
+    result = {(column := table.find(name)).name: column for name in named}
+    for column in result.values():
         domain_to_index(column)
-    return list(found.values())
+    return list(result.values())
 
 
 def _is_hidden(table: TableState, column: ColumnInfo) -> bool:
@@ -152,8 +152,8 @@ def _is_hidden(table: TableState, column: ColumnInfo) -> bool:
 
 def leaves_by_column(questions: Sequence[Question]) -> dict[str, list[Leaf | Computed]]:
     """The leaves of all questions by column, each once."""
-    found: dict[str, dict[Leaf | Computed, None]] = {}
+    result: dict[str, dict[Leaf | Computed, None]] = {}
     for question in questions:
         for leaf in leaves(question.tree):
-            found.setdefault(leaf.column, {})[leaf] = None
-    return {name: list(each) for name, each in found.items()}
+            result.setdefault(leaf.column, {})[leaf] = None
+    return {name: list(each) for name, each in result.items()}

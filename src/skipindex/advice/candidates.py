@@ -117,17 +117,17 @@ def candidates(
     nothing = Candidate((), 0, {leaf: [None] * len(column.files) for leaf in leaves})
     if not leaves:
         return [nothing]
-    found = [nothing, *_coarse(column, leaves, notes)]
+    result = [nothing, *_coarse(column, leaves, notes)]
     for spec in _others():
-        found += built(column, spec, leaves, notes)
-    return _ascending(found)
+        result += built(column, spec, leaves, notes)
+    return _ascending(result)
 
 
-def _ascending(found: Sequence[Candidate]) -> list[Candidate]:
+def _ascending(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Sort by size; leave out what a smaller one equals or beats on each question."""
     kept: list[Candidate] = []
     answers: list[npt.NDArray[np.int64]] = []
-    for one in sorted(found, key=lambda c: (c.n_bytes, len(c.specs))):
+    for one in sorted(candidates, key=lambda c: (c.n_bytes, len(c.specs))):
         left = one.left
         if not any(bool((other <= left).all()) for other in answers):
             kept.append(one)
@@ -187,8 +187,8 @@ def built(
         return []
     if not kind.positional:  # "no row at all", or no opinion
         answers = {
-            leaf: [None if rows is None or rows else rows for rows in found]
-            for leaf, found in answers.items()
+            leaf: [None if rows is None or rows else rows for rows in result]
+            for leaf, result in answers.items()
         }
     return [Candidate((spec,), n_bytes, answers)]
 

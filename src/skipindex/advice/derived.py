@@ -42,7 +42,7 @@ def propose_derived(table: TableState, timezone: str) -> tuple[Derived, ...]:
         and column.domain.name in {*_TIMES, "string"}
     ]
     sample = take_sample(table, sources, _SIZE)
-    found: list[Derived] = []
+    result: list[Derived] = []
     for source in sources:
         column = sample.columns.get(source.name)
         if column is None:
@@ -52,8 +52,8 @@ def propose_derived(table: TableState, timezone: str) -> tuple[Derived, ...]:
         true = (one for one in tried if _holds(table.declaring(one), sample, column))
         first = next(true, None)
         if first is not None:
-            found.append(first)
-    return tuple(found)
+            result.append(first)
+    return tuple(result)
 
 
 def _candidates(table: TableState, source: ColumnInfo) -> Iterator[dict[str, str]]:

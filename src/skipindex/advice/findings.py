@@ -66,9 +66,9 @@ def advice_of(
                 with_candidate(nothing, least, name, i),
                 with_candidate(selection, chosen, name, i),
             )
-            for i, one in enumerate(found)
+            for i, one in enumerate(result)
         ]
-        for name, found in scores.candidates.items()
+        for name, result in scores.candidates.items()
     }
     data_bytes = int(scores.sample.table.sizes.sum())
     n_files = len(scores.sample.table)

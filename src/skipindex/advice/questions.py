@@ -138,7 +138,7 @@ def bind_workload(
 ) -> BoundWorkload:
     """The questions of a workload, and what of it cannot be asked here."""
     binder = Binder(table.resolve, timezone)
-    found = BoundWorkload()
+    result = BoundWorkload()
     for query in queries:
         for text in conditions_of(query):
             try:
@@ -146,15 +146,15 @@ def bind_workload(
                     tree = simplify(binder.bind(parse_condition(text)))
             except PredicateError as error:
                 reason = first_line(error)
-                found.notes.append(f"query {text!r} was left out: {reason}")
+                result.notes.append(f"query {text!r} was left out: {reason}")
                 for name in _names_in(table, text):
-                    found.not_judged.setdefault(name, "its query was left out")
+                    result.not_judged.setdefault(name, "its query was left out")
                 continue
-            found.questions.append(Question(text, tree))
+            result.questions.append(Question(text, tree))
             for one in unknowns(tree):
                 for name in _names_in(table, one.text):
-                    found.not_judged.setdefault(name, one.reason)
-    return found
+                    result.not_judged.setdefault(name, one.reason)
+    return result
 
 
 def _names_in(table: TableState, text: str) -> Iterator[str]:
@@ -191,7 +191,7 @@ def sample_questions(sample: Sample) -> list[Question]:
         together = set(chooser.choices(range(len(columns)), often, k=3))
         # Values of one row, or of two: each is then in many files, and together in few.
         rows = chooser.choices(places, k=chooser.choice((1, 2)))
-        found = [
+        result = [
             _leaf(
                 columns[i],
                 *chooser.choice(rows),
@@ -200,7 +200,7 @@ def sample_questions(sample: Sample) -> list[Question]:
             )
             for i in sorted(together)
         ]
-        conditions = tuple(leaf for leaf in found if leaf is not None)
+        conditions = tuple(leaf for leaf in result if leaf is not None)
         if len(conditions) > 1:
             tree = AllOf(conditions)
             questions.append(Question(text_of(tree), tree, weight=4 / _TOGETHER))
@@ -215,7 +215,7 @@ def vary_literals(
     They count little, and make a choice that also serves tomorrow's literals.
     """
     chooser = random.Random(seed)
-    found = []
+    result = []
     for question in questions if sample.columns else ():
         for _ in range(_VARIANTS):
             place = _place(sample, chooser)
@@ -229,8 +229,8 @@ def vary_literals(
 
             tree = simplify(with_leaves(question.tree, varied))
             weight = _VARIANT_WEIGHT * question.weight / _VARIANTS
-            found.append(Question(text_of(tree), tree, weight))
-    return found
+            result.append(Question(text_of(tree), tree, weight))
+    return result
 
 
 def _place(sample: Sample, chooser: random.Random) -> tuple[int, int]:

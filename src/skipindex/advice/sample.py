@@ -241,17 +241,17 @@ class _Read:
 def _read(table: TableState, at: int, columns: Sequence[ColumnInfo]) -> _Read:
     names = {column.name for column in columns}
     with column_reader(table.location, table.paths[at], encoded=names) as file:
-        found = _Read(at, int(file.metadata.num_rows))
-        for column in columns if found.n_rows else ():
+        result = _Read(at, int(file.metadata.num_rows))
+        for column in columns if result.n_rows else ():
             name, domain = column.name, column.domain
             assert domain is not None
             try:
-                found.columns[name] = read_column(file, column.path, domain)
+                result.columns[name] = read_column(file, column.path, domain)
             except UnsupportedTypeError as error:
-                found.other[name] = str(error)
+                result.other[name] = str(error)
             except Exception as error:  # noqa: BLE001 (nor does one column)
-                found.failed.append(f"column {name!r}: not readable: {reason(error)}")
-        return found
+                result.failed.append(f"column {name!r}: not readable: {reason(error)}")
+        return result
 
 
 def _places(n_files: int, n_wanted: int) -> list[int]:

@@ -105,7 +105,7 @@ class CandidateScores:
 
     def richest(self) -> Selection:
         """The largest candidate of every column."""
-        return {name: len(found) - 1 for name, found in self.candidates.items()}
+        return {name: len(result) - 1 for name, result in self.candidates.items()}
 
     def rows(self, pair: OpenPair, selection: Selection) -> Rows:
         """The rows of the pair's file that may match under ``selection``."""
@@ -167,22 +167,22 @@ class CandidateScores:
 
 def _intersection(parts: Iterable[Rows]) -> Rows:
     """The rows of an AND; what stands behind a part without rows is not asked."""
-    found: Rows = None
+    result: Rows = None
     for rows in parts:
-        found = both(found, rows)
-        if is_empty(found):
+        result = both(result, rows)
+        if is_empty(result):
             break
-    return found
+    return result
 
 
 def _union(parts: Iterable[Rows]) -> Rows:
     """The rows of an OR."""
-    found = _NO_ROW
+    result = _NO_ROW
     for rows in parts:
         if rows is None:
             return None
-        found = found | rows
-    return found
+        result = result | rows
+    return result
 
 
 def _product(shares: Iterable[float]) -> float:
@@ -191,8 +191,8 @@ def _product(shares: Iterable[float]) -> float:
 
 def choose(scores: CandidateScores, max_bytes: float) -> Selection:
     """The candidates to take: at most ``max_bytes`` in all on the sample."""
-    found = [_descended(scores, max_bytes, share) for share in _SHARES]
-    best = min(found, key=lambda one: (one.cost, scores.n_bytes(one.selection)))
+    result = [_descended(scores, max_bytes, share) for share in _SHARES]
+    best = min(result, key=lambda one: (one.cost, scores.n_bytes(one.selection)))
     return best.selection
 
 
@@ -281,8 +281,8 @@ class _Descent:
         Fewer rows in a file that is kept are worth something only if another index can
         make use of them.
         """
-        kept, found = self.scores.kept, self.scores.candidates
-        sizes = {name: found[name][at].n_bytes for name, at in self.selection.items()}
+        kept, result = self.scores.kept, self.scores.candidates
+        sizes = {name: result[name][at].n_bytes for name, at in self.selection.items()}
         before = len(self._useless)
         for name in sorted(sizes, key=lambda name: (-sizes[name], name)):
             without = {**self.selection, name: 0}
@@ -309,8 +309,8 @@ class _Descent:
 
     def _saved(self, name: str, after: int) -> int:
         """The bytes that another candidate of a column saves; below 0 if larger."""
-        found = self.scores.candidates[name]
-        return found[self.selection[name]].n_bytes - found[after].n_bytes
+        result = self.scores.candidates[name]
+        return result[self.selection[name]].n_bytes - result[after].n_bytes
 
     def _take(self, step: _Step) -> None:
         self.selection[step.column] = step.after

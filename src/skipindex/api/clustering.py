@@ -71,13 +71,13 @@ class Clustering:
         """The target size in bytes."""
         if self.bytes_per_file is None:
             return None
-        found = bytes_in(self.bytes_per_file)
-        if found is None:
+        result = bytes_in(self.bytes_per_file)
+        if result is None:
             raise LayoutError(
                 f"no size of files: {self.bytes_per_file!r} (accepted: bytes, or a "
                 "text such as '512MB')"
             )
-        return found
+        return result
 
     @classmethod
     def of(cls, layout: Clustering | Workload | None) -> Clustering:

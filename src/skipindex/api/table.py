@@ -59,9 +59,9 @@ from skipindex.table import (
     FileEntry,
     Status,
     TableState,
+    difference_from_log,
     parts_of_time,
     status_of,
-    unlike_log,
 )
 from skipindex.table.status import IndexInfo, indexes_of
 
@@ -667,7 +667,7 @@ class Table:
             mark = None
             if exclusive:
                 mark = DECLARED
-                if why := unlike_log(self.state.location, base):
+                if why := difference_from_log(self.state.location, base):
                     raise TableError(
                         f"the log of {self.folder!r} cannot stand for a listing: {why} "
                         "(accepted: a plain folder of Parquet files, each of them "

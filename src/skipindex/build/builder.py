@@ -198,7 +198,7 @@ def refresh(
     changed are built anew.  ``associated`` has columns that the table gets too.
     """
     wanted = wanted_of(table)
-    found, notes = renewed(table)
+    result, notes = renewed(table)
     given = {one.name for one in associated}
     report = build(
         table,
@@ -206,7 +206,7 @@ def refresh(
         runner=runner,
         progress=progress,
         repair=repair,
-        associated=[*(one for one in found if one.name not in given), *associated],
+        associated=[*(one for one in result if one.name not in given), *associated],
         memory=memory,
     )
     return replace(report, notes=(*report.notes, *notes))
@@ -289,13 +289,13 @@ def _merged(table: TableState, shrunk: set[str]) -> tuple[TableState, list[str]]
 
 def _stored_names(table: TableState, name: str) -> list[str]:
     """The names under which something is built on a column."""
-    found = table.find_associated(name, case_sensitive=False)
+    result = table.find_associated(name, case_sensitive=False)
     try:
         column = table.find(name)
     except PredicateError:
-        if found is None:
+        if result is None:
             raise
-        column = found
+        column = result
     return table.spellings(column)
 
 

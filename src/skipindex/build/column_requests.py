@@ -33,12 +33,12 @@ def requested(
     column or ``*``, is not even these.
     """
     named = {name: wanted for name, wanted in indexes.items() if name != EVERY}
-    found = [(table.find(name), wanted) for name, wanted in named.items()]
-    taken = {column.name for column, _ in found}
+    result = [(table.find(name), wanted) for name, wanted in named.items()]
+    taken = {column.name for column, _ in result}
     rest = [column for column in indexable_columns(table) if column.name not in taken]
     every = indexes.get(EVERY, MinMax())
-    found += [(column, every) for column in rest]
-    return [(column, wanted) for column, wanted in found if wanted is not None]
+    result += [(column, every) for column in rest]
+    return [(column, wanted) for column, wanted in result if wanted is not None]
 
 
 def column_requests(

@@ -90,13 +90,13 @@ def memory_bytes(memory: MemoryLike | None) -> int | None:
     """
     if memory is None:
         return None
-    found = bytes_in(memory)
-    if found is None or found < LEAST_MEMORY:
+    result = bytes_in(memory)
+    if result is None or result < LEAST_MEMORY:
         raise BuildError(
             f"no worker builds indexes within {memory!r} of memory (accepted: bytes, "
             f"or a text such as '1GB', from {LEAST_MEMORY // 10**6} MB on)"
         )
-    return found
+    return result
 
 
 def bytes_in(size: object) -> int | None:
@@ -125,17 +125,17 @@ def default_memory(n_workers: int) -> int:
 
 def _machine_bytes() -> int:
     """The memory of this machine, or of the container that this process runs in."""
-    found = []
+    result = []
     try:
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        result.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     except (AttributeError, ValueError, OSError):  # not on every system
-        found.append(2 * MOST_MEMORY)
+        result.append(2 * MOST_MEMORY)
     for path in _CONTAINER:
         try:
-            found.append(int(Path(path).read_text()))
+            result.append(int(Path(path).read_text()))
         except (OSError, ValueError):
             continue
-    return min(found)
+    return min(result)
 
 
 @dataclass(slots=True)

@@ -67,8 +67,8 @@ def merge_crowded(
         numbers = [n for n, p in enumerate(manifest.packs) if p.name not in refused]
         packs = [manifest.packs[n] for n in numbers]
         indexes = list(map(index_keys, packs))
-        found = crowded(packs, counts[numbers].tolist(), indexes)
-        chosen = {numbers[i] for i in found}
+        result = crowded(packs, counts[numbers].tolist(), indexes)
+        chosen = {numbers[i] for i in result}
         if not chosen:
             return table, notes
         names = {manifest.packs[n].name for n in chosen}

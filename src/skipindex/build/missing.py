@@ -13,7 +13,7 @@ from skipindex.build.pending_pack import ColumnRequest, request_of
 from skipindex.build.repair import Repair
 from skipindex.build.task import BuildTask
 from skipindex.indexes import MinMax, spec_to_json
-from skipindex.log.manifest import whole
+from skipindex.log.manifest import as_one_array
 from skipindex.storage.blobs import spec_key
 from skipindex.table import ColumnInfo, TableState
 from skipindex.table.column_indexes import take
@@ -36,7 +36,7 @@ def missing_of(
     per_file: dict[int, list[ColumnRequest]] = {}
     damaged = repairs.mask(len(table))
     known = {request.name for request in requests}
-    notes = take(whole(table.snapshot.manifest.files["note"]), table.rows)
+    notes = take(as_one_array(table.snapshot.manifest.files["note"]), table.rows)
     noted = np.asarray(notes.is_valid())
     failed = np.zeros(len(table), np.bool_)
     asked = {(one.name, spec.kind) for one in requests for spec in one.specs}
@@ -85,12 +85,12 @@ def _served(
     table: TableState, column: ColumnInfo, repairs: Repair
 ) -> dict[str, np.ndarray]:
     """Which files have an index on a column, and whole, by its spec."""
-    found: dict[str, np.ndarray] = {}
+    result: dict[str, np.ndarray] = {}
     for use in table.built(column):
         key = spec_key(use.entry.meta.spec)
-        mask = found.setdefault(key, np.zeros(len(table), np.bool_))
+        mask = result.setdefault(key, np.zeros(len(table), np.bool_))
         mask[np.setdiff1d(use.rows, repairs.packs.get(use.number, ()))] = True
-    return found
+    return result
 
 
 def deal(

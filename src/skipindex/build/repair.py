@@ -45,12 +45,12 @@ class Repair:
     def left(self, table: TableState) -> dict[Identity, set[str]]:
         """The names of the packs that each data file leaves."""
         identities = table.snapshot.manifest.identities()
-        found: dict[Identity, set[str]] = {}
+        result: dict[Identity, set[str]] = {}
         for number, files in self.packs.items():
             name = table.snapshot.manifest.packs[number].name
             for row in table.rows[files].tolist():
-                found.setdefault(identities[row], set()).add(name)
-        return found
+                result.setdefault(identities[row], set()).add(name)
+        return result
 
 
 def to_repair(table: TableState, repair: bool | None) -> Repair:  # noqa: FBT001
@@ -96,7 +96,7 @@ def to_repair(table: TableState, repair: bool | None) -> Repair:  # noqa: FBT001
                 specs.setdefault(column.name, {})[spec] = None
     return Repair(
         {number: np.array(sorted(files)) for number, files in leaving.items()},
-        {name: tuple(found) for name, found in specs.items()},
+        {name: tuple(result) for name, result in specs.items()},
         tuple(notes),
     )
 

@@ -133,27 +133,27 @@ def _index_file(
 ) -> IndexedFile | None:
     """Index one file; a column that cannot be indexed gets a note."""
     location = task.location
-    found = FileInfo(path, 0, 0)
+    result = FileInfo(path, 0, 0)
     note = None
     try:
         with _noted():
             now = location.stat(path)
         if now is None:
             return None
-        found = now
+        result = now
         if not clock.has_passed(now):
             note = "modified too recently: a change would leave its time as it is"
             return IndexedFile(_row(now, note=note))
-        indexed = _read_and_index(location, found, task.columns, dimensions, memory)
+        indexed = _read_and_index(location, result, task.columns, dimensions, memory)
         with _noted():
-            if found.is_same(location.stat(path)):
+            if result.is_same(location.stat(path)):
                 return indexed
         note = "changed while it was indexed"
     except StorageError:
         raise
     except Exception as error:  # noqa: BLE001 (one file never takes the build with it)
         note = NOT_READABLE + reason(error)
-    return IndexedFile(_row(found, note=note))
+    return IndexedFile(_row(result, note=note))
 
 
 @contextmanager
@@ -166,14 +166,14 @@ def _noted() -> Iterator[None]:
 
 
 def _row(
-    found: FileInfo, *, footer_crc: int = 0, n_rows: int = -1, note: str | None = None
+    info: FileInfo, *, footer_crc: int = 0, n_rows: int = -1, note: str | None = None
 ) -> dict[str, Any]:
     """A file's row of the manifest, without its packs."""
     return {
-        "path": found.path,
-        "size": found.size,
-        "mtime": found.mtime,
-        "tag": found.tag,
+        "path": info.path,
+        "size": info.size,
+        "mtime": info.mtime,
+        "tag": info.tag,
         "footer_crc": footer_crc,
         "n_rows": n_rows,
         "note": note,
@@ -182,7 +182,7 @@ def _row(
 
 def _read_and_index(
     location: Location,
-    found: FileInfo,
+    info: FileInfo,
     columns: Sequence[ColumnRequest],
     dimensions: Dimensions,
     memory: Memory,
@@ -190,11 +190,11 @@ def _read_and_index(
     names = {stored_name(request.stored_path) for request in columns}
     with ExitStack() as stack:
         with _noted():
-            crc = footer_crc(location, found)
-            opened = column_reader(location, found.path, encoded=names, known=found)
+            crc = footer_crc(location, info)
+            opened = column_reader(location, info.path, encoded=names, known=info)
             file = stack.enter_context(opened)
         n_rows = int(file.metadata.num_rows)
-        indexed = IndexedFile(_row(found, footer_crc=crc, n_rows=n_rows))
+        indexed = IndexedFile(_row(info, footer_crc=crc, n_rows=n_rows))
         notes: list[str] = []
         rest: list[ColumnRequest] = []
         held, together = memory.held, Together()

@@ -92,12 +92,12 @@ def worn(
     The files of the packs with the names in ``among`` are counted, by default of all,
     which reads a directory of each.
     """
-    found = set()
+    result = set()
     files = files_of_packs(manifest).tolist()
     used = [sum(blob.length for blob in pack.blobs) for pack in manifest.packs]
     for use in manifest.blobs():
         if used[use.number] * 2 < use.pack.size - len(use.pack.blobs) * _FOOTER:
-            found.add(use.number)
+            result.add(use.number)
         elif use.entry is use.pack.blobs[0] and (
             among is None or use.pack.name in among
         ):
@@ -106,8 +106,8 @@ def worn(
             except UNUSABLE:
                 continue
             if files[use.number] * 2 < n_slots:
-                found.add(use.number)
-    return found
+                result.add(use.number)
+    return result
 
 
 def opened(use: BlobUse, location: Location) -> Blob:

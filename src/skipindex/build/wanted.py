@@ -44,11 +44,11 @@ def asked_for(table: TableState) -> SpecsByColumn:
     if isinstance(record, Mapping):
         return _read(record)
     chosen = spec_keys(chosen_for(table))
-    found: SpecsByColumn = {}
+    result: SpecsByColumn = {}
     for column, spec in _present(table):
         if (column, _key(spec)) not in chosen:
-            _add(found, column, [spec])
-    return found
+            _add(result, column, [spec])
+    return result
 
 
 def chosen_for(table: TableState) -> SpecsByColumn:
@@ -63,16 +63,16 @@ def wanted_of(table: TableState) -> SpecsByColumn:
     Statistics of every other column that has an order are wanted too, unless ``*``
     says None.
     """
-    found = asked_for(table)
+    result = asked_for(table)
     for name, specs in chosen_for(table).items():
-        _add(found, name, specs or [])
+        _add(result, name, specs or [])
     for name, spec in _present(table):
-        _add(found, name, [spec])
-    if EVERY in found and found[EVERY] is None:
+        _add(result, name, [spec])
+    if EVERY in result and result[EVERY] is None:
         names = {column.name for column in indexable_columns(table)}
         for name in table.snapshot.manifest.stats.keys() & names:
-            found.setdefault(name, [])
-    return _possible(found, table)
+            result.setdefault(name, [])
+    return _possible(result, table)
 
 
 def asked_before(properties: TableProperties, table: TableState) -> SpecsByColumn:
@@ -116,14 +116,14 @@ def with_asked(table: TableState, request: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         UnknownIndexError: there is no such kind.
     """
-    found = asked_for(table)
+    result = asked_for(table)
     for name, wanted in request.items():
         key = name if name == EVERY else table.find(name).name
         if wanted is None:
-            found[key] = found.get(key) or None
+            result[key] = result.get(key) or None
             continue
-        _add(found, key, specs_of(wanted))
-    return to_json(found)
+        _add(result, key, specs_of(wanted))
+    return to_json(result)
 
 
 def specs_of(wanted: SpecLike | Sequence[SpecLike]) -> list[Spec]:
@@ -180,18 +180,18 @@ def _key(spec: Spec) -> str:
 
 def _read(record: Mapping[str, Any]) -> SpecsByColumn:
     """The request in a property; entries that cannot be read are left out."""
-    found: SpecsByColumn = {}
+    result: SpecsByColumn = {}
     for name, specs in record.items():
         if specs is None:
-            found[name] = None
+            result[name] = None
         elif isinstance(specs, Sequence) and not isinstance(specs, str):
-            found[name] = []
+            result[name] = []
             for spec in specs:
                 try:
-                    _add(found, name, [spec_from_json(spec)])
+                    _add(result, name, [spec_from_json(spec)])
                 except (UnknownIndexError, TypeError, ValueError, AttributeError):
                     continue  # of another version of this library, or not installed
-    return found
+    return result
 
 
 def _add(request: SpecsByColumn, name: str, specs: Sequence[Spec]) -> None:

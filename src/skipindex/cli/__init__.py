@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import Final
 
-from skipindex.cli.interrupts import heard_soon, told
+from skipindex.cli.interrupts import exit_interrupted, interruptible
 
 _NEEDED: Final = ("click", "rich")
 """What ``skipindex[cli]`` installs."""
@@ -23,7 +23,7 @@ _NEEDED: Final = ("click", "rich")
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code; None is what the shell has given."""
-    with heard_soon(is_all=arguments is None):
+    with interruptible(is_all=arguments is None):
         return _run(arguments)
 
 
@@ -42,7 +42,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         code = run(arguments)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        return told()
+        return exit_interrupted()
     except BrokenPipeError:  # head has seen enough; nothing more is to be flushed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

@@ -364,13 +364,13 @@ def _vacuum(options: SimpleNamespace) -> Answer:
 def _duration(text: str | None) -> timedelta | None:
     if text is None:
         return None
-    found = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
+    if match is None:
         raise TableError(
             f"no duration: {text!r} (accepted: a number of seconds, or such as 30m, "
             "12h or 7d)"
         )
-    return timedelta(seconds=int(found[1]) * _SECONDS[found[2]])
+    return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
 
 
 def _history(options: SimpleNamespace) -> Answer:

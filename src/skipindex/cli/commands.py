@@ -18,7 +18,7 @@ from typing import Any, Final
 import click
 
 from skipindex.cli.answer import Answer, shown
-from skipindex.cli.interrupts import at_work, told, was_pressed
+from skipindex.cli.interrupts import at_work, exit_interrupted, was_pressed
 from skipindex.errors import SkipIndexError, one_line
 
 _PROG: Final = "skipindex"
@@ -67,8 +67,8 @@ def _setting(value: str) -> tuple[str, str]:
 
 
 def _index(value: str) -> tuple[str, str]:
-    found = re.fullmatch(r"(.+)(=)([^=()]+(?:\(.*\)\s*)?)", value, re.DOTALL)
-    parts = ("", "", "") if found is None else (found[1], found[2], found[3])
+    match = re.fullmatch(r"(.+)(=)([^=()]+(?:\(.*\)\s*)?)", value, re.DOTALL)
+    parts = ("", "", "") if match is None else (match[1], match[2], match[3])
     return _parted(parts, value, "COLUMN=KIND")
 
 
@@ -314,7 +314,7 @@ class _Group(click.Group):
 
 def group() -> click.Group:
     """All commands."""
-    found = _Group(
+    result = _Group(
         _PROG,
         commands=[_click_command(name, one) for name, one in COMMANDS.items()],
         help="Read only the Parquet files that can match.",
@@ -324,7 +324,7 @@ def group() -> click.Group:
         no_args_is_help=True,
     )
     return click.version_option(package_name=_PROG, message=f"{_PROG} %(version)s")(
-        found
+        result
     )
 
 
@@ -372,10 +372,10 @@ def _run(name: str, **given: Any) -> int:
             )
             answer: Answer = actions.run(name, options)
     except KeyboardInterrupt:  # to which click would add an empty line
-        return told()
+        return exit_interrupted()
     except Exception:
         if was_pressed():  # as where Spark says that its job was cancelled
-            return told()
+            return exit_interrupted()
         raise
     text = shown(answer.text, sys.stdout)
     if options.json:  # which is ASCII, and has escapes of its own

@@ -32,7 +32,7 @@ class _When(Enum):
     AFTER = "all is done, so nothing"
 
 
-class _Ears:
+class _SigintHandler:
     """What hears Ctrl-C."""
 
     when = _When.BEFORE
@@ -41,7 +41,7 @@ class _Ears:
     def __init__(self) -> None:
         self.pressed = threading.Event()
 
-    def hear(self, _signal: int, _frame: FrameType | None) -> None:
+    def handle(self, _signal: int, _frame: FrameType | None) -> None:
         """End what is at work.
 
         Raises:
@@ -55,17 +55,17 @@ class _Ears:
             raise KeyboardInterrupt
 
 
-_EARS = _Ears()
+_HANDLER = _SigintHandler()
 
 
 @contextmanager
 def at_work() -> Iterator[None]:
     """Ctrl-C raises ``KeyboardInterrupt`` in here, and nothing afterwards."""
-    _EARS.when = _When.AT_WORK
+    _HANDLER.when = _When.AT_WORK
     try:
         yield
     finally:
-        _EARS.when = _When.AFTER
+        _HANDLER.when = _When.AFTER
 
 
 @contextmanager
@@ -74,32 +74,32 @@ def while_spark_starts() -> Iterator[None]:
     # An exception in here would leave a JVM that no one has spoken to, and that goes on
     # for ever.  PySpark's own handler asks the JVM to cancel its jobs, over a
     # connection that may be in use, and tells at length that it could not.
-    if _EARS.when is not _When.AT_WORK:
+    if _HANDLER.when is not _When.AT_WORK:
         yield
         return
-    _EARS.when, before = _When.BEFORE, logging.root.manager.disable
+    _HANDLER.when, before = _When.BEFORE, logging.root.manager.disable
     logging.disable()
     try:
         yield
     finally:
         logging.disable(before)
-        signal.signal(signal.SIGINT, _EARS.hear)
-        _EARS.when = _When.AT_WORK
+        signal.signal(signal.SIGINT, _HANDLER.handle)
+        _HANDLER.when = _When.AT_WORK
 
 
 def was_pressed() -> bool:
     """Whether Ctrl-C was, so that an error is what came of it."""
-    return _EARS.pressed.wait(_MOMENT_SECONDS)
+    return _HANDLER.pressed.wait(_MOMENT_SECONDS)
 
 
-def told() -> int:
+def exit_interrupted() -> int:
     """Say that the command was interrupted; its exit code."""
     sys.stderr.write(_TOLD)
     return CODE
 
 
 @contextmanager
-def heard_soon(*, is_all: bool) -> Iterator[None]:
+def interruptible(*, is_all: bool) -> Iterator[None]:
     """Ctrl-C ends what is done in here, also where it is slow to hear it.
 
     If this ``is_all`` that the process does, it ends nothing afterwards.
@@ -107,9 +107,9 @@ def heard_soon(*, is_all: bool) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    _EARS.when, _EARS.is_heard = _When.BEFORE, False
-    _EARS.pressed.clear()
-    before = signal.signal(signal.SIGINT, _EARS.hear)
+    _HANDLER.when, _HANDLER.is_heard = _When.BEFORE, False
+    _HANDLER.pressed.clear()
+    before = signal.signal(signal.SIGINT, _HANDLER.handle)
     hook = sys.unraisablehook
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
@@ -144,10 +144,10 @@ def _watch(reader: int, over: threading.Event) -> None:
         pass
     if not data:
         return
-    _EARS.pressed.set()
+    _HANDLER.pressed.set()
     if over.wait(_UNHEARD_SECONDS):
         return
-    if _EARS.is_heard and over.wait(_HEARD_SECONDS):
+    if _HANDLER.is_heard and over.wait(_HEARD_SECONDS):
         return
     _end()
 

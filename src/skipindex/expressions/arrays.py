@@ -21,6 +21,6 @@ def starts(values: npt.NDArray[Any]) -> Mask:
     >>> starts(np.array([3, 3, 5, 5, 3])).tolist()
     [True, False, True, False, True]
     """
-    found = np.ones(len(values), np.bool_)
-    np.not_equal(values[1:], values[:-1], out=found[1:])
-    return found
+    result = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=result[1:])
+    return result

@@ -132,9 +132,9 @@ def select(pattern: Pattern, values: pa.LargeBinaryArray) -> tuple[Mask, Mask]:
     left = values.take(pa.array(candidates))
     if (
         len(left) >= _BULK_FROM_VALUES
-        and (found := _in_bulk(pattern, left)) is not None
+        and (result := _in_bulk(pattern, left)) is not None
     ):
-        certain[candidates] = possible[candidates] = found
+        certain[candidates] = possible[candidates] = result
         return certain, possible
     expression = _compiled(pattern)
     for i, value in zip(candidates.tolist(), left.to_pylist(), strict=True):
@@ -166,17 +166,17 @@ def _in_bulk(pattern: Pattern, values: pa.LargeBinaryArray) -> Mask | None:
         n_needed = sum(1 if isinstance(p, Wildcard) else len(p) for p in pattern)
         n_needed -= pattern.count(Wildcard.ANY_TEXT)
         long_enough = np.asarray(pc.greater_equal(lengths, n_needed))
-        found = np.zeros(len(values), bool)
+        result = np.zeros(len(values), bool)
         places = np.flatnonzero(long_enough)
         if len(places) and n_needed > _MOST_IN_RE2:
             return None
         if len(places):
             # RE2 takes no more steps than a value has bytes; ``re`` is 10 times slower.
             hits = pc.match_substring_regex(texts.take(pa.array(places)), _re2(pattern))
-            found[places] = hits
+            result[places] = hits
     except pa.ArrowInvalid:
         return None
-    return found
+    return result
 
 
 def arrow_pattern(pattern: Pattern) -> str | None:

@@ -254,12 +254,12 @@ class FileMap:
         raw = parts[0]
         check_version(raw, VERSION, FILE_MAP)
         cursor = Cursor(raw)
-        version, form, n_tag, n_levels, found, n_codes, n_chunks = cursor.unpack(_HEAD)
+        version, form, n_tag, n_levels, result, n_codes, n_chunks = cursor.unpack(_HEAD)
         check_tag(cursor.bytes(n_tag), domain, FILE_MAP)
         is_bytes = BYTES if domain.is_bytes else 0
-        if found != n_files or form & ~_BINS != is_bytes:
+        if result != n_files or form & ~_BINS != is_bytes:
             raise CorruptIndexError(
-                f"a file map of form {form} and {found} files is not of {n_files}"
+                f"a file map of form {form} and {result} files is not of {n_files}"
             )
         bits = np.frombuffer(cursor.bytes((n_files + 7) // 8), np.uint8)
         covered = np.unpackbits(bits, count=n_files, bitorder="little").view(np.bool_)
@@ -287,18 +287,18 @@ class FileMap:
         """
         if not isinstance(atom, Range | OneOf):
             return None
-        found = np.zeros(len(self.covered), np.bool_)
+        result = np.zeros(len(self.covered), np.bool_)
         try:
             for interval in self._intervals(atom):
                 for level, sets in _cover(interval, len(self.levels)):
                     for piece in self.levels[level].among(self.parts, [sets]):
                         for slots in _slots(*piece):
                             self.parts.count.bitmaps += 1
-                            found[slots] = True
+                            result[slots] = True
         except DAMAGE as error:
             raise_damage("the file map", error, atom.column)
-        found &= self.covered
-        return found, np.zeros_like(found) if self.binned else found
+        result &= self.covered
+        return result, np.zeros_like(result) if self.binned else result
 
     def spans(self) -> list[ValueSpans | None]:
         """What the map knows of every slot; None where it knows nothing.

@@ -205,11 +205,11 @@ class PositionalContextIndex(PositionalIndex):
             interval = self._only_interval(atom)
             if interval == _NO_CODE:
                 return exactly(BitMap())
-            found = None if interval is None else self.inside(interval, rows)
+            result = None if interval is None else self.inside(interval, rows)
         except DAMAGE as error:
             raise_damage("the index", error, atom.column)
-        if found is not None:
-            return exactly(found)
+        if result is not None:
+            return exactly(result)
         bounds = self.probe(atom)
         upper = bounds.upper & rows
         if bounds.lower is bounds.upper:

@@ -27,14 +27,14 @@ _MINMAX: Final = "minmax"
 @functools.cache
 def index_types() -> Mapping[str, IndexType]:
     """The built-in kinds with a payload, by name."""
-    found: dict[str, IndexType] = {}
+    result: dict[str, IndexType] = {}
     for info in pkgutil.iter_modules(kinds.__path__):
         module = importlib.import_module(f"{kinds.__name__}.{info.name}")
         kind: IndexType = module.INDEX_TYPE
-        if kind.name in found or kind.name == _MINMAX:
+        if kind.name in result or kind.name == _MINMAX:
             raise UnknownIndexError(f"two index kinds are named {kind.name!r}")
-        found[kind.name] = kind
-    return MappingProxyType(found)
+        result[kind.name] = kind
+    return MappingProxyType(result)
 
 
 def index_type(name: str) -> IndexType:
@@ -67,16 +67,16 @@ def _foreign_type(name: str) -> IndexType:
     """The kind of an entry point; an index of one that fails is not used."""
     try:
         kind: IndexType = _entry_points()[name].load()
-        found = kind.name
+        result = kind.name
     except Exception as error:
         raise UnknownIndexError(
             f"index kind {name!r} cannot be loaded from the entry point of "
             f"{ENTRY_POINTS}: {type(error).__name__}: {first_line(error)}"
         ) from error
-    if found != name:
+    if result != name:
         raise UnknownIndexError(
             f"entry point {name!r} of {ENTRY_POINTS} gives an index kind that is named "
-            f"{found!r}"
+            f"{result!r}"
         )
     return kind
 

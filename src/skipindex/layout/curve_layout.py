@@ -172,8 +172,8 @@ def cells_by_weight(weight_of_range: Weights, *, bits: int) -> Cells:
         order = np.arange(n_ranges)
         cells = np.maximum.accumulate(cells - order) + order
         cells = np.minimum(cells, n_cells - n_ranges + order)
-    found: Cells = cells.astype(np.uint32)
-    return found
+    result: Cells = cells.astype(np.uint32)
+    return result
 
 
 def _even_cells(n_ranges: int, bits: int) -> Cells:
@@ -242,8 +242,8 @@ def _weights(
 ) -> Weights:
     """The weight of each range in the sample."""
     ranks = boundaries.rank(sample.column(boundaries.column))
-    found = np.bincount(ranks, weights, minlength=boundaries.n_ranges)
-    return found.astype(np.float64)
+    result = np.bincount(ranks, weights, minlength=boundaries.n_ranges)
+    return result.astype(np.float64)
 
 
 def _fit(

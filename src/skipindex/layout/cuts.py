@@ -114,7 +114,7 @@ class FileCuts:
         key and salt goes to the same file in every call.  None deals out by position.
         """
         segment = np.searchsorted(self.starts, keys, side="right")
-        found: FileNumbers = self.first_file[segment]
+        result: FileNumbers = self.first_file[segment]
         if self.needs_salt:
             if salt is None:
                 mixed = np.arange(len(keys), dtype=np.uint64) * _EVEN_STEP
@@ -122,8 +122,8 @@ class FileCuts:
                 mixed = salt.view(np.uint64)
             # The high half of the salt as a fraction of 2**32, times the files.
             share = (mixed >> np.uint64(32)) * self.files[segment].astype(np.uint64)
-            found += (share >> np.uint64(32)).astype(np.int32)
-        return found
+            result += (share >> np.uint64(32)).astype(np.int32)
+        return result
 
 
 def _cut_groups(

@@ -80,18 +80,18 @@ def number_ranges(splits: Splits, keys: pa.Array, *, lowest: int) -> Positions:
     ``splits`` are the least keys of all ranges but the first, which has the number
     ``lowest``; they ascend strictly.
     """
-    found: Positions
+    result: Positions
     if isinstance(splits, tuple):
         encoded = keys.dictionary_encode()
         known = [bisect_right(splits, key) for key in encoded.dictionary.to_pylist()]
         codes = encoded.indices.fill_null(len(known))  # of the 0 behind the others
-        found = np.array([*known, 0])[codes.to_numpy(zero_copy_only=False)]
+        result = np.array([*known, 0])[codes.to_numpy(zero_copy_only=False)]
     else:
-        found = np.searchsorted(splits, keys.fill_null(0).to_numpy(), side="right")
-    found += lowest
+        result = np.searchsorted(splits, keys.fill_null(0).to_numpy(), side="right")
+    result += lowest
     if keys.null_count:
-        found[keys.is_null().to_numpy(zero_copy_only=False)] = 0
-    return found
+        result[keys.is_null().to_numpy(zero_copy_only=False)] = 0
+    return result
 
 
 def _sum_by(

@@ -153,8 +153,8 @@ def _column(table: TableState, info: ColumnInfo) -> ColumnQuality:
     def n_holding(values: Positions) -> Positions:
         """How many ranges hold each value."""
         begun = np.searchsorted(lows, values, side="right")
-        found: Positions = begun - np.searchsorted(highs, values, side="left")
-        return found
+        result: Positions = begun - np.searchsorted(highs, values, side="left")
+        return result
 
     # A range is deepest where another one begins, or at its own beginning.
     points = np.unique(low)
@@ -176,8 +176,8 @@ def _column(table: TableState, info: ColumnInfo) -> ColumnQuality:
 def _n_met(low: Positions, high: Positions) -> Positions:
     """How many of the ranges each of them meets, itself included."""
     begun = np.searchsorted(np.sort(low), high, side="right")
-    found: Positions = begun - np.searchsorted(np.sort(high), low, side="left")
-    return found
+    result: Positions = begun - np.searchsorted(np.sort(high), low, side="left")
+    return result
 
 
 def _greatest(values: Positions, start: Positions, stop: Positions) -> Positions:
@@ -187,11 +187,11 @@ def _greatest(values: Positions, start: Positions, stop: Positions) -> Positions
     while (width := 1 << (len(levels) - 1)) * 2 <= len(values):
         levels.append(np.maximum(levels[-1][:-width], levels[-1][width:]))
     level = np.frexp((stop - start).astype(np.float64))[1] - 1
-    found = np.empty(len(start), np.int64)
+    result = np.empty(len(start), np.int64)
     for i, runs in enumerate(levels):
         at = level == i
-        found[at] = np.maximum(runs[start[at]], runs[stop[at] - (1 << i)])
-    return found
+        result[at] = np.maximum(runs[start[at]], runs[stop[at] - (1 << i)])
+    return result
 
 
 def _query(

@@ -54,13 +54,13 @@ from skipindex.log.segments import (
 from skipindex.storage.checks import (
     MAX_COMMIT,
     RefusedError,
+    checked_int,
     checking,
     fetched,
     reason,
     require,
     sealed,
     unsealed,
-    whole,
 )
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import (
@@ -170,8 +170,8 @@ def latest_version(location: Location) -> int:
 
 
 def _versions(location: Location) -> set[int]:
-    found = map(version_of, location.names(LOG))
-    return {version for version in found if version is not None}
+    result = map(version_of, location.names(LOG))
+    return {version for version in result if version is not None}
 
 
 def read_snapshot(
@@ -200,17 +200,17 @@ def read_snapshot(
                 f"files, which in ours ({FORMAT}) mean something else"
             )
         segments = check_segments(body["segments"])
-        found = load(location, segments, known.loaded if known else nothing())
-        errors = [one.error for one in found.lost]
+        result = load(location, segments, known.loaded if known else nothing())
+        errors = [one.error for one in result.lost]
         properties, notes = TableProperties.from_json(body["properties"])
     _require_own(location, properties)
     return Snapshot(
         version,
-        found.manifest,
+        result.manifest,
         properties,
-        found.segments,
-        found.lost,
-        notes=(*map(str, found.lost), *notes),
+        result.segments,
+        result.lost,
+        notes=(*map(str, result.lost), *notes),
         refused=any(map(_is_refused, errors)),
         nonce=body["nonce"],
         needs=tuple(body["needs"]),
@@ -221,11 +221,11 @@ def _require_own(location: Location, properties: TableProperties) -> None:
     """Refuse a log in a sidecar that is of another table, or of one that has moved."""
     if location.sidecar is None:
         return
-    uri, found = uri_of(location), (properties.sidecar or {}).get("of")
-    if found != uri or properties.rewrites is not None:
+    uri, result = uri_of(location), (properties.sidecar or {}).get("of")
+    if result != uri or properties.rewrites is not None:
         raise TableError(
             f"the indexes in {location.full(FOLDER)!r} are of "
-            f"{found or 'a table with indexes beside its data'}, not of {uri} "
+            f"{result or 'a table with indexes beside its data'}, not of {uri} "
             "(accepted: the folder that they were built for, or delete them and build "
             "anew)"
         )
@@ -248,7 +248,7 @@ def history(location: Location) -> list[CommitInfo]:
     Raises:
         StorageError: the file system refuses to list them.
     """
-    found = []
+    result = []
     for version in sorted(_versions(location), reverse=True):
         try:
             with _reading(version):
@@ -258,10 +258,10 @@ def history(location: Location) -> list[CommitInfo]:
         except CorruptIndexError as error:
             missing = isinstance(error.__cause__, FileNotFoundError)
             if not missing:  # else a vacuum has deleted it meanwhile
-                found.append(CommitInfo(version, "", "", None, str(error)))
+                result.append(CommitInfo(version, "", "", None, str(error)))
         else:
-            found.append(CommitInfo(version, when, operation, files))
-    return found
+            result.append(CommitInfo(version, when, operation, files))
+    return result
 
 
 @contextlib.contextmanager
@@ -279,7 +279,7 @@ def _reading(version: int) -> Iterator[None]:
 
 def _body(location: Location, version: int) -> dict[str, Any]:
     body = unsealed("commit", fetched(location, commit_path(version), MAX_COMMIT))
-    if whole(body["format"]) > FORMAT:
+    if checked_int(body["format"]) > FORMAT:
         raise IndexVersionError(
             f"commit {version} has format {body['format']}, newer than ours ({FORMAT})"
         )
@@ -315,7 +315,7 @@ def newest_snapshot(location: Location, *, known: Snapshot | None = None) -> Sna
         refused = False
         for version in sorted(versions, reverse=True)[:_LOOKS_BACK]:
             try:
-                found = _read_or_try_again(location, version, known)
+                result = _read_or_try_again(location, version, known)
             except IndexVersionError:
                 raise
             except CorruptIndexError as error:
@@ -324,19 +324,19 @@ def newest_snapshot(location: Location, *, known: Snapshot | None = None) -> Sna
             else:
                 break
         else:
-            found = Snapshot(-1, Manifest.empty())
-        if not (problems or found.lost):
-            return found
+            result = Snapshot(-1, Manifest.empty())
+        if not (problems or result.lost):
+            return result
         if latest_version(location) == newest:  # else it was superseded and deleted
             break
     if not problems:
-        return found
+        return result
     notes = [f"indexes ignored: {problem}" for problem in problems[:1]]
-    if found.version >= 0:
-        notes = [f"commit {found.version} is used instead: {problems[0]}"]
-    notes += found.notes
-    refused |= found.refused
-    return replace(found, damaged=newest, notes=tuple(notes), refused=refused)
+    if result.version >= 0:
+        notes = [f"commit {result.version} is used instead: {problems[0]}"]
+    notes += result.notes
+    refused |= result.refused
+    return replace(result, damaged=newest, notes=tuple(notes), refused=refused)
 
 
 def newest_for_writer(location: Location, *, known: Snapshot | None = None) -> Snapshot:
@@ -349,26 +349,26 @@ def newest_for_writer(location: Location, *, known: Snapshot | None = None) -> S
         StorageError: a newer one may be whole, but the file system refuses to read
             it, perhaps only now: the rows that it names could be lost.
     """
-    found = newest_snapshot(location, known=known)
-    if found.refused:
+    result = newest_snapshot(location, known=known)
+    if result.refused:
         raise StorageError(
-            f"cannot read {location.full(commit_path(found.newest))!r}, so nothing was "
-            f"changed: {found.notes[0]}"
+            f"cannot read {location.full(commit_path(result.newest))!r}, so nothing "
+            f"was changed: {result.notes[0]}"
         )
-    return found
+    return result
 
 
 def _read_or_try_again(
     location: Location, version: int, known: Snapshot | None
 ) -> Snapshot:
     try:
-        found = read_snapshot(location, version, known=known)
+        result = read_snapshot(location, version, known=known)
     except CorruptIndexError as error:
         if not (_is_refused(error) or _may_come(location, version, error)):
             raise
     else:
-        if not found.refused:
-            return found
+        if not result.refused:
+            return result
     return read_snapshot(location, version, known=known)
 
 

@@ -103,21 +103,22 @@ def damage_of(manifest: Manifest, location: Location, *, deep: bool) -> list[Dam
     """
     try:
         sizes = {
-            found.path.rpartition("/")[2]: found.size for found in location.list(PACKS)
+            result.path.rpartition("/")[2]: result.size
+            for result in location.list(PACKS)
         }
     except OSError as error:
         return [_whole(use, error) for use in manifest.blobs()]
-    found: list[Damage] = []
+    result: list[Damage] = []
     for use in manifest.blobs():
         if use.pack.name not in sizes:
-            found.append(_whole(use, CorruptIndexError("the pack is gone")))
+            result.append(_whole(use, CorruptIndexError("the pack is gone")))
         elif sizes[use.pack.name] != use.pack.size:
             problem = f"the pack has {sizes[use.pack.name]} of {use.pack.size} bytes"
-            found.append(_whole(use, CorruptIndexError(problem)))
+            result.append(_whole(use, CorruptIndexError(problem)))
         elif deep or location.at(PACKS).is_local:
-            found += damage_of_blob(use, manifest, location, deep=deep)
+            result += damage_of_blob(use, manifest, location, deep=deep)
         tell_done()
-    return found
+    return result
 
 
 def damage_of_blob(

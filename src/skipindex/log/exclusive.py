@@ -98,19 +98,19 @@ def _unexplained(
     """What has changed of the files and is not said to be ours; empty if nothing."""
     if manifest is base.manifest:
         return ""
-    found = rows_by_path(base.manifest, manifest)
-    new = taken(manifest.files, np.flatnonzero(found < 0))["path"].to_pylist()
+    result = rows_by_path(base.manifest, manifest)
+    new = taken(manifest.files, np.flatnonzero(result < 0))["path"].to_pylist()
     then, now = map(Rewrites.from_properties, (base.properties, properties))
     added = {*visible, *(file.path for one in now.replacements for file in one.new)}
     added |= {published(f.path) for one in then.replacements for f in one.new}
     if foreign := sorted(set(new) - added):
         return f"{foreign[0]!r} came by no append and no rewrite of skipindex"
-    there = np.flatnonzero(found >= 0)
+    there = np.flatnonzero(result >= 0)
     same = Marks.of_table(manifest.files).at(there)
-    if not same.are_still(Marks.of_table(base.manifest.files).at(found[there])).all():
+    if not same.are_still(Marks.of_table(base.manifest.files).at(result[there])).all():
         return "a file was overwritten by another writer"
     left = np.ones(len(base.manifest), np.bool_)
-    left[found[there]] = False
+    left[result[there]] = False
     gone = taken(base.manifest.files, np.flatnonzero(left))["path"].to_pylist()
     ours = {file.path for one in now.replacements for file in one.old}
     ours |= {trash.file.path for trash in now.trash} | then.replaced

@@ -69,9 +69,9 @@ def look(
         TableError: it is no folder, or others rewrite it all the time.
     """
     listing = files or location.list
-    found = None if location.is_local else _look_at_once(location, known, listing)
-    if found is not None:
-        return found
+    result = None if location.is_local else _look_at_once(location, known, listing)
+    if result is not None:
+        return result
     check_folder(location)
     snapshot = newest_usable(location, known)
     # Files that a rewrite replaces come and go with commits, so a listing is good only

@@ -203,11 +203,11 @@ class Manifest:
         A file with the same identity in both keeps the statistics and payloads
         that only the older one has; with another identity it keeps nothing.
         """
-        found = positions(self.files["path"], newer.files["path"])
-        old = np.flatnonzero(found >= 0)
-        left = np.flatnonzero(found < 0)
+        result = positions(self.files["path"], newer.files["path"])
+        old = np.flatnonzero(result >= 0)
+        left = np.flatnonzero(result < 0)
         before: np.ndarray = np.full(len(newer), -1, np.int64)
-        before[found[old]] = old
+        before[result[old]] = old
         for name in _IDENTITY:
             mine, theirs = self.files[name].to_numpy(), newer.files[name].to_numpy()
             known = np.flatnonzero(before >= 0)
@@ -353,8 +353,8 @@ class Manifest:
         if "tag" not in table.schema.names:
             nothing = pa.nulls(len(table), pa.string())
             table = table.add_column(n_fields - 1, _FILE_FIELDS.field("tag"), nothing)
-        found = [(field.name, field.type) for field in table.schema][:n_fields]
-        if found != [(field.name, field.type) for field in _FILE_FIELDS]:
+        result = [(field.name, field.type) for field in table.schema][:n_fields]
+        if result != [(field.name, field.type) for field in _FILE_FIELDS]:
             raise CorruptIndexError("it has other columns than a manifest")
         files = pa.table(table.columns[:n_fields], schema=_FILE_FIELDS)
         check_files(files, len(packs))
@@ -362,7 +362,7 @@ class Manifest:
         rest = slice(n_fields, None)
         fields, columns = list(table.schema)[rest], table.columns[rest]
         for field_, column in zip(fields, columns, strict=True):
-            metadata, values = field_.metadata, whole(column)
+            metadata, values = field_.metadata, as_one_array(column)
             check_stats(values, len(files))
             name = metadata[b"column"].decode()
             stats[name] = StatsColumn(metadata[b"domain"].decode(), values)
@@ -400,7 +400,7 @@ def with_refs(files: pa.Table, refs: Refs) -> pa.Table:
     return files
 
 
-def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+def as_one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """A column as one array; nothing is copied if it is one already."""
     if isinstance(column, pa.Array):
         return column
@@ -411,14 +411,14 @@ def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 def positions(values: pa.ChunkedArray, among: pa.ChunkedArray) -> np.ndarray:
     """Where each value stands in ``among``, or -1."""
-    among = whole(among)
+    among = as_one_array(among)
     if len(values) * _FEW < len(among):  # a table of a few is made sooner than of many
-        rows = np.flatnonzero(pc.is_in(among, value_set=whole(values)))
+        rows = np.flatnonzero(pc.is_in(among, value_set=as_one_array(values)))
         first = pc.index_in(values, value_set=among.take(pa.array(rows)))
         rows = np.append(rows, -1)
         return np.asarray(rows[np.asarray(first.fill_null(-1))], np.int64)
-    found = pc.index_in(values, value_set=among).fill_null(-1)
-    return np.asarray(found.to_numpy(), np.int64)
+    result = pc.index_in(values, value_set=among).fill_null(-1)
+    return np.asarray(result.to_numpy(), np.int64)
 
 
 def taken(values: Rows, rows: np.ndarray) -> Rows:

@@ -114,9 +114,9 @@ class _Pool:
 
     def _one(self, buffer: pa.Buffer) -> pa.Buffer:
         key = buffer.size, crc32c(buffer)
-        found = self._known.get(key)
-        if found is not None and found.equals(buffer):
-            return found
+        result = self._known.get(key)
+        if result is not None and result.equals(buffer):
+            return result
         whole = buffer.parent
         if whole is not None and buffer.size * _COPY_BELOW < whole.size:
             buffer = pa.py_buffer(buffer.to_pybytes())

@@ -17,10 +17,10 @@ from skipindex.expressions.domain import DOMAINS
 from skipindex.storage.checks import (
     MAX_INT,
     RefusedError,
+    checked_int,
     checking,
     reason,
     require,
-    whole,
 )
 from skipindex.storage.file_system.names import (
     is_data_file,
@@ -167,8 +167,8 @@ def _files(value: Any, is_ours: Callable[[str], bool], what: str) -> list[str]:
         path, size, mtime = entry
         ours = is_plain_path(path) and is_ours(path)
         require(ours, f"{str(path)[:200]!r} is no {what} file of the table")
-        whole(size, 1)
-        whole(mtime, -MAX_INT)
+        checked_int(size, 1)
+        checked_int(mtime, -MAX_INT)
     return [entry[0] for entry in value]
 
 
@@ -212,7 +212,7 @@ def _check_rewrites(value: Any) -> None:
         _seconds(entry[3])
     hidden += _files([entry[:3] for entry in trash], is_hidden_copy, "hidden")
     require(len(set(hidden)) == len(hidden), "a hidden file is named twice")
-    whole(value.get("changes", 0))
+    checked_int(value.get("changes", 0))
 
 
 def _check_runs(value: Any) -> None:
@@ -225,11 +225,11 @@ def _check_runs(value: Any) -> None:
             _check_object(part)
         _texts(shape.get("cluster_by"), "cluster_by")
         if size.get("cube_size") is not None:
-            whole(size["cube_size"], 1)
+            checked_int(size["cube_size"], 1)
         levels = size.get("levels", [])
         require(isinstance(levels, list), "the levels are no list")
         for number in (*levels, *runs.values()):
-            whole(number)
+            checked_int(number)
 
 
 def _check_layout(value: Any) -> None:
@@ -237,7 +237,7 @@ def _check_layout(value: Any) -> None:
         _texts(value.get(name) or [], name)
     for name in ("rows_per_file", "bytes_per_file", "rows_per_group"):
         if value.get(name) is not None:
-            whole(value[name], 1)
+            checked_int(value[name], 1)
     attributes = value.get("via", {})
     _check_object(attributes)
     for one in attributes.values():
@@ -272,12 +272,12 @@ def _check_domain(value: Any) -> None:
     name, *numbers = value
     require(name in DOMAINS, "a domain is unknown")
     for number in numbers:
-        whole(number)
+        checked_int(number)
         require(number <= _MAX_DIGITS, "a domain is out of range")
 
 
 def _check_exclusive(value: Any) -> None:
-    whole(value.get("commit"))
+    checked_int(value.get("commit"))
 
 
 def _check_retention(value: Any) -> None:

@@ -118,10 +118,10 @@ class Replacement:
         # In a copy of the table all files have other times.
         hidden = [(file, there.get(file.path)) for file in self.new]
         is_copied = any(now and _differ_in_time(file, now) for file, now in hidden)
-        found = [(file, there.get(file.path)) for file in self.old]
+        result = [(file, there.get(file.path)) for file in self.old]
         return [
             now
-            for file, now in found
+            for file, now in result
             if now is not None
             and (file.is_same(now) or (is_copied and file.size == now.size))
         ]
@@ -141,8 +141,8 @@ def is_in(there: There, file: FileInfo) -> bool:
 
 def is_shown_in(there: There, hidden: FileInfo) -> bool:
     """Whether the visible copy of a hidden file is there, by its name and size."""
-    found = there.get(published(hidden.path))
-    return found is not None and found.size == hidden.size
+    result = there.get(published(hidden.path))
+    return result is not None and result.size == hidden.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -257,22 +257,22 @@ class Rewrites:
                 included.
             is_visible: whether a reader who lists the folder reads the file.
         """
-        found = {f.path: f for f in there.values() if is_visible(f)}
+        result = {f.path: f for f in there.values() if is_visible(f)}
         notes = []
         for one in self.shown:
-            _remove(one.left(there), found)
-        _remove_copies((trash.file for trash in self.trash), found)
+            _remove(one.left(there), result)
+        _remove_copies((trash.file for trash in self.trash), result)
         for one in self.replacements:
             mismatch = one.first_mismatch(there)
             if one.overwrites:
-                _remove(one.left(there), found)
+                _remove(one.left(there), result)
                 alone = [file for file in one.new if is_in(there, file)]
-                _remove_copies(alone, found)
-                found |= {file.path: there[file.path] for file in alone}
+                _remove_copies(alone, result)
+                result |= {file.path: there[file.path] for file in alone}
                 gone = [
                     file.path
                     for file in one.new
-                    if file.path not in found and published(file.path) not in found
+                    if file.path not in result and published(file.path) not in result
                 ]
                 if gone:
                     notes.append(
@@ -280,21 +280,21 @@ class Rewrites:
                         f"{gone[0]!r}"
                     )
             elif mismatch is None:
-                _remove(one.left(there), found)
-                _remove_copies(one.new, found)
-                found |= {file.path: there[file.path] for file in one.new}
+                _remove(one.left(there), result)
+                _remove_copies(one.new, result)
+                result |= {file.path: there[file.path] for file in one.new}
             else:
                 if one.is_shown_by(there):
-                    _remove(one.left(there), found)
-                    if any(is_shown_in(found, file) for file in one.new):
+                    _remove(one.left(there), result)
+                    if any(is_shown_in(result, file) for file in one.new):
                         continue
                 else:
-                    _remove_copies(one.new, found)
+                    _remove_copies(one.new, result)
                 notes.append(
                     f"{len(one.new)} rewritten files not used: {mismatch!r} is gone or "
                     "changed, so the visible files count"
                 )
-        return [found[path] for path in sorted(found)], notes
+        return [result[path] for path in sorted(result)], notes
 
     def with_replaced(
         self,
@@ -392,23 +392,23 @@ class Rewrites:
         )
 
 
-def _remove(files: Iterable[FileInfo], found: dict[str, FileInfo]) -> None:
+def _remove(files: Iterable[FileInfo], infos: dict[str, FileInfo]) -> None:
     for file in files:
-        found.pop(file.path, None)
+        infos.pop(file.path, None)
 
 
-def _remove_copies(hidden: Iterable[FileInfo], found: dict[str, FileInfo]) -> None:
+def _remove_copies(hidden: Iterable[FileInfo], infos: dict[str, FileInfo]) -> None:
     """Remove the visible copies of hidden files, by name and size."""
     for file in hidden:
-        if is_shown_in(found, file):
-            del found[published(file.path)]
+        if is_shown_in(infos, file):
+            del infos[published(file.path)]
 
 
 def without_files(manifest: Manifest, paths: Collection[str]) -> Manifest:
     """The manifest without the files at these paths."""
-    found = manifest.rows_of(list(paths))
+    result = manifest.rows_of(list(paths))
     mask: np.ndarray = np.ones(len(manifest), np.bool_)
-    mask[found[found >= 0]] = False
+    mask[result[result >= 0]] = False
     return manifest if mask.all() else manifest.only(mask)
 
 

@@ -37,10 +37,10 @@ from skipindex.storage.checks import (
     MAX_MANIFEST,
     MAX_ORDER,
     MAX_UNPACKED,
+    checked_int,
     checking,
     fetched,
     require,
-    whole,
 )
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import Location
@@ -77,9 +77,9 @@ class Segment:
         """
         name = record["name"]
         require(is_manifest_name(name), f"{name!r} is no name of a manifest")
-        size = whole(record["size"], 0, MAX_MANIFEST)
-        crc = whole(record["crc32c"], 0, (1 << 32) - 1)
-        n_rows = whole(record["rows"], 0, _MAX_ROWS)
+        size = checked_int(record["size"], 0, MAX_MANIFEST)
+        crc = checked_int(record["crc32c"], 0, (1 << 32) - 1)
+        n_rows = checked_int(record["rows"], 0, _MAX_ROWS)
         dead = _unpacked(record["dead"], n_rows) if "dead" in record else b""
         return cls(name, size, crc, n_rows, dead)
 
@@ -161,7 +161,7 @@ def check_segments(records: Any) -> tuple[Segment, ...]:
     """
     require(isinstance(records, list), "its segments are no list")
     require(len(records) <= _MAX_SEGMENTS, "it has too many segments")
-    n_rows = sum(whole(record["rows"], 0, _MAX_ROWS) for record in records)
+    n_rows = sum(checked_int(record["rows"], 0, _MAX_ROWS) for record in records)
     require(n_rows <= _MAX_ROWS, "its segments have too many rows")
     segments = tuple(map(Segment.from_json, records))
     require(
@@ -204,7 +204,7 @@ def load(location: Location, segments: Sequence[Segment], known: Loaded) -> Load
         run = map if location.at(MANIFESTS).is_local else pool.map
         read = list(run(carried(rows_of), segments))
     n_bytes = 0
-    manifests, found, lost = [], [], []
+    manifests, result, lost = [], [], []
     for segment, rows in zip(segments, read, strict=True):
         if isinstance(rows, CorruptIndexError):
             lost.append(Lost(segment, rows))
@@ -212,12 +212,12 @@ def load(location: Location, segments: Sequence[Segment], known: Loaded) -> Load
         n_bytes += rows.n_bytes
         _require_memory(n_bytes)
         manifests.append(rows)
-        found.append(segment)
+        result.append(segment)
     # What columns are known is for the newest segment to say; in others, one may have
     # been dropped with the last row that had a value.
     pieces = [m.without_stats(m.blank_stats()) for m in manifests[:-1]]
     manifest = shared(Manifest.concat([*pieces, *manifests[-1:]]))
-    return Loaded(manifest, tuple(found), tuple(lost))
+    return Loaded(manifest, tuple(result), tuple(lost))
 
 
 def _live_rows(location: Location, segment: Segment, known: Loaded) -> Manifest:

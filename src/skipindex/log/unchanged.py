@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.log.manifest import Manifest, positions, taken, whole
+from skipindex.log.manifest import Manifest, as_one_array, positions, taken
 
 _REFS: Final = frozenset({"packs", "slots"})
 """Columns of numbers that count into the packs of one manifest."""
@@ -37,7 +37,7 @@ def unchanged_rows(base: Manifest, new: Manifest) -> np.ndarray:
         for manifest, rows in ((new, mine), (base, theirs))
     )
     for name in names:
-        same &= _same_values(whole(ours[name]), whole(others[name]))
+        same &= _same_values(as_one_array(ours[name]), as_one_array(others[name]))
     for name in {**base.stats, **new.stats}:
         same &= _same_stats(base, new, name, mine, theirs)
     before[mine[~same]] = -1
@@ -51,10 +51,10 @@ def rows_by_path(base: Manifest, new: Manifest) -> np.ndarray:
     if paths.slice(0, n).equals(base.files["path"]):
         rows[:n] = np.arange(n)  # files were added, and that is all
         return rows
-    found = positions(paths, base.files["path"])
-    known = np.flatnonzero(found >= 0)
-    _, first = np.unique(found[known], return_index=True)
-    rows[known[first]] = found[known[first]]
+    result = positions(paths, base.files["path"])
+    known = np.flatnonzero(result >= 0)
+    _, first = np.unique(result[known], return_index=True)
+    rows[known[first]] = result[known[first]]
     return rows
 
 

@@ -26,9 +26,9 @@ def without_vanished(manifest: Manifest, location: Location) -> Manifest:
         return manifest
     listing = [file for file in location.list() if _is_text(file.path)]
     paths = pa.array([file.path for file in listing], pa.string())
-    found = positions(manifest.files["path"], paths)
-    mask = found >= 0
-    now = FileList.of(listing).marks.at(found[mask])
+    result = positions(manifest.files["path"], paths)
+    mask = result >= 0
+    now = FileList.of(listing).marks.at(result[mask])
     then = Marks.of_table(manifest.files).at(np.flatnonzero(mask))
     mask[mask] = now.are_still(then)
     if mask.all():

@@ -62,7 +62,7 @@ class MatchingRows:
     """
 
     def __init__(self, plan: Plan, files: Mask) -> None:
-        self._found = plan.evaluation
+        self._evaluation = plan.evaluation
         counts = plan.row_counts
         self.counted: Mask = files & counts.exact & (counts.upper >= 0)
         """The files whose number of matching rows is known."""
@@ -73,13 +73,13 @@ class MatchingRows:
 
     def extremes(self, column: ColumnInfo, *, greatest: bool) -> dict[int, Extreme]:
         """The least or greatest value of the matching rows of a file, where known."""
-        found: dict[int, Extreme] = {}
+        result: dict[int, Extreme] = {}
         if column.domain is None or column.domain.name not in EXACT:
-            return found
-        stats = self._found.table.stats(column)
+            return result
+        stats = self._evaluation.table.stats(column)
         bounds = stats.high if greatest else stats.low
         for file in np.flatnonzero(self.counted).tolist():
-            is_whole = bool(self._found.certain[file])
+            is_whole = bool(self._evaluation.certain[file])
             extreme: Extreme | None
             if not self.counts[file] or not stats.can_value[file]:
                 extreme = Extreme(None)
@@ -92,15 +92,15 @@ class MatchingRows:
                 search = _Search(column.name, ends, greatest=greatest)
                 extreme = self._asked(column, file, search.extreme)
             if extreme is not None:
-                found[file] = extreme
-        return found
+                result[file] = extreme
+        return result
 
     def groups(self, column: ColumnInfo) -> dict[int, Groups]:
         """How many matching rows of a file have each value, where known."""
-        found: dict[int, Groups] = {}
+        result: dict[int, Groups] = {}
         if column.domain is None or column.domain.name not in EXACT:
-            return found
-        stats = self._found.table.stats(column)
+            return result
+        stats = self._evaluation.table.stats(column)
         for file in np.flatnonzero(self.counted).tolist():
             n = int(self.counts[file])
             groups: Groups | None
@@ -115,8 +115,8 @@ class MatchingRows:
                     column, file, lambda index, rows: _groups(index, column.name, rows)
                 )
             if groups is not None:
-                found[file] = groups
-        return found
+                result[file] = groups
+        return result
 
     def _asked(
         self,
@@ -125,7 +125,7 @@ class MatchingRows:
         ask: Callable[[Index, AbstractBitMap], T | None],
     ) -> T | None:
         """What an index of a file says of its matching rows; None if none can say."""
-        reader = self._found.reader
+        reader = self._evaluation.reader
         for location in self._locations(column).get(file, ()):
             index = reader.open(location, file, column)
             rows = None if index is None else self._matching(file)
@@ -142,8 +142,8 @@ class MatchingRows:
 
     def _locations(self, column: ColumnInfo) -> Mapping[int, Sequence[IndexLocation]]:
         if column.name not in self._places:
-            few = self.counted & (self._found.table.n_rows <= MAX_ROWS)
-            self._places[column.name] = self._found.reader.locations(
+            few = self.counted & (self._evaluation.table.n_rows <= MAX_ROWS)
+            self._places[column.name] = self._evaluation.reader.locations(
                 column, few, positional=True
             )
         return self._places[column.name]
@@ -157,16 +157,17 @@ class MatchingRows:
 
     @cached_property
     def _evaluator(self) -> RowEvaluator:
-        found = self._found
+        evaluation = self._evaluation
         return RowEvaluator(
-            found.tree,
-            found.leaves,
-            found.reader,
-            compared=found.compared,
+            evaluation.tree,
+            evaluation.leaves,
+            evaluation.reader,
+            compared=evaluation.compared,
             locations={
-                name: self._locations(column) for name, column in found.columns.items()
+                name: self._locations(column)
+                for name, column in evaluation.columns.items()
             },
-            table=found.table,
+            table=evaluation.table,
         )
 
 
@@ -193,10 +194,10 @@ def _groups(index: Index, column: str, rows: AbstractBitMap) -> Groups | None:
     groups: dict[Value | None, int] = {}
     for value in (*dict.fromkeys(values), None):
         atom = NullAtom(column) if value is None else OneOf(column, (value,))
-        found = _exactly(index, atom)
-        if found is None:
+        result = _exactly(index, atom)
+        if result is None:
             return None
-        n = found.intersection_cardinality(rows)
+        n = result.intersection_cardinality(rows)
         if n:
             groups[value] = n
     return groups if sum(groups.values()) == len(rows) else None
@@ -250,10 +251,10 @@ class _Search:
         """The first place that holds, where all later ones do too."""
         while start < stop:
             middle = (start + stop) // 2
-            found = holds(middle)
-            if found is None:
+            result = holds(middle)
+            if result is None:
                 return None
-            start, stop = (start, middle) if found else (middle + 1, stop)
+            start, stop = (start, middle) if result else (middle + 1, stop)
         return start
 
     def _holds(self, index: Index, rows: AbstractBitMap, value: Value) -> bool | None:
@@ -262,8 +263,8 @@ class _Search:
             atom = Range(self._column, value, None)
         else:
             atom = Range(self._column, None, _next(value))
-        found = _exactly(index, atom)
-        return None if found is None else bool(found.intersect(rows))
+        result = _exactly(index, atom)
+        return None if result is None else bool(result.intersect(rows))
 
     def _is_proved(
         self, index: Index, rows: AbstractBitMap, value: Value | None
@@ -277,8 +278,8 @@ class _Search:
         if self._greatest and _next(value) is None:
             return True
         beyond = (_next(value), None) if self._greatest else (None, value)
-        found = _exactly(index, Range(self._column, *beyond))
-        return found is not None and not found.intersect(rows)
+        result = _exactly(index, Range(self._column, *beyond))
+        return result is not None and not result.intersect(rows)
 
 
 def _next(value: Value) -> Value | None:

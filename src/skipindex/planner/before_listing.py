@@ -59,13 +59,13 @@ def open_needed(
     options_of = replace(options, derived=derived)
     needed = Needed(location, question, options_of, options.declared)
     try:
-        found = open_listed(location, options, needed.files, known)
+        result = open_listed(location, options, needed.files, known)
     except SkipIndexError:
         return None  # the error is its own, or it has changed
-    is_empty = not (len(found) or needed.n_unlisted)
-    if is_empty or found.snapshot.rewrites.replacements:
+    is_empty = not (len(result) or needed.n_unlisted)
+    if is_empty or result.snapshot.rewrites.replacements:
         return None
-    return found.without_folders(needed.n_unlisted)
+    return result.without_folders(needed.n_unlisted)
 
 
 @dataclass(slots=True)
@@ -98,11 +98,11 @@ class Needed:
             frontier = [one for one in folders if one in kept]
             if not 0 < len(frontier) <= _MOST_FOLDERS:
                 break
-        found, folders, self.n_unlisted = self._chosen("")
+        result, folders, self.n_unlisted = self._chosen("")
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             for files in pool.map(carried(self._whole), folders):
-                found += files
-        return found
+                result += files
+        return result
 
     def _whole(self, folder: str) -> list[FileInfo]:
         return list(self.location.list(folder))
@@ -186,12 +186,12 @@ class _Folder:
     @classmethod
     def of(cls, entries: Sequence[FileInfo]) -> _Folder:
         """The folder with these entries."""
-        found = cls([file for file in entries if not file.path.endswith("/")], [], [])
+        result = cls([file for file in entries if not file.path.endswith("/")], [], [])
         for path in sorted(e.path[:-1] for e in entries if e.path.endswith("/")):
             name = path.rpartition("/")[2]
             is_partition = "=" in name and is_shown(name)
-            (found.partitions if is_partition else found.others).append(path)
-        return found
+            (result.partitions if is_partition else result.others).append(path)
+        return result
 
     @property
     def has_data(self) -> bool:

@@ -40,9 +40,9 @@ class _Inner:
         try:
             return self._hash
         except AttributeError:
-            found = hash((type(self), self.children))
-            object.__setattr__(self, "_hash", found)
-            return found
+            result = hash((type(self), self.children))
+            object.__setattr__(self, "_hash", result)
+            return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,12 +199,12 @@ def evaluate(
     unsure = Bounds(nothing, everything)
 
     def all_of(parts: Iterator[Bounds[S]]) -> Bounds[S]:
-        found = next(parts)
-        while not is_empty(found.upper):
+        result = next(parts)
+        while not is_empty(result.upper):
             part = next(parts, None)
             if part is None:
-                return found
-            found &= part
+                return result
+            result &= part
         return never
 
     return fold(

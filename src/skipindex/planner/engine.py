@@ -80,8 +80,8 @@ def engine_type(value: object) -> type[Engine[Any]] | None:
         package = base.__module__.partition(".")[0]
         if package in _BUILT_IN:
             module, name = _BUILT_IN[package]
-            found = getattr(importlib.import_module(module), name)
-            return cast("type[Engine[Any]]", found)
+            result = getattr(importlib.import_module(module), name)
+            return cast("type[Engine[Any]]", result)
         if package in _others():
             return _loaded(package)
     return None
@@ -89,11 +89,11 @@ def engine_type(value: object) -> type[Engine[Any]] | None:
 
 def engine_of(session: object) -> Engine[Any]:
     """The engine of a session."""
-    found = engine_type(session)
-    if found is None:
+    result = engine_type(session)
+    if result is None:
         known = ", ".join(sorted({*_BUILT_IN, *_others()}))
         raise EngineError(f"no engine for {session!r} (accepted: a session of {known})")
-    return found(session)
+    return result(session)
 
 
 @functools.cache

@@ -57,20 +57,25 @@ class FileTask:
         return {**plain, "verdict": self.verdict.value}
 
 
-def tasks_of(found: Evaluation, counts: RowCounts, files: np.ndarray) -> list[FileTask]:
+def tasks_of(
+    evaluation: Evaluation, counts: RowCounts, files: np.ndarray
+) -> list[FileTask]:
     """The tasks of reading ``files``, by their positions in the table."""
     texts: dict[BoundPredicate, str] = {}
-    return [_task_of(found, counts, file, texts) for file in files.tolist()]
+    return [_task_of(evaluation, counts, file, texts) for file in files.tolist()]
 
 
 def _task_of(
-    found: Evaluation, counts: RowCounts, file: int, texts: dict[BoundPredicate, str]
+    evaluation: Evaluation,
+    counts: RowCounts,
+    file: int,
+    texts: dict[BoundPredicate, str],
 ) -> FileTask:
     """The task of reading ``file``; files of one residual share its text."""
-    table, certain = found.table, bool(found.certain[file])
+    table, certain = evaluation.table, bool(evaluation.certain[file])
     residual = "TRUE"
     if not certain:
-        tree = _residual(found, file)
+        tree = _residual(evaluation, file)
         if tree not in texts:
             texts[tree] = text_of(tree)
         residual = texts[tree]
@@ -86,13 +91,13 @@ def _task_of(
     )
 
 
-def _residual(found: Evaluation, file: int) -> BoundPredicate:
+def _residual(evaluation: Evaluation, file: int) -> BoundPredicate:
     """The tree without what is certain of the file's every row."""
 
     def of_leaf(leaf: Leaf | Computed) -> BoundPredicate:
-        bounds = found.leaves[leaf].bounds
+        bounds = evaluation.leaves[leaf].bounds
         if bounds.lower[file] or not bounds.upper[file]:
             return TruthValue(bool(bounds.lower[file]))
         return leaf
 
-    return simplify(with_leaves(found.tree, of_leaf))
+    return simplify(with_leaves(evaluation.tree, of_leaf))

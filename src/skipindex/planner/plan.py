@@ -215,14 +215,14 @@ class Plan:
         table, reader = self.table, self.evaluation.reader
         gaps = [f"{n} files: {reason}" for reason, n in table.index_gaps.items()]
         unused = [f"{n} times: {reason}" for reason, n in reader.notes.items()]
-        found = self.evaluation
-        left_out = [*found.remarks, *found.untested]
+        evaluation = self.evaluation
+        left_out = [*evaluation.remarks, *evaluation.untested]
         if n := table.n_unlisted:
             left_out.append(
                 f"{n} folders without a matching row were not listed, so it is not "
                 "known how many files they have"
             )
-        return [*table.notes, *found.problems, *gaps, *unused, *left_out]
+        return [*table.notes, *evaluation.problems, *gaps, *unused, *left_out]
 
     @property
     def tasks(self) -> Sequence[FileTask]:
@@ -236,8 +236,8 @@ class Plan:
         beyond = "" if self.row_limit.limit is None else self._limit[0].reason
 
         def proofs(files: np.ndarray) -> list[SkippedFile]:
-            found = self.evaluation
-            return [skipped_file(found, i, limit=beyond) for i in files.tolist()]
+            evaluation = self.evaluation
+            return [skipped_file(evaluation, i, limit=beyond) for i in files.tolist()]
 
         return LazyList(np.flatnonzero(~self._is_read), proofs)
 
@@ -529,8 +529,8 @@ def check_stored(plan: Plan) -> None:
     Raises:
         PlanError: the predicate names an associated column.
     """
-    found = (column.association for column in plan.columns)
-    one = next(filter(None, found), None)
+    result = (column.association for column in plan.columns)
+    one = next(filter(None, result), None)
     if one is not None:
         raise PlanError(
             f"column {one.name!r} is associated, and not stored in the files, so they "
@@ -645,10 +645,10 @@ def _column(table: TableState, name: str, *, case_sensitive: bool) -> ColumnInfo
     try:
         return table.resolve(name, case_sensitive=case_sensitive)
     except PredicateError:
-        found = table.find_associated(name, case_sensitive=case_sensitive)
-        if found is None:
+        result = table.find_associated(name, case_sensitive=case_sensitive)
+        if result is None:
             raise
-        return found
+        return result
 
 
 def _if_true(joined: JoinedTables, column: ColumnInfo) -> ColumnInfo:

@@ -33,13 +33,13 @@ def simplify(tree: BoundPredicate) -> BoundPredicate:
     def simplified(node: BoundPredicate) -> BoundPredicate:
         if not isinstance(node, AllOf | AnyOf):
             return node
-        found = known.get(node)
-        if found is None:
-            found = type(node)(tuple(map(simplified, node.children)))
+        result = known.get(node)
+        if result is None:
+            result = type(node)(tuple(map(simplified, node.children)))
             for rule in RULES:
-                found = rule(found)
-            known[node] = found
-        return found
+                result = rule(result)
+            known[node] = result
+        return result
 
     return simplified(tree)
 

@@ -174,10 +174,10 @@ def _added(
     def moved(hidden: FileInfo) -> FileInfo | None:
         target = published(hidden.path)
         location.move(hidden.path, target)
-        found = location.stat(target)
+        result = location.stat(target)
         # A move leaves a local file its time: one with another time is another one.
-        is_mine = replace(hidden, path=target).is_unchanged(found)
-        return found if is_mine or not location.is_local else None
+        is_mine = replace(hidden, path=target).is_unchanged(result)
+        return result if is_mine or not location.is_local else None
 
     with undeleted():
         visible = at_once(location, moved, files)
@@ -197,8 +197,8 @@ def _added(
         rewritten = {file.path for one in entries for file in one.old}
         places = {
             source: file
-            for source, file, found in zip(sources, visible, now, strict=True)
-            if file is not None and file.is_same(found) and file.path not in rewritten
+            for source, file, result in zip(sources, visible, now, strict=True)
+            if file is not None and file.is_same(result) and file.path not in rewritten
         }
         mine.clear()
         mine.update(file.path for file in places.values())
@@ -237,8 +237,8 @@ def _committed(
         if attempts and _is_committed(location, arrival.names, base):
             raise _CommittedError(base)
         attempts.append(base)
-        found = at_once(location, lambda file: location.stat(file.path), files)
-        for file, now in zip(files, found, strict=True):
+        result = at_once(location, lambda file: location.stat(file.path), files)
+        for file, now in zip(files, result, strict=True):
             if not file.is_same(now):
                 raise CommitConflictError(
                     f"overwrite: {file.path!r} was deleted before it was committed "

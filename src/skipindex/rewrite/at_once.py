@@ -55,7 +55,7 @@ def at_once(
         for row in rows:
             calls.append(pool.submit(begin, row))  # noqa: PERF401 (Ctrl-C between two)
         # Items begin in their order, so none before the first failure is stopped.
-        return [found.result() for found in calls]
+        return [result.result() for result in calls]
     finally:
         stop.set()
         pool.shutdown(wait=False)

@@ -212,8 +212,8 @@ def optimize_files(
             groups,
             target,
             write=writer(target),
-            index=lambda found: index_files(
-                table.over(found), request, runner=runner, progress=progress
+            index=lambda result: index_files(
+                table.over(result), request, runner=runner, progress=progress
             ),
             properties=_properties(table, options, target),
         )
@@ -303,8 +303,8 @@ def _planned(
         there = boxes if columns else None
         return plan_clustering(files, known, target, mode=mode, boxes=there), None
     shares = None if reads is None else reads.shares
-    found = plan_within(files, known, target, boxes, budget=budget, reads=shares)
-    return found.groups, found.least
+    result = plan_within(files, known, target, boxes, budget=budget, reads=shares)
+    return result.groups, result.least
 
 
 def budget_of(options: OptimizeOptions) -> int | None:
@@ -312,8 +312,8 @@ def budget_of(options: OptimizeOptions) -> int | None:
     mode = mode_named(options.mode)
     if options.budget is None:
         return None
-    found = bytes_in(options.budget)
-    if found is None or found < 0:
+    result = bytes_in(options.budget)
+    if result is None or result < 0:
         raise LayoutError(
             f"a run cannot rewrite up to {options.budget!r} (accepted: bytes, or a "
             "text such as '10GB')"
@@ -323,7 +323,7 @@ def budget_of(options: OptimizeOptions) -> int | None:
             "mode='full' rewrites all files, whatever the budget (accepted: a budget "
             "with mode='incremental')"
         )
-    return found
+    return result
 
 
 def require_own(table: TableState, *, in_place: bool) -> None:
@@ -348,9 +348,9 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
     known: dict[str, Any] = {}
     names: Sequence[str]
     if options.cluster_by is not None:
-        names, found = named(options.cluster_by)
-        if found:
-            known["via"] = to_json(found, table.location)
+        names, result = named(options.cluster_by)
+        if result:
+            known["via"] = to_json(result, table.location)
     else:
         is_laid_out = curve or layout.get("curve", _CURVE)  # None: in no order
         names = layout.get("cluster_by", ()) if is_laid_out else ()

@@ -70,12 +70,12 @@ class Publisher:
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
         """The replacements to publish, and those that do not fit any more."""
-        found = snapshot.rewrites.replacements
-        there = self._there(found)
-        over = [r for r in found if not r.overwrites and r.first_mismatch(there)]
+        result = snapshot.rewrites.replacements
+        there = self._there(result)
+        over = [r for r in result if not r.overwrites and r.first_mismatch(there)]
         due = [
             one
-            for one in found
+            for one in result
             if (one.overwrites or (one not in over and one.since <= self.cutoff))
             and all(self._is_ours(file, there) for file in (*one.old, *one.new))
         ]
@@ -136,8 +136,8 @@ class Publisher:
         """The files of the replacements that are there, hidden and visible."""
         paths = {f.path for r in replacements for f in (*r.old, *r.new)}
         paths |= {published(f.path) for r in replacements for f in r.new}
-        found = at_once(self.location, self.location.stat, sorted(paths))
-        return {file.path: file for file in found if file is not None}
+        result = at_once(self.location, self.location.stat, sorted(paths))
+        return {file.path: file for file in result if file is not None}
 
     def _is_ours(self, file: FileInfo, there: Mapping[str, FileInfo]) -> bool:
         """Whether a file is in this very folder, unless there is none."""
@@ -224,16 +224,16 @@ class Publisher:
         """The visible file of each hidden name; None where no index may follow."""
 
         def place(file: FileInfo) -> FileInfo | None:
-            found = self.location.stat(published(file.path))
-            if found is not None:
+            result = self.location.stat(published(file.path))
+            if result is not None:
                 self.links.add(file.path)
-            is_same = found is not None and self._is_copy(file, found)
-            return found if is_same else None
+            is_same = result is not None and self._is_copy(file, result)
+            return result if is_same else None
 
-        found = at_once(self.location, place, files)
-        return dict(zip([file.path for file in files], found, strict=True))
+        result = at_once(self.location, place, files)
+        return dict(zip([file.path for file in files], result, strict=True))
 
-    def _is_copy(self, file: FileInfo, found: FileInfo) -> bool:
+    def _is_copy(self, file: FileInfo, info: FileInfo) -> bool:
         """Whether a visible file has the content of the hidden one."""
         # Other tools see it once it is visible, and may have written it again; where
         # both are names of one file, the hidden one is then no longer what was indexed.
@@ -241,11 +241,11 @@ class Publisher:
         if hidden is not None and not file.is_unchanged(hidden):
             return False
         if made is not None:
-            return made.is_same(found)
+            return made.is_same(info)
         if hidden is None:
-            return replace(file, path=found.path).is_same(found)
-        return self.location.is_same(file.path, found.path) and found.is_same(
-            self.location.stat(found.path)
+            return replace(file, path=info.path).is_same(info)
+        return self.location.is_same(file.path, info.path) and info.is_same(
+            self.location.stat(info.path)
         )
 
     def _delete_old(self, one: Replacement) -> None:
@@ -262,20 +262,20 @@ class Publisher:
         """Delete visible copies of trash, as a publisher makes who was too late."""
 
         def remove(file: FileInfo) -> None:
-            found = self.location.stat(published(file.path))
-            if found is not None and is_own_copy(self.location, file, found):
-                self.delete([found])
+            result = self.location.stat(published(file.path))
+            if result is not None and is_own_copy(self.location, file, result):
+                self.delete([result])
 
         at_once(self.location, remove, [trash.file for trash in rewrites.trash])
 
 
-def is_own_copy(location: Location, hidden: FileInfo, found: FileInfo) -> bool:
+def is_own_copy(location: Location, hidden: FileInfo, info: FileInfo) -> bool:
     """Whether a file at the visible name is a copy of the hidden one, not another's."""
-    if found.size != hidden.size:
+    if info.size != hidden.size:
         return False
     if location.stat(hidden.path) is not None:
-        return location.is_same(hidden.path, found.path)
-    return not location.is_local or found.mtime == hidden.mtime
+        return location.is_same(hidden.path, info.path)
+    return not location.is_local or info.mtime == hidden.mtime
 
 
 def _committed(

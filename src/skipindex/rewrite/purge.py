@@ -111,16 +111,16 @@ def _without_tree(properties: TableProperties) -> TableProperties:
 
 def _impure(location: Location) -> set[str]:
     """The packs that hold more than what is referred to, or cannot be read."""
-    found = set()
+    result = set()
     for use in newest_for_writer(location).manifest.blobs():
         try:
             source = location.view(f"{PACKS}/{use.pack.name}")
             n_slots = len(Blob(source, use.entry).n_rows)
             blobs = blob_offsets(source)
         except (CorruptIndexError, OSError):
-            found.add(use.pack.name)
+            result.add(use.pack.name)
             continue
         named = {blob.offset for blob in use.pack.blobs}
         if n_slots > len(set(use.slots.tolist())) or blobs != named:
-            found.add(use.pack.name)
-    return found
+            result.add(use.pack.name)
+    return result

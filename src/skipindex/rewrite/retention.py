@@ -78,11 +78,11 @@ def _parts_of_segment(location: Location, segment: Segment, seen: set[str]) -> s
     if segment.name in seen:
         return set()
     seen.add(segment.name)
-    found = {segment.path}
+    result = {segment.path}
     with _unless_damaged():
         packs = read_file(location, segment).packs
-        found |= {f"{PACKS}/{pack.name}" for pack in packs}
-    return found
+        result |= {f"{PACKS}/{pack.name}" for pack in packs}
+    return result
 
 
 def parts_of(snapshot: Snapshot) -> set[str]:

@@ -49,9 +49,9 @@ from skipindex.storage.file_system.names import (
 )
 from skipindex.table import (
     TableState,
+    difference_from_log,
     live_files,
     open_state,
-    unlike_log,
 )
 
 
@@ -171,7 +171,7 @@ class _Run:
         self._snapshot = _newest(self._location)
         if not self._snapshot.is_exclusive:
             return
-        why = unlike_log(self._location, self._snapshot)
+        why = difference_from_log(self._location, self._snapshot)
         if why and latest_version(self._location) == self._snapshot.version:
             commit(self._location, without, operation="vacuum")
             warn_of_others(self._location, why)
@@ -185,8 +185,8 @@ class _Run:
         cutoff = self._time() - self._keep
         old = {file.path for one in rewrites.shown for file in one.old}
         old |= {path for one in rewrites.shown for path in one.names if one.old}
-        found = at_once(self._location, self._location.stat, sorted(old))
-        there = {file.path: file for file in found if file is not None}
+        result = at_once(self._location, self._location.stat, sorted(old))
+        there = {file.path: file for file in result if file is not None}
         bare = [one for one in rewrites.shown if not one.left(there)]
         over = [one for one in bare if one.since <= cutoff]
         due = [trash for trash in rewrites.trash if trash.since <= cutoff]
@@ -212,8 +212,8 @@ class _Run:
 
     def _delete_hidden(self, files: Iterable[FileInfo]) -> None:
         paths = [file.path for file in files]
-        found = at_once(self._location, self._location.stat, paths)
-        self._delete(file for file in found if file is not None)
+        result = at_once(self._location, self._location.stat, paths)
+        self._delete(file for file in result if file is not None)
 
     def _delete_trash(self, files: Sequence[FileInfo]) -> None:
         """Delete hidden files, and then the copies of them that are visible."""
@@ -221,8 +221,8 @@ class _Run:
         location = self._location
 
         def is_of_others(file: FileInfo) -> bool:
-            found = location.stat(published(file.path))
-            return found is not None and not is_own_copy(location, file, found)
+            result = location.stat(published(file.path))
+            return result is not None and not is_own_copy(location, file, result)
 
         others = at_once(location, is_of_others, files)
         self._delete_hidden(files)
@@ -231,8 +231,8 @@ class _Run:
             for file, is_other in zip(files, others, strict=True)
             if not is_other
         ]
-        found = at_once(location, location.stat, copies)
-        self._delete(file for file in found if file is not None)
+        result = at_once(location, location.stat, copies)
+        self._delete(file for file in result if file is not None)
 
     def _live(self) -> set[str]:
         """Paths of the files that hold the rows of the table, and of copies of them."""

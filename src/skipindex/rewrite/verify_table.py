@@ -28,7 +28,7 @@ from skipindex.storage.file_system.names import (
     is_hidden_copy,
     version_of,
 )
-from skipindex.table import TableState, open_state, status_of, unlike_log
+from skipindex.table import TableState, difference_from_log, open_state, status_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,7 @@ def _stale(table: TableState) -> Iterator[str]:
         if row not in live and path not in told:
             yield f"{one_line(path)}: known, and gone or changed"
     snapshot = table.snapshot
-    if snapshot.is_exclusive and (why := unlike_log(table.location, snapshot)):
+    if snapshot.is_exclusive and (why := difference_from_log(table.location, snapshot)):
         yield (
             "the log says that the files of the table change only through skipindex, "
             f"and another writer has changed them: {why}"

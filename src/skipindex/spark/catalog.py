@@ -132,11 +132,11 @@ def named_by_folder(
     for one in dict.fromkeys((database, spark.catalog.currentDatabase(), "default")):
         full = f"{quote(one)}.{quote(name)}"
         try:
-            found = catalog_table(spark, f"{_OWN}.{full}")
+            result = catalog_table(spark, f"{_OWN}.{full}")
         except TableError:
             continue
-        if found is not None and found.folders and found.location == location:
-            return full, found.folders() or frozenset()
+        if result is not None and result.folders and result.location == location:
+            return full, result.folders() or frozenset()
     return "", frozenset()
 
 
@@ -163,19 +163,19 @@ def _folders(spark: SparkSession, identifier: Any, root: Any) -> frozenset[str] 
     """The folders of the partitions that the catalog has; None if some is elsewhere."""
     jvm: Any = spark._jvm  # noqa: SLF001 - no public name
     catalog = spark._jsparkSession.sessionState().catalog()  # noqa: SLF001
-    found = catalog.listPartitions(identifier, jvm.scala.Option.empty())
+    result = catalog.listPartitions(identifier, jvm.scala.Option.empty())
     # One call has the text of all of them, where each would take several.
-    texts = _PARTITION.findall(found.mkString("\n"))
+    texts = _PARTITION.findall(result.mkString("\n"))
     path = jvm.org.apache.hadoop.fs.Path
     top = path(root).toString()
     # Spark 3.5 shows URIs there, and Spark 4 paths.
     escaped = next((i for i, (_, shown) in enumerate(texts) if "%" in shown), None)
     if escaped is not None:
-        location = path(found.apply(escaped).location()).toString()
+        location = path(result.apply(escaped).location()).toString()
         if location != texts[escaped][1]:
             texts = [(values, unquote(shown)) for values, shown in texts]
     folders = {folder.removeprefix(f"{top}/"): values for values, folder in texts}
-    are_in_place = len(folders) == found.size() and all(
+    are_in_place = len(folders) == result.size() and all(
         _values(values) == _values(_named(folder)) for folder, values in folders.items()
     )
     return frozenset(folders) if are_in_place else None

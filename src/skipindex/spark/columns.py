@@ -148,7 +148,7 @@ def resolve(df: DataFrame, names: Sequence[str], *, role: str) -> tuple[str, ...
             f"cannot {role} the string {names!r} (accepted: a list of column names)"
         )
     is_exact = is_case_sensitive(df.sparkSession)
-    found: list[str] = []
+    result: list[str] = []
     for name in names:
         matches = [
             known
@@ -160,10 +160,10 @@ def resolve(df: DataFrame, names: Sequence[str], *, role: str) -> tuple[str, ...
             raise LayoutError(
                 f"cannot {role} {name!r}: {problem} (columns: {df.columns!r})"
             )
-        if matches[0] in found:
+        if matches[0] in result:
             raise LayoutError(f"cannot {role} {matches[0]!r} twice")
-        found.extend(matches)
-    return tuple(found)
+        result.extend(matches)
+    return tuple(result)
 
 
 def require_order(field: types.StructField) -> None:

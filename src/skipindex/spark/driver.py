@@ -91,11 +91,11 @@ def compile_classes(gateway: Any, sources: Mapping[str, str], parent: Any) -> An
     """
     jvm = gateway.jvm
     resource = jvm.org.codehaus.commons.compiler.util.resource
-    found = jvm.java.util.HashMap()
+    result = jvm.java.util.HashMap()
     for name, source in sources.items():
-        found.put(name.replace(".", "/") + ".java", source.encode())
+        result.put(name.replace(".", "/") + ".java", source.encode())
     return jvm.org.codehaus.janino.JavaSourceClassLoader(
-        parent, resource.MapResourceFinder(found), "UTF-8"
+        parent, resource.MapResourceFinder(result), "UTF-8"
     )
 
 
@@ -132,8 +132,8 @@ def _loaded(gateway: Any) -> Any:
     # Its parent has Spark's classes.
     parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     versions = _versions(jvm)
-    found = sources(*versions)
-    jar = _CLASSES / jar_name(*versions, found)
+    result = sources(*versions)
+    jar = _CLASSES / jar_name(*versions, result)
     is_known = re.fullmatch(_COMPILED, versions[0])
     if is_known and isinstance(jar, Path) and jar.exists():
         file = jvm.java.io.File(str(jar))
@@ -147,7 +147,7 @@ def _loaded(gateway: Any) -> Any:
         "tests.spark.java --write)",
         versions[0],
     )
-    return compile_classes(gateway, found, parent)
+    return compile_classes(gateway, result, parent)
 
 
 def _versions(jvm: Any) -> tuple[str, str]:
@@ -156,11 +156,11 @@ def _versions(jvm: Any) -> tuple[str, str]:
     return spark, jvm.scala.util.Properties.versionNumberString()
 
 
-def jar_name(spark: str, scala: str, found: Mapping[str, str]) -> str:
+def jar_name(spark: str, scala: str, names: Mapping[str, str]) -> str:
     """The file that has the classes of just these sources, if a wheel brings them."""
     digest = sha256()
-    for name in sorted(found):
-        digest.update(f"{name}\0{found[name]}\0".encode())
+    for name in sorted(names):
+        digest.update(f"{name}\0{names[name]}\0".encode())
     return f"{'-'.join(folders(spark, scala))}-{digest.hexdigest()[:16]}.jar"
 
 
@@ -181,8 +181,8 @@ def _json(gateway: Any) -> Any:
     lang = gateway.jvm.java.lang
     takes = gateway.new_array(lang.Class, 1)
     takes[0] = lang.Class.forName("scala.collection.Seq")
-    found = _loader(gateway).loadClass(f"{_PACKAGE}.ExpressionJson")
-    return found.getMethod("json", takes)
+    result = _loader(gateway).loadClass(f"{_PACKAGE}.ExpressionJson")
+    return result.getMethod("json", takes)
 
 
 def is_own_jar(name: str) -> bool:
@@ -198,16 +198,16 @@ def extension_settings(spark: str | None = None) -> dict[str, str]:
     Raises:
         EngineError: the version is none, or no compiled classes for it are installed.
     """
-    found = spark or _pyspark()
-    if _VERSION.match(found) is None:
+    result = spark or _pyspark()
+    if _VERSION.match(result) is None:
         raise EngineError(
-            f"no version of Spark: {found!r} (accepted: such as '3.5' or '4.1')"
+            f"no version of Spark: {result!r} (accepted: such as '3.5' or '4.1')"
         )
-    scala = "2.13" if _numbers(found) >= (4, 0) else "2.12"
-    jar = _CLASSES / jar_name(found, scala, sources(found, scala))
+    scala = "2.13" if _numbers(result) >= (4, 0) else "2.12"
+    jar = _CLASSES / jar_name(result, scala, sources(result, scala))
     if not (isinstance(jar, Path) and jar.exists()):
         raise EngineError(
-            f"no compiled classes for Spark {found} are installed (accepted: a "
+            f"no compiled classes for Spark {result} are installed (accepted: a "
             "released wheel, for Spark 3.5 with Scala 2.12 and for Spark 4; in a "
             "checkout type: python -m tests.spark.java --write)"
         )

@@ -70,7 +70,7 @@ class SparkRunner:
         rows = self._spark.range(0, n, 1, n).mapInArrow(run, "piece binary")
         collect = _collect if has_driver(self._spark) else _collect_from_server
         try:
-            found = collect(rows, n, progress or (lambda _done, _of: None))
+            result = collect(rows, n, progress or (lambda _done, _of: None))
         except SparkFailedError as failed:
             error = failed.reason
             raise BuildError(
@@ -79,7 +79,7 @@ class SparkRunner:
             ) from error
         if progress is not None:
             progress(n, n)
-        return [bytes(row.piece) for row in found]
+        return [bytes(row.piece) for row in result]
 
 
 class SparkFailedError(Exception):
@@ -114,7 +114,7 @@ def watched(
     Raises:
         SparkFailedError: the action raised an error.
     """
-    found: list[T] = []
+    result: list[T] = []
     failure: list[BaseException] = []
     context, tracker = spark.sparkContext, spark.sparkContext.statusTracker()
     # The caller's group stays, as what is cancelled by its name.
@@ -126,7 +126,7 @@ def watched(
         if not own:
             context.setJobGroup(group, f"skipindex: {what}")
         try:
-            found.append(action())
+            result.append(action())
         except BaseException as error:  # noqa: BLE001 (raised below, in the caller)
             failure.append(error)
 
@@ -154,7 +154,7 @@ def watched(
         raise failure[0]
     if total:  # what Spark tells of the last tasks may come later
         report(total, total)
-    return found[0]
+    return result[0]
 
 
 def _collect_from_server(

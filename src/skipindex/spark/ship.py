@@ -75,15 +75,15 @@ def _check_workers(context: SparkContext) -> None:
     # Unless ``PYSPARK_PYTHON`` is set, workers run the ``python3`` of the path, and
     # Spark would tell of a missing package in a traceback for each task.
     python = context.pythonExec
-    found = shutil.which(python)
-    if found is not None and _is_this(found):
+    result = shutil.which(python)
+    if result is not None and _is_this(result):
         return
     root = SparkFiles.getRootDirectory()
     paths = [f"{root}/{name}" for name in context._python_includes or ()]  # noqa: SLF001 (no public name)
     path = os.pathsep.join([*paths, root, os.environ.get("PYTHONPATH", "")])
     if (python, path) in _checked:
         return
-    problem = "is not there" if found is None else _problem_of(found, path)
+    problem = "is not there" if result is None else _problem_of(result, path)
     if problem:
         raise EngineError(
             f"Spark's Python workers run {python!r}, which {problem} (set "
@@ -112,8 +112,8 @@ def _problem_of(python: str, path: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return ""
     ours = "{}.{}".format(*sys.version_info)
-    found = _VERSION.search(done.stdout)
-    if found and (version := ".".join(found.groups())) != ours:
+    match = _VERSION.search(done.stdout)
+    if match and (version := ".".join(match.groups())) != ours:
         return f"is Python {version}, and this is {ours}"
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]

@@ -147,19 +147,19 @@ def united(
     """
     every = [pack for packs in pieces for pack in packs]
     number_of: np.ndarray = np.zeros(len(every), np.int32)
-    found: list[PackInfo] = []
+    result: list[PackInfo] = []
     alike: dict[int, list[int]] = {}
     for at in sorted(range(len(every)), key=lambda at: _age(every[at])):
         pack = every[at]
         known = [] if pack.order is None else alike.setdefault(pack.order, [])
-        same = next((number for number in known if found[number] == pack), None)
+        same = next((number for number in known if result[number] == pack), None)
         if same is None:
-            same = len(found)
+            same = len(result)
             known.append(same)
-            found.append(pack)
+            result.append(pack)
         number_of[at] = same
     cuts = np.cumsum([len(packs) for packs in pieces])[:-1]
-    return tuple(found), np.split(number_of, cuts)
+    return tuple(result), np.split(number_of, cuts)
 
 
 def _age(pack: PackInfo) -> tuple[bool, int]:
@@ -172,16 +172,16 @@ def entries_in_use(uses: Sequence[BlobUse], n_files: int) -> set[int]:
     ``uses`` are all blobs, newest pack last.
     """
     covered: dict[tuple[str, str], np.ndarray] = {}
-    found = set()
+    result = set()
     for at in reversed(range(len(uses))):
         use = uses[at]
         key = use.entry.meta.column, spec_key(use.entry.meta.spec)
         if key not in covered:
             covered[key] = np.zeros(n_files, np.bool_)
         if not covered[key][use.rows].all():
-            found.add(at)
+            result.add(at)
         covered[key][use.rows] = True
-    return found
+    return result
 
 
 def spec_key(spec: Mapping[str, Any]) -> str:

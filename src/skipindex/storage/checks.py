@@ -192,7 +192,7 @@ def require(good: object, problem: str) -> None:
         raise CorruptIndexError(problem)
 
 
-def whole(value: Any, low: int = 0, high: int = MAX_INT) -> int:
+def checked_int(value: Any, low: int = 0, high: int = MAX_INT) -> int:
     """``value``, if it is an integer between the limits.
 
     Raises:
@@ -219,18 +219,18 @@ def check_packs(records: Any) -> None:
 def _check_pack(record: Any) -> None:
     """Check one pack and its blobs."""
     require(is_pack_name(record["name"]), "a pack has a name that is not ours")
-    whole(record["size"])
+    checked_int(record["size"])
     if "order" in record:
-        whole(record["order"], 0, MAX_ORDER)
+        checked_int(record["order"], 0, MAX_ORDER)
     for blob in record["blobs"]:
         texts = [blob["kind"], blob["column"], blob["domain"]]
         require(all(isinstance(text, str) for text in texts), "a blob has no name")
         require(isinstance(blob["spec"], dict), "the spec of a blob is no object")
-        whole(blob["version"], 0, (1 << 16) - 1)
-        whole(blob["offset"])
-        whole(blob["length"])
-        whole(blob["crc32c"], 0, (1 << 32) - 1)
-        whole(blob["offset"] + blob["length"])
+        checked_int(blob["version"], 0, (1 << 16) - 1)
+        checked_int(blob["offset"])
+        checked_int(blob["length"])
+        checked_int(blob["crc32c"], 0, (1 << 32) - 1)
+        checked_int(blob["offset"] + blob["length"])
 
 
 def check_unpacked(data: bytes) -> None:

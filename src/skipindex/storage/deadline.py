@@ -138,5 +138,5 @@ def carried(call: Callable[P, R]) -> Callable[P, R]:
 
 def seconds_left() -> float | None:
     """The time that is left for the work of this thread; None if there is no end."""
-    found = (deadline.seconds_left for deadline in _current.get())
-    return min((one for one in found if one is not None), default=None)
+    result = (deadline.seconds_left for deadline in _current.get())
+    return min((one for one in result if one is not None), default=None)

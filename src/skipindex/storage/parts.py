@@ -126,10 +126,10 @@ class MemoryParts:
         """Parts ``start .. stop - 1``."""
         if not 0 <= start <= stop <= len(self._parts):
             raise CorruptIndexError(f"no part {stop - 1} (there are {len(self)})")
-        found = self._parts[start:stop]
-        self.count.parts += len(found)
-        self.count.n_bytes += sum(map(len, found))
-        return found
+        result = self._parts[start:stop]
+        self.count.parts += len(result)
+        self.count.n_bytes += sum(map(len, result))
+        return result
 
     def bitmap(self, i: int) -> FrozenBitMap:
         """Part ``i`` as a bitmap."""

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.log.manifest import Manifest, StatsColumn, joined, whole
+from skipindex.log.manifest import Manifest, StatsColumn, as_one_array, joined
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.file_info import Marks
 from skipindex.table.partitions.hive import PartitionColumn
@@ -160,7 +160,7 @@ class ColumnIndexes:
         mine = [s.values for s in known if s is not None and _is_of(s, domain)]
         if not mine:
             return FileStats.unknown(len(self.rows), domain)
-        n_rows = take(whole(manifest.files["n_rows"]), self.rows)
+        n_rows = take(as_one_array(manifest.files["n_rows"]), self.rows)
         return FileStats.from_arrow(take(first_counted(mine), self.rows), n_rows)
 
 
@@ -179,7 +179,7 @@ def match(
     ``names`` are the paths of the files as they are listed, as bytes, and ``marks``
     must be those committed.
     """
-    known = whole(manifest.files["path"]).cast(names.type)
+    known = as_one_array(manifest.files["path"]).cast(names.type)
     if names.equals(known):
         rows = np.arange(len(names))
     else:
@@ -231,10 +231,10 @@ def fresh_blobs(manifest: Manifest, rows: np.ndarray) -> dict[str, list[BlobUse]
     ``rows`` has of every file its row in the manifest or -1, as ``match`` says.
     """
     file_of_row = files_by_row(manifest, rows)
-    found: dict[str, list[BlobUse]] = {}
+    result: dict[str, list[BlobUse]] = {}
     for use in reversed(manifest.blobs()):
         files = file_of_row[use.rows]
         fresh = files >= 0
         mine = replace(use, rows=files[fresh], slots=use.slots[fresh])
-        found.setdefault(use.entry.meta.column, []).append(mine)
-    return found
+        result.setdefault(use.entry.meta.column, []).append(mine)
+    return result

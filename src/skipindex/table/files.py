@@ -46,17 +46,17 @@ class SparkListing:
         shown: dict[str, list[FileInfo]] = {}
         data: dict[str, list[FileInfo]] = {}
         summaries: dict[str, list[FileInfo]] = {}
-        for found in everything:
-            folder, _, name = found.path.rpartition("/")
+        for result in everything:
+            folder, _, name = result.path.rpartition("/")
             if folder not in hidden:
                 hidden[folder] = not all(map(is_shown, folder.split("/")))
             if hidden[folder] or not is_shown(name):
                 continue
-            shown.setdefault(folder, []).append(found)
+            shown.setdefault(folder, []).append(result)
             if is_data_name(name):
-                data.setdefault(folder, []).append(found)
+                data.setdefault(folder, []).append(result)
             elif name in SUMMARIES:
-                summaries.setdefault(folder, []).append(found)
+                summaries.setdefault(folder, []).append(result)
         with_data = {folder: data[folder] for folder in shown if folder in data}
         partitioned = partition_folders(with_data)
         self.folders: list[str] = list(partitioned)
@@ -77,9 +77,9 @@ class SparkListing:
         ]
         """Paths of the files that Spark takes the schema from: summaries too."""
 
-    def is_read(self, found: FileInfo) -> bool:
+    def is_read(self, info: FileInfo) -> bool:
         """Whether Spark reads the file, which is one of them."""
-        return found.path in self._read
+        return info.path in self._read
 
 
 class DataFile:
@@ -141,10 +141,10 @@ class DataFile:
     @cached_property
     def _leaves(self) -> dict[str, list[int]]:
         """The places of all columns, by their paths."""
-        found: dict[str, list[int]] = {}
+        result: dict[str, list[int]] = {}
         for i in range(self.metadata.num_columns):
-            found.setdefault(self.schema.column(i).path, []).append(i)
-        return found
+            result.setdefault(self.schema.column(i).path, []).append(i)
+        return result
 
     def text_bytes(self, path: Sequence[str], least: float) -> float:
         """The bytes of a column before compression, as far as the footer tells.
@@ -238,21 +238,21 @@ def _is_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
     return bool(0 < n_bytes < _SMALL_DICTIONARY)
 
 
-def footer_crc(location: Location, found: FileInfo) -> int:
+def footer_crc(location: Location, info: FileInfo) -> int:
     """The crc32c of the Parquet footer, which names every column chunk.
 
     Raises:
         TableError: the file has no Parquet footer.
     """
-    with location.open_input(found.path, found) as source:
-        if found.size < 12:
-            raise TableError(f"{found.size} bytes are too few for a Parquet file")
-        tail = source.read_at(8, found.size - 8)
+    with location.open_input(info.path, info) as source:
+        if info.size < 12:
+            raise TableError(f"{info.size} bytes are too few for a Parquet file")
+        tail = source.read_at(8, info.size - 8)
         if len(tail) < 8:
-            raise FileNotFoundError(errno.ENOENT, "it has become shorter", found.path)
+            raise FileNotFoundError(errno.ENOENT, "it has become shorter", info.path)
         if tail[4:] == b"PARE":
             raise TableError("its footer is encrypted")
         (length,) = struct.unpack("<I", tail[:4])
-        if tail[4:] != b"PAR1" or length + 12 > found.size:
+        if tail[4:] != b"PAR1" or length + 12 > info.size:
             raise TableError("no Parquet footer at its end")
-        return int(crc32c(source.read_at(length, found.size - 8 - length)))
+        return int(crc32c(source.read_at(length, info.size - 8 - length)))

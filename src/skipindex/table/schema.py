@@ -81,16 +81,16 @@ class ColumnInfo:
         exact = [inner for inner in self.fields if inner.own_name == name]
         folded = name.lower()
         alike = [f for f in self.fields if f.own_name.lower() == folded]
-        found = exact or alike
-        if len(found) != 1:
-            problem = "ambiguous field" if found else "no field"
+        result = exact or alike
+        if len(result) != 1:
+            problem = "ambiguous field" if result else "no field"
             names = ", ".join(inner.own_name for inner in self.fields)
             similar = did_you_mean(name, [inner.own_name for inner in self.fields])
+            hint = "" if result else similar
             raise PredicateError(
-                f"{problem} {name!r} of column {self.name!r}{'' if found else similar} "
-                f"(fields: {names})"
+                f"{problem} {name!r} of column {self.name!r}{hint} (fields: {names})"
             )
-        return found[0]
+        return result[0]
 
 
 @dataclass(frozen=True)
@@ -120,26 +120,26 @@ class Columns:
             PredicateError: there is none, or more than one.
         """
         if case_sensitive:
-            found = [self.by_name[name]] if name in self.by_name else []
+            result = [self.by_name[name]] if name in self.by_name else []
         else:
             folded = name.lower()
-            found = [c for k, c in self.by_name.items() if k.lower() == folded]
-            found = [c for c in found if c.is_partition] or found
-        if len(found) == 1:
-            return found[0]
-        if found:
+            result = [c for k, c in self.by_name.items() if k.lower() == folded]
+            result = [c for c in result if c.is_partition] or result
+        if len(result) == 1:
+            return result[0]
+        if result:
             raise PredicateError(
-                f"column {name!r} is ambiguous: {[c.own_name for c in found]} (pass "
+                f"column {name!r} is ambiguous: {[c.own_name for c in result]} (pass "
                 "case_sensitive=True to tell them apart)"
             )
         raise self._none_is(name)
 
     def stored(self, name: str) -> ColumnInfo:
         """The column, field or associated column of that stored name."""
-        found = self._stored.get(name) or self.associated.get(name)
-        if found is None:
+        result = self._stored.get(name) or self.associated.get(name)
+        if result is None:
             raise self._none_is(name)
-        return found
+        return result
 
     def _none_is(self, name: str) -> PredicateError:
         """The error that there is no column of a name."""
@@ -226,12 +226,12 @@ class Columns:
     @cached_property
     def _stored(self) -> dict[str, ColumnInfo]:
         """The columns and the fields of structs, by their stored names."""
-        rest, found = list(self.by_name.values()), {}
+        rest, result = list(self.by_name.values()), {}
         while rest:
             column = rest.pop()
-            found[column.name] = column
+            result[column.name] = column
             rest += column.fields
-        return found
+        return result
 
 
 def columns_of(

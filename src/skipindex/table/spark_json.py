@@ -72,7 +72,7 @@ def _fields(
 ) -> list[pa.Field]:
     if struct["type"] != "struct" or not isinstance(struct["fields"], list):
         raise ValueError("no struct")
-    found = []
+    result = []
     for field in struct["fields"]:
         name, notes = field["name"], field.get("metadata", {})
         if set(field) not in _FIELD_KEYS or not isinstance(name, str):
@@ -87,8 +87,8 @@ def _fields(
         if why:
             refused[stored_name(inner)] = why
         defaults = dict.fromkeys(DEFAULTS & notes.keys(), "")
-        found.append(pa.field(name, dtype, metadata=defaults or None))
-    return found
+        result.append(pa.field(name, dtype, metadata=defaults or None))
+    return result
 
 
 def has_default(field: pa.Field) -> bool:

@@ -216,14 +216,14 @@ def overlaps_of(table: TableState, names: Iterable[str]) -> dict[str, Overlap | 
     """
     partition = partition_numbers(table.paths)
     columns = {column.own_name: column for column in table.columns}
-    found: dict[str, Overlap | None] = {}
+    result: dict[str, Overlap | None] = {}
     for name in names:
         column = columns.get(name)
-        found[name] = None
+        result[name] = None
         if column is not None and column.domain is not None:
             stats = table.stats(column)
-            found[name] = Overlap.of(stats, table.sizes, partition)
-    return found
+            result[name] = Overlap.of(stats, table.sizes, partition)
+    return result
 
 
 def _undeclared(table: TableState) -> tuple[str, ...]:
@@ -295,12 +295,12 @@ def indexes_of(table: TableState) -> tuple[IndexInfo, ...]:
 
 
 def _on(table: TableState, column: ColumnInfo) -> list[IndexInfo]:
-    found = []
+    result = []
     association = column.association
     name = column.name if association is None else association.name
     known = int((table.stats(column).bounded | ~table.stats(column).can_value).sum())
     if known:
-        found.append(IndexInfo(name, MinMax().kind, MinMax(), known, 0))
+        result.append(IndexInfo(name, MinMax().kind, MinMax(), known, 0))
     by_spec: dict[str, list[int]] = {}
     uses = table.blobs(column)
     for i, use in enumerate(uses):
@@ -314,5 +314,5 @@ def _on(table: TableState, column: ColumnInfo) -> list[IndexInfo]:
             spec = spec_from_json(meta.spec)
         except UnknownIndexError:
             spec = None
-        found.append(IndexInfo(name, meta.kind, spec, files, n_bytes))
-    return found
+        result.append(IndexInfo(name, meta.kind, spec, files, n_bytes))
+    return result

@@ -96,10 +96,10 @@ def footer_schema(file: DataFile) -> Typed:
 
 def stored_schema(file: DataFile) -> Typed:
     """The columns of a file under the types that Spark infers from Parquet's."""
-    found = _KNOWN.get(file)
-    if found is None:
-        found = _KNOWN[file] = _infer(file)
-    return found
+    result = _KNOWN.get(file)
+    if result is None:
+        result = _KNOWN[file] = _infer(file)
+    return result
 
 
 def _infer(file: DataFile) -> Typed:
@@ -139,11 +139,11 @@ def _inferred(
             case _:
                 return dtype
     leaf = next(leaves, None)
-    found = None if leaf is None else _of_leaf(leaf)
-    if found is None:
+    result = None if leaf is None else _of_leaf(leaf)
+    if result is None:
         what = "" if leaf is None else f" {leaf.physical_type} {leaf.logical_type}"
         refused[stored_name(path)] = f"Spark has no type for Parquet's{what}"
-    return dtype if found is None else found
+    return dtype if result is None else result
 
 
 def _of_leaf(leaf: Any) -> pa.DataType | None:
@@ -186,12 +186,12 @@ def only_outside_spark(file: DataFile) -> list[str]:
     Other readers would see another type: a number for a duration, or signed numbers.
     """
     leaves = iter(map(file.schema.column, range(len(file.schema))))
-    found = []
+    result = []
     for field in file.schema_arrow:
         types = [(one, next(leaves, None)) for one in _leaf_types(field.type)]
         if any(_is_foreign(dtype, leaf) for dtype, leaf in types):
-            found.append(f"{field.name} ({field.type})")
-    return found
+            result.append(f"{field.name} ({field.type})")
+    return result
 
 
 def _leaf_types(dtype: pa.DataType) -> Iterator[pa.DataType]:
@@ -299,17 +299,17 @@ def read_column(file: DataFile, path: tuple[str, ...], domain: Domain) -> Encode
     Raises:
         UnsupportedTypeError: ``check_stored`` says so.
     """
-    found = place_of(file, path, domain)
-    if found is None:
+    result = place_of(file, path, domain)
+    if result is None:
         nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
         return EncodedColumn(stored_name(path), pa.chunked_array([nothing]), domain)
-    values = file.read(found)
+    values = file.read(result)
     if len(values) != file.metadata.num_rows:
         raise UnsupportedTypeError(
             f"column {stored_name(path)!r} has {len(values)} rows of "
             f"{file.metadata.num_rows}"
         )
-    return EncodedColumn(stored_name(found), values, domain)
+    return EncodedColumn(stored_name(result), values, domain)
 
 
 def place_of(

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from skipindex.errors import TableError
 from skipindex.log import Listing, Snapshot, no_snapshot
-from skipindex.log.manifest import whole
+from skipindex.log.manifest import as_one_array
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
@@ -36,7 +36,7 @@ from skipindex.table.listing import (
     Observed,
     read_schema,
 )
-from skipindex.table.opening.from_log import Trust, check_trust, observe_trusting
+from skipindex.table.opening.from_log import Trust, check_trust, list_from_log
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.partitions.hive import PartitionColumn, partition_columns
 from skipindex.table.partitions.inference import INSTANT
@@ -118,7 +118,7 @@ class TableState:
         if is_every_row(self.rows, len(manifest)):
             self.listing = self.listing.sharing(manifest.files)
             self.sizes, self.mtimes = self.listing.sizes, self.listing.mtimes
-        counts = whole(manifest.files["n_rows"])
+        counts = as_one_array(manifest.files["n_rows"])
         self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
         self._indexes = ColumnIndexes(
             manifest, self.rows, self._columns, self.partitions
@@ -185,8 +185,8 @@ class TableState:
     def freshness(self) -> list[str]:
         """Why each file has no index; empty if it has."""
         reasons = np.array([self._never, _CHANGED, ""], object)
-        found: list[str] = reasons[self._known * 1 + (self.rows >= 0)].tolist()
-        return found
+        result: list[str] = reasons[self._known * 1 + (self.rows >= 0)].tolist()
+        return result
 
     @cached_property
     def gaps(self) -> list[str]:
@@ -198,7 +198,7 @@ class TableState:
         ]
 
     def _notes(self, rows: np.ndarray) -> pa.Array:
-        return take(whole(self.snapshot.manifest.files["note"]), rows)
+        return take(as_one_array(self.snapshot.manifest.files["note"]), rows)
 
     @property
     def _never(self) -> str:
@@ -276,8 +276,8 @@ class TableState:
         return pa.schema([field for field in schema if field.name not in names])
 
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
-        found = columns_of(schema, refused, self.partitions)
-        return Columns(found, self.folder, self.associations)
+        result = columns_of(schema, refused, self.partitions)
+        return Columns(result, self.folder, self.associations)
 
     def noted(self, notes: Sequence[str]) -> TableState:
         """The same table with more notes."""
@@ -453,7 +453,7 @@ def _open(
     insist: bool = False,
     files: Listing | None = None,
 ) -> TableState:
-    observed = observe_trusting(
+    observed = list_from_log(
         location,
         trust=options.trust,
         insist=insist,

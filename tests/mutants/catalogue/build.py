@@ -30,8 +30,8 @@ BUILD: Final = (
     Mutant(
         "missing-key-matches",
         "build.associated.dimension.Dimension.column",
-        "self.codes.take(found)",
-        "self.codes.take(found.fill_null(0))",
+        "self.codes.take(result)",
+        "self.codes.take(result.fill_null(0))",
         "a row whose key is not in the dimension has the attribute of another",
         _PLANS,
     ),

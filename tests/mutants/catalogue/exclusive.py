@@ -61,7 +61,7 @@ EXCLUSIVE: Final = (
     Mutant(
         "overwritten-files-not-seen",
         "log.exclusive._unexplained",
-        "same.are_still(Marks.of_table(base.manifest.files).at(found[there])).all()",
+        "same.are_still(Marks.of_table(base.manifest.files).at(result[there])).all()",
         "len(same.sizes) >= 0",
         "a build that indexes an overwritten file lets the log be trusted",
         _EXCLUSIVE,
@@ -116,7 +116,7 @@ EXCLUSIVE: Final = (
     ),
     Mutant(
         "declared-without-a-look",
-        "table.opening.from_log.unlike_log",
+        "table.opening.from_log.difference_from_log",
         "(rows < 0).any()",
         "False",
         "a file that the log does not name is there when the mark is set",
@@ -124,7 +124,7 @@ EXCLUSIVE: Final = (
     ),
     Mutant(
         "declared-with-an-empty-partition",
-        "table.opening.from_log.unlike_log",
+        "table.opening.from_log.difference_from_log",
         'partition_values(f"{folder}/") not in valued',
         "False",
         "a folder of empty files gives a partition column another type in Spark",
@@ -132,7 +132,7 @@ EXCLUSIVE: Final = (
     ),
     Mutant(
         "declared-with-a-summary",
-        "table.opening.from_log.unlike_log",
+        "table.opening.from_log.difference_from_log",
         "shown.summaries",
         "()",
         "Spark takes the columns from a summary file, and the log does not",

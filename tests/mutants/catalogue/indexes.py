@@ -101,8 +101,8 @@ INDEXES: Final = (
     Mutant(
         "transposed-all",
         "indexes.filters.transposed.TransposedFilters._among",
-        "found |= functools.reduce(operator.and_, [have[key] for key in alternative])",
-        "found &= functools.reduce(operator.and_, [have[key] for key in alternative])",
+        "result |= functools.reduce(operator.and_, [have[key] for key in alternative])",
+        "result &= functools.reduce(operator.and_, [have[key] for key in alternative])",
         "a file is kept only if it seems to hold every value of a list",
         (
             "tests/indexes/filters/test_transposed.py",
@@ -123,8 +123,8 @@ INDEXES: Final = (
     Mutant(
         "blocked-batches",
         "indexes.filters.blocked.Blocks.filled",
-        'found[mine] |= np.packbits(bits, bitorder="little")',
-        'found[mine] = np.packbits(bits, bitorder="little")',
+        'result[mine] |= np.packbits(bits, bitorder="little")',
+        'result[mine] = np.packbits(bits, bitorder="little")',
         "keys that share a block with those of the next batch are lost",
         (_BLOCKED,),
     ),

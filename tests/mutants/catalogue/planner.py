@@ -226,8 +226,8 @@ PLANNER: Final = (
     Mutant(
         "not-like-of-halves",
         "planner.binding.comparison.ColumnBinding.like",
-        "AnyOf((found, unknown)) if node.negated else AllOf((found, unknown))",
-        "AllOf((found, unknown))",
+        "AnyOf((result, unknown)) if node.negated else AllOf((result, unknown))",
+        "AllOf((result, unknown))",
         "NOT LIKE of such a character skips what other versions find: trap C-56",
         ("tests/traps/test_logic.py",),
     ),
@@ -325,7 +325,7 @@ PLANNER: Final = (
     Mutant(
         "zones-not-relied-on",
         "planner.functions.zones.ZoneRules.between",
-        "self.relied[asked] = found",
+        "self.relied[asked] = result",
         "pass",
         "the rules that a plan relies on are not remembered, so not compared",
         _ZONES,

@@ -25,7 +25,7 @@ PRUNING: Final = (
     Mutant(
         "remembered-file-skipped",
         "spark.pruning.query_planner.QueryPlanner._answer",
-        "not found.answered",
+        "not result.answered",
         "False",
         "a file that was replaced since its verdict is judged by its former content",
         _TESTS,

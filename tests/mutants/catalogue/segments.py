@@ -46,8 +46,8 @@ SEGMENTS: Final = (
     Mutant(
         "row-named-twice",
         "log.unchanged.rows_by_path",
-        "rows[known[first]] = found[known[first]]",
-        "rows[known] = found[known]",
+        "rows[known[first]] = result[known[first]]",
+        "rows[known] = result[known]",
         "two rows of a path are one stored row",
         _SEGMENTS,
     ),
@@ -182,8 +182,8 @@ SEGMENTS: Final = (
     Mutant(
         "buffers-by-checksum-alone",
         "log.narrow._Pool._one",
-        "found is not None and found.equals(buffer)",
-        "found is not None",
+        "result is not None and result.equals(buffer)",
+        "result is not None",
         "columns whose checksums happen to be equal have the same values",
         _NARROW,
     ),

@@ -40,9 +40,11 @@ STAGES: Final = (
     Mutant(
         "untested-is-absent",
         "planner.stages.computed.probe_index",
-        "if purse is not None and not purse.buys(leaf, values, reading):\n"
+        "if value_budget is not None and not "
+        "value_budget.can_afford(leaf, values, reading):\n"
         "    return None",
-        "if purse is not None and not purse.buys(leaf, values, reading):\n"
+        "if value_budget is not None and not "
+        "value_budget.can_afford(leaf, values, reading):\n"
         "    return Bounds(BitMap(), BitMap())",
         "a file whose values were not tested has no row that passes",
         _PRICE,
@@ -66,8 +68,8 @@ STAGES: Final = (
     Mutant(
         "answers-of-another-file",
         "planner.stages.rows.RowEvaluator._leaf_probe",
-        "(file, i) not in found",
-        "not found",
+        "(file, i) not in result",
+        "not result",
         "a condition that is repeated has the rows of another file",
         _PRICE,
     ),
@@ -85,16 +87,16 @@ STAGES: Final = (
     Mutant(
         "last-child-lower",
         "planner.stages.rows._numbers",
-        "return bounds.lower.intersection_cardinality(lower), n_upper",
-        "return bounds.lower.intersection_cardinality(upper), n_upper",
+        "return n_in_both(low, lower), n_upper",
+        "return n_in_both(low, upper), n_upper",
         "rows that may match the first child surely match the AND",
         ("tests/planner/stages/test_row_counts.py",),
     ),
     Mutant(
         "rows-full-by-upper",
         "planner.stages.planning_stages._look_at_rows",
-        "verdict.lower == found.table.n_rows[file]",
-        "verdict.upper == found.table.n_rows[file]",
+        "verdict.lower == evaluation.table.n_rows[file]",
+        "verdict.upper == evaluation.table.n_rows[file]",
         "all rows match where all rows may",
         _PLANS,
     ),

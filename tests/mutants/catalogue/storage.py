@@ -65,7 +65,7 @@ STORAGE: Final = (
     Mutant(
         "copies-of-trash",
         "log.replacements.Rewrites.live_files",
-        "_remove_copies((trash.file for trash in self.trash), found)",
+        "_remove_copies((trash.file for trash in self.trash), result)",
         "pass",
         "rows of a rewrite that was linked and rewritten count twice",
         _REWRITES,
@@ -193,8 +193,8 @@ STORAGE: Final = (
     Mutant(
         "same-tick",
         "storage.file_system.file_info.Clock.has_passed",
-        "return found.mtime < now",
-        "return found.mtime <= now",
+        "return info.mtime < now",
+        "return info.mtime <= now",
         "a file is trusted in the tick in which it was modified: Git's racy entries",
         ("tests/storage/test_clock.py",),
     ),

@@ -151,7 +151,7 @@ TABLE: Final = (
     ),
     Mutant(
         "touch-by-low",
-        "table.statistics.ends.Ends.between",
+        "table.statistics.ends.FileBounds.between",
         "touches[:] = self._at_least(_HIGH, block, begin)",
         "touches[:] = self._at_least(_LOW, block, begin)",
         "a range touches a file only where the file begins in it",
@@ -160,8 +160,8 @@ TABLE: Final = (
     Mutant(
         "tied-keys-as-equal",
         "table.statistics.ends.TextEnds._at_least",
-        "found[tied] = order >= 0",
-        "found[tied] = True",
+        "mask[tied] = order >= 0",
+        "mask[tied] = True",
         "strings that begin alike are taken for equal ones: a bound below the value "
         "counts as one that is not",
         _ENDS,
@@ -169,8 +169,8 @@ TABLE: Final = (
     Mutant(
         "tied-keys-as-less",
         "table.statistics.ends.TextEnds._at_least",
-        "found[tied] = order >= 0",
-        "found[tied] = order > 0",
+        "mask[tied] = order >= 0",
+        "mask[tied] = order > 0",
         "a bound that is the value counts as less",
         _ENDS,
     ),
@@ -249,8 +249,8 @@ TABLE: Final = (
     Mutant(
         "place-of-a-mixed-bucket",
         "table.statistics.sorted_search.SortedSearch.places",
-        "found != self._table[buckets + 1]",
-        "found > self._table[buckets + 1]",
+        "result != self._table[buckets + 1]",
+        "result > self._table[buckets + 1]",
         "a key stands before all keys of its bucket",
         ("tests/table/test_sorted_search.py",),
     ),
@@ -264,7 +264,7 @@ TABLE: Final = (
     ),
     Mutant(
         "zone-by-low",
-        "table.statistics.ends.Ends._zones_between",
+        "table.statistics.ends.FileBounds._zones_between",
         "missed |= most < begin.key",
         "missed |= least < begin.key",
         "a block is missed where its least bound is",
@@ -272,7 +272,7 @@ TABLE: Final = (
     ),
     Mutant(
         "zone-by-high",
-        "table.statistics.ends.Ends._zones_between",
+        "table.statistics.ends.FileBounds._zones_between",
         "missed |= least > end.key",
         "missed |= most > end.key",
         "a block is missed where its greatest bound is",
@@ -280,7 +280,7 @@ TABLE: Final = (
     ),
     Mutant(
         "zone-enclosed",
-        "table.statistics.ends.Ends._zones_between",
+        "table.statistics.ends.FileBounds._zones_between",
         "enclosed &= most < end.key",
         "enclosed &= least < end.key",
         "all rows of a block match where those of its first file do",
@@ -288,7 +288,7 @@ TABLE: Final = (
     ),
     Mutant(
         "zone-of-the-unknown",
-        "table.statistics.ends.Ends._blocks_with",
+        "table.statistics.ends.FileBounds._blocks_with",
         "np.searchsorted(wanted, most, 'right')",
         "np.searchsorted(wanted, most)",
         "a listed value that is the greatest bound of a block is not in it",
@@ -297,8 +297,8 @@ TABLE: Final = (
     Mutant(
         "shorter-as-equal",
         "table.statistics.words.compare",
-        "found[tied[ended]] = np.sign(lengths[0] - lengths[1])[ended]",
-        "found[tied[ended]] = 0",
+        "result[tied[ended]] = np.sign(lengths[0] - lengths[1])[ended]",
+        "result[tied[ended]] = 0",
         "a string and the same with NUL bytes at its end are equal",
         (*_ENDS, "tests/table/test_words.py"),
     ),
@@ -377,8 +377,8 @@ TABLE: Final = (
     Mutant(
         "hive-null",
         "table.partitions.hive._split",
-        "found.append((unescape(name), None if raw == DEFAULT_PARTITION else raw))",
-        "found.append((unescape(name), raw))",
+        "result.append((unescape(name), None if raw == DEFAULT_PARTITION else raw))",
+        "result.append((unescape(name), raw))",
         "the default partition is a value and not NULL: trap C-40",
         ("tests/table/test_partitions.py",),
     ),

@@ -32,7 +32,7 @@ from skipindex.planner.stages import computed, cost
 from skipindex.planner.stages.computed import (
     SECONDS_PER_TEST,
     SECONDS_PER_VALUE,
-    Purse,
+    ValueBudget,
     probe_index,
     probe_stats,
 )
@@ -107,21 +107,27 @@ def test_values_of_all_files_are_tested_once(table: sx.Table) -> None:
 
 
 def test_a_function_is_not_asked_once_its_price_is_known() -> None:
-    purse, test = Purse(1.0), Remembered(lambda _: False)
+    value_budget, test = ValueBudget(1.0), Remembered(lambda _: False)
     leaf = Computed("c", "f(c)", OneOf("", (1,)), "f(c) = 1", test)
     alone, both = SECONDS_PER_VALUE, SECONDS_PER_VALUE + SECONDS_PER_TEST
     for i in range(computed._LOOKS):
-        assert purse.most(leaf, reading=1e-3) == int(purse.left / alone)
-        before = purse.left
+        assert value_budget.max_values(leaf, reading=1e-3) == int(
+            value_budget.left / alone
+        )
+        before = value_budget.left
         values: list[Value] = list(range(1000 * i, 1000 * i + 1000))
-        assert purse.buys(leaf, values, 1e-3), "what it is worth is not known yet"
-        assert purse.left == pytest.approx(before - 1000 * both)
+        assert value_budget.can_afford(leaf, values, 1e-3), (
+            "what it is worth is not known yet"
+        )
+        assert value_budget.left == pytest.approx(before - 1000 * both)
         assert [leaf.test(value) for value in values] == [False] * 1000
-    assert purse.most(leaf, reading=1e-3) == int(1e-3 / both)
-    assert not purse.buys(leaf, [*range(-1000, 0)], 1e-3)
-    assert purse.refused == {leaf: 1}
-    assert purse.buys(leaf, [*range(1000)], 1e-3), "they were tested before"
-    assert purse.most(leaf, reading=1e-3) == int(1e-3 / alone)
+    assert value_budget.max_values(leaf, reading=1e-3) == int(1e-3 / both)
+    assert not value_budget.can_afford(leaf, [*range(-1000, 0)], 1e-3)
+    assert value_budget.refused == {leaf: 1}
+    assert value_budget.can_afford(leaf, [*range(1000)], 1e-3), (
+        "they were tested before"
+    )
+    assert value_budget.max_values(leaf, reading=1e-3) == int(1e-3 / alone)
     assert test.n_tests == 1000 * computed._LOOKS
 
 
@@ -131,11 +137,11 @@ def test_values_that_are_too_dear_to_test_say_nothing() -> None:
     column = EncodedColumn("c", names, domain_of(names.type))
     index, _ = opened(sx.Bitmap(), column)
     leaf = Computed("c", "f(c)", OneOf("", (1,)), "f(c) = 1", Remembered(bool))
-    purse = Purse(1500 * SECONDS_PER_VALUE)
-    assert purse.most(leaf, reading=1.0) >= 1000
-    assert probe_index(index, leaf, purse, reading=1.0) is None
-    assert purse.refused == {leaf: 1}
-    every = probe_index(index, leaf, Purse(1.0), reading=1.0)
+    value_budget = ValueBudget(1500 * SECONDS_PER_VALUE)
+    assert value_budget.max_values(leaf, reading=1.0) >= 1000
+    assert probe_index(index, leaf, value_budget, reading=1.0) is None
+    assert value_budget.refused == {leaf: 1}
+    every = probe_index(index, leaf, ValueBudget(1.0), reading=1.0)
     assert every is not None
     assert len(every.lower) == len(every.upper) == 3000
 
@@ -255,9 +261,9 @@ def test_integers_between_bounds_are_tested_once_and_few(tmp_path: Path) -> None
     assert found.lower.all()
     tested.clear()
     leaf = Computed("c", "f(c)", OneOf("", (1,)), "f(c) = 1", Remembered(test))
-    purse = Purse(2 * 400 * SECONDS_PER_TEST)
-    found = probe_stats(stats, leaf, purse)
+    value_budget = ValueBudget(2 * 400 * SECONDS_PER_TEST)
+    found = probe_stats(stats, leaf, value_budget)
     assert len(tested) <= 400
     assert found.lower.sum() == 2, "those of the closest bounds"
     assert found.upper.all()
-    assert purse.left < 2 * 400 * SECONDS_PER_TEST
+    assert value_budget.left < 2 * 400 * SECONDS_PER_TEST

@@ -21,7 +21,7 @@ from skipindex.spark.pruning.protocol import (
     Order,
     Question,
     Read,
-    told,
+    read_report,
 )
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 from skipindex.spark.pruning.tables import Tables
@@ -65,8 +65,8 @@ OPTIONAL = {
 READ = {"number": 1, "scan": 2, "listed": 3, "read": 4, "unknown": 5}
 MESSAGES: dict[str, tuple[dict[str, Any], Callable[[str], Any]]] = {
     "question": (QUESTION | OPTIONAL, lambda text: Question.read(f"{text}\n[]")),
-    "read": (READ, told),
-    "problem": ({"problem": "why", "root": "/t", "number": 1}, told),
+    "read": (READ, read_report),
+    "problem": ({"problem": "why", "root": "/t", "number": 1}, read_report),
 }
 MAPS = {"settings", "reader", "options", "data_types", "partitions_types", "derived"}
 """Members that are objects of any names."""
@@ -121,7 +121,9 @@ def test_the_parts_of_a_question() -> None:
     assert found.answer.functions == [Function(name="count", column=None)]
     plain = Question.read(json.dumps(QUESTION))
     assert (plain.listing, plain.first, plain.answer) == (None, None, None)
-    assert told(json.dumps(READ)) == Read(number=1, scan=2, listed=3, read=4, unknown=5)
+    assert read_report(json.dumps(READ)) == Read(
+        number=1, scan=2, listed=3, read=4, unknown=5
+    )
 
 
 def test_a_driver_of_another_version_reads_all(tmp_path: Path) -> None:

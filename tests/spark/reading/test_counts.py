@@ -93,7 +93,7 @@ def test_spark_finds_a_lie(
     plan = build(folder, {"a": "bitmap"}).plan("a > 25")
     monkeypatch.setattr(plan, "where", "a > 15")
     report = plan.verify(spark=spark)
-    wrong = {v.path: (v.claim, v.found) for v in report.violations}
+    wrong = {v.path: (v.claim, v.actual) for v in report.violations}
     assert wrong == {
         "1.parquet": ("no row matches", "4 rows match"),
         "2.parquet": ("at most 4 rows match", "9 rows match"),

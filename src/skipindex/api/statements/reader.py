@@ -261,11 +261,11 @@ class _Reader:
             return self._explain()
         if named := self._named():
             return named
-        found = self._on_table()
+        result = self._on_table()
         self._takes(";")
         if self._next.kind is not Kind.END:
             raise self._unexpected("the end of the statement")
-        return found
+        return result
 
     def _on_table(self) -> OnTable:
         if self._takes("OPTIMIZE"):
@@ -437,13 +437,13 @@ class _Reader:
     def _string(self) -> str:
         token = self._next
         try:
-            found = string(token.text, doubled=True)
+            result = string(token.text, doubled=True)
         except NotJudgedError:
-            found = ""
-        if not found:
+            result = ""
+        if not result:
             raise self._unexpected("a path")
         self._at += 1
-        return found
+        return result
 
     @property
     def _next(self) -> Token:
@@ -455,8 +455,8 @@ class _Reader:
 
     def _takes(self, *keys: str) -> bool:
         """Whether these words come next; if so, they are taken."""
-        found = tuple(token.key for token in self._tokens[self._at :][: len(keys)])
-        if found != keys:
+        result = tuple(token.key for token in self._tokens[self._at :][: len(keys)])
+        if result != keys:
             return False
         self._at += len(keys)
         return True

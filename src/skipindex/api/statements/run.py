@@ -173,7 +173,7 @@ def _own_names(names: Iterable[str] | None, table: Table) -> list[str] | None:
     """The columns as layouts name them, which know no fields of structs."""
     if names is None:
         return None
-    found: list[str] = []
+    result: list[str] = []
     for name in names:
         path: Sequence[str] = (name,)  # of an attribute that the layout has
         with suppress(PredicateError):
@@ -183,8 +183,8 @@ def _own_names(names: Iterable[str] | None, table: Table) -> list[str] | None:
                 f"cannot lay rows out by {name!r}: it is a field of a struct "
                 "(accepted: columns of the table)"
             )
-        found.extend(path)
-    return found
+        result.extend(path)
+    return result
 
 
 def _optimized(statement: Optimize, table: Table, spark: SparkSession) -> Row:

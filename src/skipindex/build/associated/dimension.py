@@ -54,8 +54,8 @@ class Dimension:
         keys, attributes = [], []
         n_rows = 0
         files = _unchanged(source)
-        for found in files:
-            with column_reader(location, found) as file:
+        for result in files:
+            with column_reader(location, result) as file:
                 n_rows += int(file.metadata.num_rows)
                 if n_rows > MAX_ROWS:
                     raise BuildError(
@@ -75,8 +75,8 @@ class Dimension:
 
     def column(self, keys: EncodedColumn, one: Association) -> EncodedColumn:
         """The attribute of every row with these keys; NULL without a match."""
-        found = pc.index_in(pa.array(keys.values), value_set=self.keys)
-        codes = _spread(self.codes.take(found), keys)
+        result = pc.index_in(pa.array(keys.values), value_set=self.keys)
+        codes = _spread(self.codes.take(result), keys)
         return EncodedColumn.of_entries(one.stored, codes, self.entries, one.domain)
 
 

@@ -85,17 +85,17 @@ def taken_apart(
             rest[name] = specs
         else:
             wanted[folded] = _keys_of(specs)
-    found = []
+    result = []
     for name, one in (given or {}).items():
         before = recorded.pop(name.lower(), None)
         known = [] if before is None else list(before.indexes)
         keys = wanted.pop(name.lower(), None) or known or _keys_of(_DEFAULT)
-        found.append(associated(table, name, one, keys))
+        result.append(associated(table, name, one, keys))
     for folded, more in wanted.items():
         mine = recorded[folded]
         keys = list(dict.fromkeys([*mine.indexes, *more]))
-        found.append(associated(table, mine.name, definition(table, mine), keys))
-    return Asked(None if indexes is None else rest, tuple(found))
+        result.append(associated(table, mine.name, definition(table, mine), keys))
+    return Asked(None if indexes is None else rest, tuple(result))
 
 
 def renewed(table: TableState) -> tuple[list[Association], list[str]]:
@@ -103,20 +103,20 @@ def renewed(table: TableState) -> tuple[list[Association], list[str]]:
 
     A dimension that has not changed is not read again.
     """
-    found, notes = [], []
+    result, notes = [], []
     joined = JoinedTables(table.location)
     for column in table.associated:
         before = column.association
         assert before is not None
         try:
             if column.domain is not None and not joined.why_void(before):
-                found.append(before)
+                result.append(before)
                 continue
             again = definition(table, before)
-            found.append(associated(table, before.name, again, before.indexes))
+            result.append(associated(table, before.name, again, before.indexes))
         except (SkipIndexError, OSError) as error:
             notes.append(f"column {before.name!r} not associated: {first_line(error)}")
-    return found, notes
+    return result, notes
 
 
 def definition(table: TableState, one: Association) -> AssociatedColumn:
@@ -176,7 +176,7 @@ def associated(
         raise BuildError(
             f"{dimension.folder!r} is being rewritten (vacuum publishes its files)"
         )
-    found = Association(
+    result = Association(
         name,
         key.own_name,
         key.domain.number,
@@ -188,9 +188,9 @@ def associated(
         fingerprint_of(dimension.listing),
         tuple(indexes),
     )
-    specs = [spec for spec in _specs(found) if not isinstance(spec, MinMax)]
+    specs = [spec for spec in _specs(result) if not isinstance(spec, MinMax)]
     check_specs(name, attribute.domain, specs)
-    Dimension.read(Source(found, found.location(table.location)))
+    Dimension.read(Source(result, result.location(table.location)))
     clock = Clock(table.location.past)
     for file in dimension.listing:
         if not clock.has_passed(file):
@@ -199,7 +199,7 @@ def associated(
                 "change would leave its time as it is (accepted: a time that has "
                 "passed)"
             )
-    return found
+    return result
 
 
 def requests_of(
@@ -217,7 +217,7 @@ def requests_of(
 def full_paths(sources: Iterable[Source]) -> list[str]:
     """The files that values are looked up in."""
     places = {source.location for source in sources}
-    return [p.full(found.path) for p in places for found in current_files(p)]
+    return [p.full(result.path) for p in places for result in current_files(p)]
 
 
 def current(table: TableState) -> list[Association]:
@@ -317,13 +317,13 @@ def _keys_of(wanted: SpecLike | Sequence[SpecLike] | None) -> list[str]:
 
 def _specs(one: Association) -> list[IndexSpec | MinMax]:
     """The specs of a column, without those that this installation does not know."""
-    found = []
+    result = []
     for spec in one.to_json()["indexes"]:
         try:
-            found.append(spec_from_json(spec))
+            result.append(spec_from_json(spec))
         except (UnknownIndexError, TypeError, ValueError, AttributeError):
             continue
-    return found
+    return result
 
 
 def _buildable(one: Association) -> list[IndexSpec]:

@@ -250,10 +250,10 @@ class Merger:
         self, key: IndexKey, numbers: Iterable[int]
     ) -> dict[int, list[BlobReader]]:
         """The blobs of one index in every pack of these numbers."""
-        found: dict[int, list[BlobReader]] = {}
+        result: dict[int, list[BlobReader]] = {}
         for number in numbers:
             pack = self.manifest.packs[number]
-            found[number] = [
+            result[number] = [
                 BlobReader(
                     self.table.location.view(f"{PACKS}/{pack.name}"),
                     entry,
@@ -263,7 +263,7 @@ class Merger:
                 for entry in pack.blobs
                 if IndexKey.of(entry.meta) == key
             ]
-        return found
+        return result
 
     def _domain(self, meta: BlobMeta) -> Domain | None:
         """The domain of a column, if the table still has it."""
@@ -284,9 +284,9 @@ def _newest(
     for number, slot in reversed(file.refs):
         for reader in old[number]:
             try:
-                found = look(reader, slot)
+                result = look(reader, slot)
             except UNUSABLE as error:
                 raise _NotMergeableError(number, str(error)) from error
-            if found is not None:
-                return found
+            if result is not None:
+                return result
     return None

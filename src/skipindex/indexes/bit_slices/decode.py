@@ -43,16 +43,16 @@ def rows_among(
     """
     slices = [dense_bits(raw, n_rows) for raw in zeros]
     wanted = _Wanted.of(intervals, 1 << len(zeros), n_rows)
-    found = blank(1, n_rows)[0]
+    result = blank(1, n_rows)[0]
     # A container at a time, so that what is transposed stays in the processor's cache.
-    for start in range(0, len(found), BITS_SIZE):
+    for start in range(0, len(result), BITS_SIZE):
         block = slice(start, start + BITS_SIZE)
         inverted = numbers([bits[block] for bits in slices])
-        found[block] = np.packbits(wanted.among(inverted), bitorder="little")
-    found[(n_rows + 7) // 8 :] = 0
+        result[block] = np.packbits(wanted.among(inverted), bitorder="little")
+    result[(n_rows + 7) // 8 :] = 0
     if n_rows % 8:
-        found[n_rows // 8] &= (1 << n_rows % 8) - 1
-    return load(pack_all(found[np.newaxis])[0])
+        result[n_rows // 8] &= (1 << n_rows % 8) - 1
+    return load(pack_all(result[np.newaxis])[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +83,8 @@ class _Wanted:
             return self.table.take(inverted)
         codes = np.int64(self.n_codes - 1) - inverted
         last = self.starts.searchsorted(codes, side="right") - 1
-        found: Mask = (last >= 0) & (codes < self.stops[last])
-        return found
+        mask: Mask = (last >= 0) & (codes < self.stops[last])
+        return mask
 
 
 def dense_bits(raw: memoryview, n_rows: int) -> Bits:
@@ -104,9 +104,9 @@ def dense_bits(raw: memoryview, n_rows: int) -> Bits:
         bits[: len(plain)] = plain
         return bits
     if len(raw) == head + n * BITS_SIZE:
-        cookie, found = struct.unpack_from("<II", raw)
+        cookie, result = struct.unpack_from("<II", raw)
         cards = np.frombuffer(raw, "<u2", 2 * n, 8)[1::2]  # each less one
-        if cookie == NO_RUNS and found == n and (cards >= ARRAY_MAX).all():
+        if cookie == NO_RUNS and result == n and (cards >= ARRAY_MAX).all():
             return np.frombuffer(raw, np.uint8, n * BITS_SIZE, head)
     rows = np.frombuffer(load(raw).to_array(), np.uint32)
     mask = np.zeros(8 * n * BITS_SIZE, np.bool_)

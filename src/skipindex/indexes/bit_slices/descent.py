@@ -65,7 +65,7 @@ def descend_apart(
     high: int,
     i: int,
     zeros: Iterator[FrozenBitMap],
-    found: Collected | Counted,
+    sink: Collected | Counted,
 ) -> None:
     """Add the rows of ``lower`` from code ``low`` on, of ``upper`` up to ``high``.
 
@@ -78,11 +78,11 @@ def descend_apart(
             if low >> i & 1:
                 lower -= zero
             else:
-                found.take_ones(lower, zero)
+                sink.take_ones(lower, zero)
         if upper:
             if high >> i & 1:
-                found.take_zeros(upper, zero)
+                sink.take_zeros(upper, zero)
             else:
                 upper &= zero
-    found.take(lower)
-    found.take(upper)
+    sink.take(lower)
+    sink.take(upper)

@@ -92,20 +92,20 @@ class Slices:
 
         ``rows`` is not changed.  The cost follows their number, not the file's.
         """
-        found = Collected()
-        self._descend(start, stop - 1, rows, found)
-        return found.rows
+        result = Collected()
+        self._descend(start, stop - 1, rows, result)
+        return result.rows
 
     def count_inside(self, start: int, stop: int, rows: AbstractBitMap) -> int:
         """The number of rows that ``inside`` gives."""
-        found = Counted()
-        self._descend(start, stop - 1, rows, found)
-        return found.n
+        result = Counted()
+        self._descend(start, stop - 1, rows, result)
+        return result.n
 
     def _descend(
-        self, low: int, high: int, given: AbstractBitMap, found: Collected | Counted
+        self, low: int, high: int, given: AbstractBitMap, sink: Collected | Counted
     ) -> None:
-        """Add the given rows with a code of ``low .. high`` to ``found``."""
+        """Add the given rows with a code of ``low .. high`` to ``sink``."""
         rows = thawed(given)
         if not self.full:
             rows &= self._at(self.shape.n_slices)
@@ -117,13 +117,13 @@ class Slices:
             zero = next(zeros)
             if low >> i & 1 != high >> i & 1:
                 # <---[ low ... 0111 ][ 1000 ... high ]--->
-                descend_apart(rows & zero, rows - zero, low, high, i, zeros, found)
+                descend_apart(rows & zero, rows - zero, low, high, i, zeros, sink)
                 return
             if low >> i & 1:
                 rows -= zero
             else:
                 rows &= zero
-        found.take(rows)
+        sink.take(rows)
 
     def _zeros_from_the_top(self, n_likely: int) -> Iterator[FrozenBitMap]:
         """In base 2, the rows whose bit is zero, from the highest bit downwards."""
@@ -245,35 +245,35 @@ class Slices:
     def _within(self, i: int, low: int, high: int, rows: BitMap | None) -> BitMap:
         """A new bitmap: ``rows`` (None: all) with digit ``i`` in ``low .. high``."""
         if not self.shape.ranged:
-            found = thawed(self._digit(i, low))
+            result = thawed(self._digit(i, low))
             for v in range(low + 1, high + 1):
-                found |= self._digit(i, v)
+                result |= self._digit(i, v)
             if rows is not None:
-                found &= rows
-            return found
+                result &= rows
+            return result
         below = self._digit(i, low - 1) if low else None
         if high < self.shape.base - 1:
             upto = self._digit(i, high)
-            found = thawed(upto) if rows is None else rows & upto
+            result = thawed(upto) if rows is None else rows & upto
         elif rows is None:
-            found = self.existence()
+            result = self.existence()
         else:
             return rows.copy() if below is None else rows - below
         if below is not None:
-            found -= below
-        return found
+            result -= below
+        return result
 
     def _walk(
         self, i: int, rows: BitMap | None, intervals: Sequence[Interval]
     ) -> BitMap:
         """The ``rows`` whose digits up to ``i`` make a code of ``intervals``."""
-        found = BitMap()
+        result = BitMap()
         for low, high, inner in _by_digit(intervals, self.shape.base**i):
             part = self._within(i, low, high, rows)
             if inner and part:
                 part = self._walk(i - 1, part, inner)
-            found |= part
-        return found
+            result |= part
+        return result
 
 
 def _below(code: int, zeros: Sequence[FrozenBitMap], lowest: int) -> BitMap:

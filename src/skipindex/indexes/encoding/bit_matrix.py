@@ -63,19 +63,19 @@ def numbers(planes: Sequence[Bits]) -> npt.NDArray[np.unsignedinteger]:
     """
     n_bytes = len(planes[0]) if planes else 0
     width = 1 << (max(0, len(planes) - 1) // 8).bit_length()
-    found: npt.NDArray[np.unsignedinteger] = np.zeros(0, np.uint8)
+    result: npt.NDArray[np.unsignedinteger] = np.zeros(0, np.uint8)
     for at in range(0, len(planes), 8):
         eight = np.zeros((n_bytes, 8), np.uint8)
         for j, bits in enumerate(planes[at : at + 8]):
             eight[:, j] = bits
         octets = transpose(eight)
         if at == 0:
-            found = octets.astype(f"<u{width}", copy=False)
+            result = octets.astype(f"<u{width}", copy=False)
         else:
-            higher = octets.astype(found.dtype)
+            higher = octets.astype(result.dtype)
             higher <<= higher.dtype.type(at)
-            found |= higher
-    return found
+            result |= higher
+    return result
 
 
 def transpose(eight: Bits) -> Bits:

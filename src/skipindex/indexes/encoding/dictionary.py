@@ -208,12 +208,12 @@ class _IntDictionary(_Book):
         return np.concatenate(codes) if codes else []
 
     def values(self, start: int, stop: int) -> list[Value]:
-        found: list[Value] = []
+        result: list[Value] = []
         for i in range(start // INTS_PER_CHUNK, -(-stop // INTS_PER_CHUNK)):
             at, first = i * INTS_PER_CHUNK, self.firsts[i]
             chunk = [first, *(first + v for v in self._above_first(i).tolist())]
-            found += chunk[max(start - at, 0) : stop - at]
-        return found
+            result += chunk[max(start - at, 0) : stop - at]
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -254,19 +254,19 @@ class _TextDictionary(_Book):
         codes: list[Ints] = []
         for i, (start, stop) in enumerate(pairwise(places)):
             if start < stop:
-                found = _places_of_texts(self._chunk(i), values, start, stop)
-                codes.append(np.array(found, np.int64) + self._begin(i))
+                result = _places_of_texts(self._chunk(i), values, start, stop)
+                codes.append(np.array(result, np.int64) + self._begin(i))
         return np.concatenate(codes) if codes else []
 
     def values(self, start: int, stop: int) -> list[Value]:
-        found: list[Value] = []
+        result: list[Value] = []
         for i in range(len(self.ends)):
             at = self._begin(i)
             if at < stop and start < self.ends[i]:
                 chunk = self._chunk(i)
                 places = range(len(chunk))[max(start - at, 0) : stop - at]
-                found += [chunk[k] for k in places]
-        return found
+                result += [chunk[k] for k in places]
+        return result
 
     def locate(self, low: Value | None, high: Value | None) -> tuple[int, int]:
         # No value is below the lower bound, so no chunk is read for it.
@@ -286,8 +286,8 @@ def _places_of_common(chunk: Words, wanted: Words) -> Ints:
     """The places in a sorted chunk of those values that are wanted too."""
     if len(wanted) <= len(chunk):
         at = chunk.searchsorted(wanted)
-        found: Ints = at[chunk[np.minimum(at, len(chunk) - 1)] == wanted]
-        return found
+        result: Ints = at[chunk[np.minimum(at, len(chunk) - 1)] == wanted]
+        return result
     at = np.minimum(wanted.searchsorted(chunk), len(wanted) - 1)
     return np.flatnonzero(wanted[at] == chunk)
 
@@ -298,12 +298,12 @@ def _places_of_texts(
     """The places in a chunk of those of ``values[start:stop]`` that it has."""
     n_wanted = stop - start
     if n_wanted < _BULK_LOOKUP_FROM or not isinstance(values, TextSet):
-        found = []
+        result = []
         for value in values[start:stop]:
             at = bisect_left(chunk, value)
             if at < len(chunk) and chunk[at] == value:
-                found.append(at)
-        return found
+                result.append(at)
+        return result
     if n_wanted > _MORE_THAN_A_CHUNK * len(chunk):
         texts = chunk if isinstance(chunk, FewTexts) else chunk.to_arrow().to_pylist()
         common = values.members.intersection(texts)

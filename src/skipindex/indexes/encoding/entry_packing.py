@@ -74,16 +74,16 @@ def _parts_by_block(
             end = int(keys.searchsorted(keys.dtype.type(stop) << shift))
         some = keys[at:end] - (keys.dtype.type(code) << shift)
         counts = np.bincount((some >> shift).astype(np.int64), minlength=stop - code)
-        found, first = _parts_of(_packing_of(some, counts, width), width)
+        result, first = _parts_of(_packing_of(some, counts, width), width)
         # The last part of a block may go on in the next one, which begins with it.
         if stop < n_values:
-            if len(found) == 1:
+            if len(result) == 1:
                 n_rows *= 2
                 continue
-            found.pop()
+            result.pop()
             stop = code + first.pop()
             end = int(keys.searchsorted(keys.dtype.type(stop) << shift))
-        parts += found
+        parts += result
         firsts += [code + one for one in first]
         code, at, n_rows = stop, end, _BLOCK
     return parts, firsts

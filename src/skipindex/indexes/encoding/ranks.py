@@ -215,11 +215,11 @@ def _first_words(begins: Ints, lengths: Ints, data: Bits) -> tuple[int, Words]:
 
 def _words(data: Bits, begins: Ints, lengths: Ints, skip: int) -> Words:
     """The 8 bytes of every string after ``skip`` bytes, as a big-endian number."""
-    found = np.empty(len(begins), np.uint64)
+    result = np.empty(len(begins), np.uint64)
     for at in range(0, len(begins), _BATCH):
         some = slice(at, at + _BATCH)
-        found[some] = words_at(data, begins[some] + skip, lengths[some] - skip)
-    return found
+        result[some] = words_at(data, begins[some] + skip, lengths[some] - skip)
+    return result
 
 
 def words_at(data: Bits, at: Ints, left: Ints) -> Words:

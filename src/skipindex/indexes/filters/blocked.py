@@ -108,7 +108,7 @@ class Blocks:
 
     def filled(self, hashes: Words) -> bytes:
         """The bits of a filter of the keys with these hashes, which ascend."""
-        found = np.zeros(self.n_bits // 8, np.uint8)
+        result = np.zeros(self.n_bits // 8, np.uint8)
         block_bytes = 1 << self.width - 3
         for at in range(0, len(hashes), _BATCH):
             seeds = hashes[at : at + _BATCH]
@@ -123,8 +123,8 @@ class Blocks:
                     bits[bases + piece] = True
             # The first block may have keys of the batch before.
             mine = slice(first * block_bytes, (last + 1) * block_bytes)
-            found[mine] |= np.packbits(bits, bitorder="little")
-        return found.tobytes()
+            result[mine] |= np.packbits(bits, bitorder="little")
+        return result.tobytes()
 
 
 @functools.lru_cache(maxsize=4096)

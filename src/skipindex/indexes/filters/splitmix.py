@@ -104,10 +104,10 @@ def hashes_of(keys: Keys) -> Words:
         numbers = keys.view(np.uint64)
     else:
         numbers = _numbers(keys if isinstance(keys, Pieces) else Pieces.of(keys))
-    found = np.empty(len(numbers), np.uint64)
+    result = np.empty(len(numbers), np.uint64)
     for at in range(0, len(numbers), _BATCH):
-        found[at : at + _BATCH] = outputs(numbers[at : at + _BATCH], 1)
-    return found
+        result[at : at + _BATCH] = outputs(numbers[at : at + _BATCH], 1)
+    return result
 
 
 def _mix(x: Words) -> None:

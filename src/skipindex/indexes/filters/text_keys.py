@@ -54,13 +54,13 @@ class TextFilterSpec(FilterSpec):
         keys_of = cls.keys_by(own)
 
         def wanted(atom: Atom) -> KeyAlternatives | None:
-            found = []
+            result = []
             for fragments in required(atom):
                 keys = [key for fragment in fragments for key in keys_of(fragment)]
                 if not keys:
                     return None
-                found.append(keys)
-            return found
+                result.append(keys)
+            return result
 
         return wanted
 

@@ -187,7 +187,7 @@ def unpack(
     Raises:
         CorruptIndexError: a part is damaged.
     """
-    found: dict[int, list[bytes]] = {}
+    result: dict[int, list[bytes]] = {}
     tails, first = Cursor(shared[1]), 2
     for block in _read_blocks(shared, domain, kind, n_files):
         size, n = block.size, len(block.slots)
@@ -207,8 +207,8 @@ def unpack(
             file_head = FILE_HEAD.pack(
                 block.error_rate, size.k, size.m, block.capacity, n_keys
             )
-            found[slot] = [head.to_bytes(domain), file_head + bits]
-    return found
+            result[slot] = [head.to_bytes(domain), file_head + bits]
+    return result
 
 
 def _read_blocks(
@@ -217,11 +217,11 @@ def _read_blocks(
     raw = shared[0]
     check_version(raw, _VERSION, f"transposed {kind}")
     cursor = Cursor(raw)
-    _, n_tag, n_blocks, found = cursor.unpack(_HEAD)
+    _, n_tag, n_blocks, result = cursor.unpack(_HEAD)
     check_tag(cursor.bytes(n_tag), domain, kind)
-    if found != n_files:
+    if result != n_files:
         raise CorruptIndexError(
-            f"transposed filters of {found} files are not of {n_files}"
+            f"transposed filters of {result} files are not of {n_files}"
         )
     n_parts = 2
     for _ in range(n_blocks):
@@ -320,10 +320,12 @@ class TransposedFilters:
             key: functools.reduce(operator.and_, [rows[place] for place in own])
             for key, own in places.items()
         }
-        found = 0
+        result = 0
         for alternative in alternatives:
-            found |= functools.reduce(operator.and_, [have[key] for key in alternative])
-        raw = np.frombuffer(found.to_bytes(block.width, "little"), np.uint8)
+            result |= functools.reduce(
+                operator.and_, [have[key] for key in alternative]
+            )
+        raw = np.frombuffer(result.to_bytes(block.width, "little"), np.uint8)
         bits = np.unpackbits(raw, count=len(block.slots), bitorder="little")
         return bits.view(np.bool_)
 
@@ -333,7 +335,7 @@ class TransposedFilters:
         by_part: dict[int, list[int]] = {}
         for place in places:
             by_part.setdefault(place // per_part, []).append(place)
-        found: dict[int, int] = {}
+        result: dict[int, int] = {}
         # Each part is read once, and neighbours in one read.
         for start, stop in intervals_of(list(by_part)):
             parts = self.parts.read(first + start, first + stop)
@@ -343,5 +345,5 @@ class TransposedFilters:
                     raise CorruptIndexError("a part of transposed filters is cut off")
                 for place in by_part[number]:
                     at = (place - number * per_part) * width
-                    found[place] = int.from_bytes(raw[at : at + width], "little")
-        return found
+                    result[place] = int.from_bytes(raw[at : at + width], "little")
+        return result

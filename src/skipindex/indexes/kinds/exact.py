@@ -103,14 +103,16 @@ class Exact:
             )
             for i, j in source.items()
         }
-        found = []
+        result = []
         for i in range(len(columns)):
             if i in source:
                 *mapped, last = _chain(i, source)
-                found.append(_mapped(whole[i], [steps[k] for k in mapped], roots[last]))
+                result.append(
+                    _mapped(whole[i], [steps[k] for k in mapped], roots[last])
+                )
             else:
-                found.append(_smallest(whole[i], roots.get(i)))
-        return found
+                result.append(_smallest(whole[i], roots.get(i)))
+        return result
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,16 +169,16 @@ class _Whole:
 
     def by_code_of(self, other: _Whole) -> Codes:
         """For each code of ``other``, the code of one of its rows."""
-        found = np.zeros(other.n, np.uint32)
-        found[other.codes] = self.codes
-        return found
+        result = np.zeros(other.n, np.uint32)
+        result[other.codes] = self.codes
+        return result
 
 
 def _sources(columns: Sequence[_Whole]) -> dict[int, int]:
     """For columns that are worth a mapping, which column they are functions of."""
     # That is the one with the fewest values, so none leads back to the first.
     order = sorted(range(len(columns)), key=lambda i: (columns[i].n, -i))
-    found: dict[int, int] = {}
+    result: dict[int, int] = {}
     ranked: set[int] = set()
     for place, i in reversed(list(enumerate(order))):
         mine = columns[i]
@@ -186,12 +188,12 @@ def _sources(columns: Sequence[_Whole]) -> dict[int, int]:
                 break  # nor are those with more values
             if j not in ranked and n_bits + columns[j].n_bits_of_ranks >= mine.n_bits:
                 continue
-            is_short = len(_chain(j, found)) <= _MOST_MAPPINGS
+            is_short = len(_chain(j, result)) <= _MOST_MAPPINGS
             if is_short and mine.is_function_of(columns[j]):
-                found[i] = j
+                result[i] = j
                 ranked |= {i, j}
                 break
-    return found
+    return result
 
 
 def _chain(i: int, source: Mapping[int, int]) -> list[int]:
@@ -225,18 +227,18 @@ def _smallest(whole: _Whole, runs: Runs | None) -> list[bytes]:
     column = whole.column
     mine = runs or Runs.of(column)
     header = mine.coding.header(column, version=_VERSION) + mine.head
-    found = [header, *mine.coding.chunks, *mine.parts]
+    result = [header, *mine.coding.chunks, *mine.parts]
     encoding = _RUN_LENGTH
     if runs is None:
-        limit = _WORTH * _size(found)
+        limit = _WORTH * _size(result)
         # Two bytes a row, or four a run, is the least that a bitmap for each value has.
         n_values = column.n_rows - column.null_count
         if min(2 * n_values, 4 * whole.n_runs) <= limit:
             parts = Bitmap().build(column)
             if _size(parts) <= limit:
-                found, encoding = parts, _BITMAP
-    first = bytes([_VERSION]) + found[0][1:] + bytes([encoding])
-    return [first, *found[1:]]
+                result, encoding = parts, _BITMAP
+    first = bytes([_VERSION]) + result[0][1:] + bytes([encoding])
+    return [first, *result[1:]]
 
 
 def _size(parts: Sequence[bytes]) -> int:

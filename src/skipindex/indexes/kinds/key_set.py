@@ -167,22 +167,22 @@ class KeySetIndex:
             )
             at = np.minimum(keys.searchsorted(wanted), max(0, len(keys) - 1))
             return int(np.count_nonzero(keys[at] == wanted)) if len(keys) else 0
-        found = 0
+        result = 0
         if isinstance(values, IntegerSet) and len(values) > _MAX_SINGLE_LOOKUPS:
             asked = _wanted(values)
             for high, bitmap in self._bitmaps(set(asked)):
                 if any_is_enough and bitmap.intersect(asked[high]):
                     return 1
                 if not any_is_enough:
-                    found += bitmap.intersection_cardinality(asked[high])
-            return found
+                    result += bitmap.intersection_cardinality(asked[high])
+            return result
         split: dict[int, list[int]] = {}
         for value in values:
             assert isinstance(value, int)
             split.setdefault(value >> 32, []).append(value & _LOW_32_BITS)
         for high, bitmap in self._bitmaps(set(split)):
-            found += sum(low in bitmap for low in split[high])
-        return found
+            result += sum(low in bitmap for low in split[high])
+        return result
 
     def _reaches(self, low: int | None, high: int | None) -> bool:
         """Whether some key lies in ``low <= key < high``."""

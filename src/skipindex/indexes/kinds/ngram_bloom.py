@@ -112,8 +112,8 @@ def _pieces(values: pa.LargeBinaryArray, n: int) -> _Numbers:
         for batch in batches:
             seen[_windows(batch, n)] = True
         return np.flatnonzero(seen).astype(np.uint64)
-    found = [_distinct(_windows(batch, n)) for batch in batches]
-    return _distinct(np.concatenate([np.empty(0, np.uint32), *found]))
+    result = [_distinct(_windows(batch, n)) for batch in batches]
+    return _distinct(np.concatenate([np.empty(0, np.uint32), *result]))
 
 
 def _batches(values: pa.LargeBinaryArray) -> Iterator[pa.LargeBinaryArray]:

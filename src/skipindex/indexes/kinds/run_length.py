@@ -253,8 +253,8 @@ class RunLengthIndex(PositionalContextIndex):
 
     def count_inside(self, interval: Interval, rows: AbstractBitMap) -> int | None:
         """How many of a few ``rows`` have a code of the interval."""
-        found = self.inside(interval, rows)
-        return None if found is None else len(found)
+        result = self.inside(interval, rows)
+        return None if result is None else len(result)
 
     def _with_codes(self, intervals: Sequence[Interval]) -> BitMap:
         mask = self._are_inside(self._codes(), intervals)

@@ -77,8 +77,8 @@ def _in_token(data: Bits) -> Mask:
     """Which bytes are of words."""
     letters = (data | np.uint8(0x20)) - np.uint8(ord("a")) < 26
     digits = data - np.uint8(ord("0")) < 10
-    found: Mask = letters | digits | (data >= 0x80)
-    return found
+    mask: Mask = letters | digits | (data >= 0x80)
+    return mask
 
 
 def _keys(fragment: Fragment) -> list[bytes]:

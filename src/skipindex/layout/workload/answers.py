@@ -83,11 +83,11 @@ class Answers:
         """A bit for each condition, for every row; 0 if it matches none."""
         codes = [s.codes(a) for s, a in zip(self.steps, arrays, strict=True)]
         n_rows = len(codes[0]) if codes else 0
-        found = np.zeros(n_rows, np.int64)
+        result = np.zeros(n_rows, np.int64)
         for condition in self.conditions:
-            found <<= 1
-            found |= matching(condition, codes, n_rows)
-        return found
+            result <<= 1
+            result |= matching(condition, codes, n_rows)
+        return result
 
     def to_json(self) -> dict[str, Any]:
         """The conditions as plain values."""
@@ -108,8 +108,8 @@ class Answers:
         try:
             form, n_conditions = data["format"], len(data["conditions"])
             steps = tuple(map(Steps.from_json, data["steps"]))
-            found = tuple(from_json(one, steps) for one in data["conditions"])
-            answers = cls(steps, found, tuple(map(str, data["left_out"])))
+            result = tuple(from_json(one, steps) for one in data["conditions"])
+            answers = cls(steps, result, tuple(map(str, data["left_out"])))
         except LayoutError:
             raise
         except (
@@ -154,7 +154,7 @@ def choose_answers(
     steps, conditions = _bound(workload, [(tree,) for tree in frequent[:MAX_QUERIES]])
     codes = [own.codes(sample.column(own.column)) for own in steps]
     loads = np.ones(len(sample)) if weights is None else np.asarray(weights, np.float64)
-    found = []
+    result = []
     for tree, condition in zip(frequent, conditions, strict=False):
         rows = matching(condition, codes, len(sample))
         if condition == ALL_ROWS:
@@ -165,8 +165,8 @@ def choose_answers(
                 for part in (*unknowns(tree), *leaves(tree))
                 if not is_told(part)
             ]
-            found.append(_Asked((tree,), rows, asked[tree]))
-    taken, others = _that_fit(found, loads, share)
+            result.append(_Asked((tree,), rows, asked[tree]))
+    taken, others = _that_fit(result, loads, share)
     merged = _merged(taken)
     merged.sort(key=lambda one: float(loads[one.rows].sum()))
     steps, conditions = _bound(workload, [one.trees for one in merged])
@@ -228,23 +228,23 @@ def _that_fit(
 
 def _merged(asked: list[_Asked]) -> list[_Asked]:
     """Merge the two that add the fewest rows, until ``MAX_CONDITIONS`` are left."""
-    found = list(asked)
-    if len(found) <= MAX_CONDITIONS:
-        return found
-    step = max(1, len(found[0].rows) // _MERGED_ROWS)
-    rows = np.stack([one.rows[::step] for one in found]).astype(np.float32)
-    weights = np.array([one.weight for one in found])
+    result = list(asked)
+    if len(result) <= MAX_CONDITIONS:
+        return result
+    step = max(1, len(result[0].rows) // _MERGED_ROWS)
+    rows = np.stack([one.rows[::step] for one in result]).astype(np.float32)
+    weights = np.array([one.weight for one in result])
     common = rows @ rows.T
     # Agglomerative clustering: the distance is the rows read that do not match.
-    while len(found) > MAX_CONDITIONS:
+    while len(result) > MAX_CONDITIONS:
         sizes = common.diagonal()
         # The rows of the other that each query reads as well.
         extra = weights[:, np.newaxis] * (sizes[np.newaxis, :] - common)
         cost = extra + extra.T
         np.fill_diagonal(cost, np.inf)
-        low, high = sorted(divmod(int(cost.argmin()), len(found)))
-        one, other = found[low], found.pop(high)
-        found[low] = _Asked(
+        low, high = sorted(divmod(int(cost.argmin()), len(result)))
+        one, other = result[low], result.pop(high)
+        result[low] = _Asked(
             one.trees + other.trees, one.rows | other.rows, one.weight + other.weight
         )
         rows[low] = np.maximum(rows[low], rows[high])
@@ -252,7 +252,7 @@ def _merged(asked: list[_Asked]) -> list[_Asked]:
         rows, weights = np.delete(rows, high, 0), np.delete(weights, high)
         common = np.delete(np.delete(common, high, 0), high, 1)
         common[low] = common[:, low] = rows @ rows[low]
-    return found
+    return result
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -295,12 +295,12 @@ class AnswerLayout:
         )
         loads = None if weights is None else np.asarray(weights, np.float64)
         own = [sampled_column(sample, name) for name in answers.columns]
-        found = answers.signatures(own) if own else np.zeros(len(sample), np.int64)
-        signatures, at = np.unique(found, return_inverse=True)
+        result = answers.signatures(own) if own else np.zeros(len(sample), np.int64)
+        signatures, at = np.unique(result, return_inverse=True)
         heaviest = np.argsort(-np.bincount(at, loads), kind="stable")
         known = np.sort(signatures[heaviest[: _MAX_SIGNATURES + 1]])
         known = known[known > 0]
-        keys = _keys(base, known, [sample[name] for name in base.columns], found)
+        keys = _keys(base, known, [sample[name] for name in base.columns], result)
         cuts = FileCuts.fit(
             keys,
             n_files=n_files,
@@ -335,9 +335,9 @@ class AnswerLayout:
         by_name = dict(zip(self.columns, arrays, strict=True))
         own = [by_name[name] for name in self.answers.columns]
         n_rows = len(arrays[0])
-        found = self.answers.signatures(own) if own else np.zeros(n_rows, np.int64)
+        result = self.answers.signatures(own) if own else np.zeros(n_rows, np.int64)
         of_base = [by_name[name] for name in self.base.columns]
-        keys = _keys(self.base, self.known, of_base, found)
+        keys = _keys(self.base, self.known, of_base, result)
         return Placement(keys, self.cuts.assign(keys, salt=salt))
 
 
@@ -355,5 +355,5 @@ def _keys(
     is_known = np.append(known, -1)[at] == signatures
     ranks = np.where(signatures == 0, 0, 1 + 2 * at + is_known)
     groups, along = keys >> bits, keys & ((1 << bits) - 1)
-    found: Keys = (((groups << _RANK_BITS) | ranks) << bits) | along
-    return found
+    result: Keys = (((groups << _RANK_BITS) | ranks) << bits) | along
+    return result

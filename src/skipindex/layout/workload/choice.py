@@ -68,15 +68,15 @@ class LayoutChoice:
 
     def to_json(self) -> dict[str, Any]:
         """What a table keeps of it: the columns, the curve, the answers."""
-        found: dict[str, Any] = {
+        result: dict[str, Any] = {
             "cluster_by": list(self.curve.columns),
             "curve": self.curve.curve,
             "max_ranges": dict(self.curve.max_ranges),
             "files_read_on_sample": dict(self.scores),
         }
         if isinstance(self.layout, AnswerLayout):
-            found["answers"] = self.layout.answers.to_json()
-        return found
+            result["answers"] = self.layout.answers.to_json()
+        return result
 
 
 def choose_layout(
@@ -182,18 +182,18 @@ def choose_curve(
             if name not in best.columns
             for curve in (_CURVES if best.columns else _CURVES[:1])
         ]
-        found = min(tried, key=lambda choice: choice.score)
-        if not _is_better(found, best):
+        result = min(tried, key=lambda choice: choice.score)
+        if not _is_better(result, best):
             break
-        best = found
+        best = result
     for name in best.columns:
         coarser = [
             measured(best.columns, best.curve, {**best.max_ranges, name: n})
             for n in _RANGES
         ]
-        found = min(coarser, key=lambda choice: choice.score)
-        if _is_better(found, best):
-            best = found
+        result = min(coarser, key=lambda choice: choice.score)
+        if _is_better(result, best):
+            best = result
     return best
 
 

@@ -104,20 +104,20 @@ def matching(condition: Condition, codes: Sequence[Codes], n_rows: int) -> Mask:
     match condition:
         case Within(column, intervals):
             own = codes[column]
-            found = np.zeros(n_rows, np.bool_)
+            result = np.zeros(n_rows, np.bool_)
             for low, stop in intervals:
-                found |= (own >= low) & (own < stop)
-            return found
+                result |= (own >= low) & (own < stop)
+            return result
         case Every(parts):
-            found = np.ones(n_rows, np.bool_)
+            result = np.ones(n_rows, np.bool_)
             for part in parts:
-                found &= matching(part, codes, n_rows)
-            return found
+                result &= matching(part, codes, n_rows)
+            return result
         case Either(parts):
-            found = np.zeros(n_rows, np.bool_)
+            result = np.zeros(n_rows, np.bool_)
             for part in parts:
-                found |= matching(part, codes, n_rows)
-            return found
+                result |= matching(part, codes, n_rows)
+            return result
 
 
 def to_json(condition: Condition) -> Any:

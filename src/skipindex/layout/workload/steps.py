@@ -62,8 +62,8 @@ class Steps:
             values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
         )
         splits = self.values if self.domain.is_bytes else np.array(self.values, "i8")
-        found = number_ranges(cast("Splits", splits), self._keys(array), lowest=1)
-        return found.astype(np.uint16)
+        result = number_ranges(cast("Splits", splits), self._keys(array), lowest=1)
+        return result.astype(np.uint16)
 
     def _keys(self, array: pa.Array) -> pa.Array:
         """The values in the domain."""
@@ -71,10 +71,10 @@ class Steps:
         if pa.types.is_integer(dtype) and self.domain.name in _COUNTED:
             return array.cast(pa.int64())
         try:
-            found = domain_of(dtype, self.column).tag
+            result = domain_of(dtype, self.column).tag
         except UnsupportedTypeError:
-            found = ""
-        if found != self.domain.tag:
+            result = ""
+        if result != self.domain.tag:
             raise LayoutError(
                 f"cannot lay out by column {self.column!r}: the layout was fitted to "
                 f"{self.domain.tag}, the values are {dtype}"

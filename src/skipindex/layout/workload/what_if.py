@@ -121,22 +121,22 @@ class WhatIf:
         row = self._rows[atom.column]
         steps = self.steps[row]
         low, high = boxes.low[row], boxes.high[row]
-        found: Mask
+        mask: Mask
         match atom:
             case NullAtom():
-                found = boxes.nulls[row]
+                mask = boxes.nulls[row]
             case NotNullAtom() | Matches():  # bounds say nothing of patterns
-                found = high > 0
+                mask = high > 0
             case Range(_, first, stop):
-                found = high >= (1 if first is None else steps.code_of(first))
+                mask = high >= (1 if first is None else steps.code_of(first))
                 if stop is not None:
-                    found &= low < steps.code_of(stop)
+                    mask &= low < steps.code_of(stop)
             case OneOf(_, values):
                 codes = np.array([steps.code_of(v) for v in values])[:, np.newaxis]
-                found = ((low <= codes) & (codes <= high)).any(axis=0)
+                mask = ((low <= codes) & (codes <= high)).any(axis=0)
             case NoneOf(_, values):
                 codes = np.array([steps.code_of(v) for v in values])[:, np.newaxis]
-                found = (high > 0) & ~((low == high) & (low == codes)).any(axis=0)
+                mask = (high > 0) & ~((low == high) & (low == codes)).any(axis=0)
             case _:
                 assert_never(atom)
-        return found
+        return mask

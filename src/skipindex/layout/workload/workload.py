@@ -165,7 +165,7 @@ class BoundWorkload:
 
     def literals(self) -> dict[str, list[Value]]:
         """The values at which some atom of each column begins or ends."""
-        found: dict[str, list[Value]] = {name: [] for name in self.domains}
+        result: dict[str, list[Value]] = {name: [] for name in self.domains}
         for tree in self.trees:
             for leaf in leaves(tree):
                 atom = leaf.atom if isinstance(leaf, Leaf) else None
@@ -176,8 +176,8 @@ class BoundWorkload:
                         ends = [*values, *map(successor, values)]
                     case _:
                         ends = []
-                found[leaf.column] += ends
-        return found
+                result[leaf.column] += ends
+        return result
 
 
 def _info(field: pa.Field, reason: str) -> ColumnInfo:

@@ -112,9 +112,9 @@ class BoundCoalesce:
     def value(self, value: Value | None) -> Plain | None:
         """The first value of an argument that is not NULL."""
         for argument in self.arguments:
-            found = argument.value(value)
-            if found is not None:
-                return found
+            result = argument.value(value)
+            if result is not None:
+                return result
         return None
 
     def preimage(self, question: Atom, text: str) -> BoundPredicate:
@@ -148,7 +148,7 @@ class _Branch:
 
     taken: BoundPredicate
     otherwise: BoundPredicate
-    found: BoundPredicate
+    answers: BoundPredicate
 
 
 def _first(branches: Sequence[_Branch], default: BoundPredicate) -> BoundPredicate:
@@ -159,7 +159,7 @@ def _first(branches: Sequence[_Branch], default: BoundPredicate) -> BoundPredica
     middle = len(branches) // 2
     if not middle:
         (branch,) = branches
-        mine = _all_of([branch.taken, branch.found])
+        mine = _all_of([branch.taken, branch.answers])
         return _any_of([mine, _all_of([branch.otherwise, default])])
     before = [branch.otherwise for branch in branches[:middle]]
     later = _first(branches[middle:], default)
@@ -197,8 +197,8 @@ class BoundExtreme:
 
     def value(self, value: atoms.Value | None) -> Plain | None:
         """The last, or the first, of the arguments' values in Spark's order."""
-        found = [argument.value(value) for argument in self.arguments]
-        there = [plain for plain in found if plain is not None]
+        result = [argument.value(value) for argument in self.arguments]
+        there = [plain for plain in result if plain is not None]
         if not there:
             return None
         pick = max if self.greatest else min

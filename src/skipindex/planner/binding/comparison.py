@@ -187,11 +187,11 @@ class ColumnBinding:
         With a character beyond U+FFFF, which is two in Java, no row is certain: most
         versions of Spark match too few rows then (SPARK-55453).
         """
-        found = self._like(node)
-        if isinstance(found, Unknown) or max(node.pattern, default="") <= "\uffff":
-            return found
+        result = self._like(node)
+        if isinstance(result, Unknown) or max(node.pattern, default="") <= "\uffff":
+            return result
         unknown = Unknown(self.text, "not all Spark matches characters beyond U+FFFF")
-        return AnyOf((found, unknown)) if node.negated else AllOf((found, unknown))
+        return AnyOf((result, unknown)) if node.negated else AllOf((result, unknown))
 
     def _like(self, node: Like) -> BoundPredicate:
         """The condition as it is meant; ``'p%'`` is a range, and a constant ``=``."""

@@ -145,13 +145,13 @@ class Compiler:
         if kind:
             operands = [self._read(operand, kind, text) for operand in operands]
         operands = [coerced(operand, coercion, self.zone) for operand in operands]
-        found = applied(_READ_ALIKE.get(name, name), operands, text)
+        result = applied(_READ_ALIKE.get(name, name), operands, text)
         if name == "date_trunc" or name in _READ_ALIKE:
             # The wall clock of an instant.
-            found = through(dates.instant(self.zone), found, text)
+            result = through(dates.instant(self.zone), result, text)
         if name in _SECONDS:
-            return through(dates.unix_seconds(), found, text)
-        return self._cast_to(found, "DATE", text) if name == "to_date" else found
+            return through(dates.unix_seconds(), result, text)
+        return self._cast_to(result, "DATE", text) if name == "to_date" else result
 
     def _read(self, operand: BoundTerm, kind: str, text: str) -> BoundTerm:
         """A text of the rows as the date or the time that Spark casts it to."""

@@ -94,7 +94,7 @@ def over_columns(
         None: Unknown(text, "only Spark can tell the value"),
         **{known: TruthValue(known) for known in (True, False)},
     }
-    found = [(row, answers[judged(tree, row)]) for row in checked(rows)]  # type: ignore[arg-type]
+    result = [(row, answers[judged(tree, row)]) for row in checked(rows)]  # type: ignore[arg-type]
 
     def split(some: Sequence[tuple[Row, BoundPredicate]], place: int) -> BoundPredicate:
         """The condition on the columns from ``place`` on, whose rows are ``some``."""
@@ -116,9 +116,9 @@ def over_columns(
             )
         )
 
-    if not found:
+    if not result:
         return NEVER
-    whole = split(found, 0)
+    whole = split(result, 0)
     if sum(1 for _ in islice(leaves(whole), _MAX_LEAVES + 1)) > _MAX_LEAVES:
         raise NotJudgedError(_MANY)
     return whole

@@ -39,7 +39,7 @@ from skipindex.planner.functions.registry import (
     from_plain,
     least_integer,
     to_plain,
-    whole,
+    type_range,
 )
 
 MANY: Final = 64
@@ -73,10 +73,10 @@ class BoundCall:
 
     def value(self, value: atoms.Value | None) -> Plain | None:
         """The function of the arguments' values."""
-        found = [argument.value(value) for argument in self.arguments]
-        if None in found:
+        result = [argument.value(value) for argument in self.arguments]
+        if None in result:
             return None
-        return self.function.apply(*found)
+        return self.function.apply(*result)
 
     @cached_property
     def varying(self) -> BoundTerm | None:
@@ -94,7 +94,7 @@ class BoundCall:
     @property
     def _span(self) -> tuple[int, int]:
         """The values of this argument for which the function is sure."""
-        return self.function.span or whole(self._varying_domain)
+        return self.function.span or type_range(self._varying_domain)
 
     @cached_property
     def _constants(self) -> tuple[list[Any], list[Any]]:
@@ -151,10 +151,10 @@ class BoundCall:
         low, high = self._span
         if wanted is None:
             return low, high
-        found = self._interval_of((wanted[0], wanted[1] + 1))
-        if found is None:
+        result = self._interval_of((wanted[0], wanted[1] + 1))
+        if result is None:
             return None
-        start, stop = found
+        start, stop = result
         assert not isinstance(start, bytes)
         assert not isinstance(stop, bytes)
         return (low if start is None else start), (high if stop is None else stop - 1)
@@ -212,27 +212,27 @@ class BoundCall:
         for interval in self._beyond:
             beyond = child.preimage(atoms.Range("", *interval), text)
             parts.append(AllOf((beyond, unknown)))
-        found = AnyOf(tuple(parts)) if parts else NEVER
-        return self._but_unsure(found, child, wanted, text)
+        result = AnyOf(tuple(parts)) if parts else NEVER
+        return self._but_unsure(result, child, wanted, text)
 
     def _but_unsure(
         self,
-        found: BoundPredicate,
+        result: BoundPredicate,
         child: BoundTerm,
         wanted: Sequence[Interval],
         text: str,
     ) -> BoundPredicate:
-        """``found``; arguments of which the function is not sure stay possible."""
+        """``result``; arguments of which the function is not sure stay possible."""
         if self.function.unsure is None:
-            return found
+            return result
         bounds = {bound for bound in chain(*wanted) if isinstance(bound, bytes)}
         values = tuple(
             sorted(set[atoms.Value]().union(*map(self.function.unsure, bounds)))
         )
         if not values:
-            return found
+            return result
         unknown = Unknown(text, "a text that ends in a part of a character")
-        rest = AllOf((child.preimage(atoms.NoneOf("", values), text), found))
+        rest = AllOf((child.preimage(atoms.NoneOf("", values), text), result))
         return AnyOf(
             (rest, AllOf((child.preimage(atoms.OneOf("", values), text), unknown)))
         )
@@ -269,7 +269,7 @@ class BoundCall:
 
         def any_of(intervals: Sequence[Interval]) -> BoundPredicate:
             clipped = (
-                _clipped(interval, *whole(self.domain)) for interval in intervals
+                _clipped(interval, *type_range(self.domain)) for interval in intervals
             )
             pieces = _question_of([one for one in clipped if one is not None])
             parts = tuple(child.preimage(piece, unknown.text) for piece in pieces)
@@ -297,7 +297,7 @@ class BoundCall:
         if self.function.span is None:
             return None, None
         low, high = self.function.span
-        least, most = whole(self._varying_domain)
+        least, most = type_range(self._varying_domain)
         return (low if low > least else None), (high + 1 if high < most else None)
 
     @cached_property

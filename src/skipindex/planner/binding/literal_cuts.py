@@ -82,27 +82,27 @@ def cut(domain: Domain, value: Literal, zone: str | None) -> Cut | Refusal:
         return Refusal("a decimal of Spark is a finite number")
     match domain.name:
         case "bool":
-            found = _truth(value)
+            result = _truth(value)
         case "int":
-            found = _integer(domain, value)
+            result = _integer(domain, value)
         case "float":
-            found = _float(domain, value)
+            result = _float(domain, value)
         case "decimal" | "big_decimal":
-            found = _decimal(domain, value)
+            result = _decimal(domain, value)
         case "date":
-            found = _date(value)
+            result = _date(value)
         case "timestamp":
             return _timestamp(value, zone)
         case "timestamp_ntz":
             return _wall_clock(value, zone)
         case "string":
-            found = _text(value)
+            result = _text(value)
         case _:
-            found = _at(value) if isinstance(value, bytes) else _text(value)
-    if found is None:
+            result = _at(value) if isinstance(value, bytes) else _text(value)
+    if result is None:
         kind = type(value).__name__
         return Refusal(f"comparing the {domain.name} column with {kind} needs a cast")
-    return found
+    return result
 
 
 def _at(value: Value) -> Cut:
@@ -192,11 +192,11 @@ def _float(domain: Domain, value: Literal) -> Cut | None:
         case Decimal():
             number = float(value)
         case str():
-            found = double_of(value)
+            result = double_of(value)
             # Without ANSI mode, Spark makes a float of it next to a float column.
-            if found is None or (domain.bits < 64 and not _is_float(found)):
+            if result is None or (domain.bits < 64 and not _is_float(result)):
                 return None
-            number = found
+            number = result
         case _:
             return None
     key = float_key(number)

@@ -76,10 +76,10 @@ def judged(tree: BoundPredicate, value: atoms.Value | None) -> bool | None:
 
 
 def _all_true(parts: Iterator[bool | None]) -> bool | None:
-    found = list(parts)
-    return False if False in found else None if None in found else True
+    result = list(parts)
+    return False if False in result else None if None in result else True
 
 
 def _one_true(parts: Iterator[bool | None]) -> bool | None:
-    found = list(parts)
-    return True if True in found else None if None in found else False
+    result = list(parts)
+    return True if True in result else None if None in result else False

@@ -126,9 +126,9 @@ def constant_answer(
     question: Atom, domain: Domain | None, plain: Plain | None, text: str
 ) -> BoundPredicate:
     """The answer of a term that has one value in every row."""
-    found = answer(question, domain, plain)
+    result = answer(question, domain, plain)
     return (
-        Unknown(text, "text that is no UTF-8") if found is None else TruthValue(found)
+        Unknown(text, "text that is no UTF-8") if result is None else TruthValue(result)
     )
 
 
@@ -182,8 +182,8 @@ class Remembered:
         if len(known) >= _REMEMBERED:
             known.clear()
         self.n_tests += 1
-        found = known[value] = self._test(value)
-        return found
+        result = known[value] = self._test(value)
+        return result
 
     def n_unknown(self, values: Collection[Value]) -> int:
         """How many of the values would have to be tested."""

@@ -57,10 +57,10 @@ def builtin(name: str) -> Builtin:
     Raises:
         NotJudgedError: it is not known.
     """
-    found = FUNCTIONS.get(name)
-    if found is None:
+    result = FUNCTIONS.get(name)
+    if result is None:
         raise NotJudgedError(f"the function {name}")
-    return found
+    return result
 
 
 def applied(name: str, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
@@ -69,10 +69,10 @@ def applied(name: str, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
     Raises:
         NotJudgedError: it is not known, or not of these types.
     """
-    found = builtin(name).resolve([argument_of(operand) for operand in operands])
-    if found is None:
+    result = builtin(name).resolve([argument_of(operand) for operand in operands])
+    if result is None:
         raise NotJudgedError(f"{name} of these types")
-    return BoundCall(replace(found, key=name), tuple(operands), text)
+    return BoundCall(replace(result, key=name), tuple(operands), text)
 
 
 def through(function: Function, operand: BoundTerm, text: str) -> BoundTerm:

@@ -24,7 +24,7 @@ from skipindex.planner.functions.registry import (
     UnsureError,
     in_bits,
     integer,
-    whole,
+    type_range,
 )
 from skipindex.planner.functions.text import STRING
 
@@ -46,12 +46,12 @@ def _cast(value: Argument, target: Argument) -> Function | None:
     """``cast(value, 'TYPE')``; the caller converts timestamps to wall clocks."""
     if value.domain is None:
         return None
-    found = _cast_to(value.domain, str(target.value))
-    if found is None:
+    result = _cast_to(value.domain, str(target.value))
+    if result is None:
         return None
-    apply = found.apply
+    apply = result.apply
     # The name of the type is an argument too.
-    return replace(found, apply=lambda value, _: apply(value))
+    return replace(result, apply=lambda value, _: apply(value))
 
 
 def _cast_to(source: Domain, target: str) -> Function | None:
@@ -79,7 +79,7 @@ def _cast_to(source: Domain, target: str) -> Function | None:
 
 def _to_integer(source: Domain, bits: int) -> Function | None:
     target = integer(bits)
-    low, high = whole(target)
+    low, high = type_range(target)
     match source.name:
         case "bool":
             return Function(target, lambda b: b, 1)
@@ -102,7 +102,7 @@ def _to_integer(source: Domain, bits: int) -> Function | None:
             def cut_off(unscaled: int) -> int:
                 return in_bits(quotient(unscaled, unit), bits)
 
-            least, most = whole(source)
+            least, most = type_range(source)
             span = max(least, low * unit), min(most, high * unit)
             return Function(target, cut_off, 1, span)
         case "string":
@@ -148,7 +148,7 @@ def _to_decimal(source: Domain, digits: int, scale: int) -> Function | None:
             raise UnsureError
         return value * step
 
-    least, most = whole(source)
+    least, most = type_range(source)
     span = max(least, -limit), min(most, limit)
     return Function(target, rescale, 1, span)
 

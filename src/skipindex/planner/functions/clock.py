@@ -156,11 +156,11 @@ def formatted(shown: datetime, pattern: str) -> str:
         UnsureError: it is a moment that Spark may show otherwise.
     """
     constant = Argument(Domain("string"), is_constant=True, value=pattern)
-    found = FUNCTIONS["date_format"].resolve([Argument(WALL_CLOCK), constant])
-    if found is None:
+    result = FUNCTIONS["date_format"].resolve([Argument(WALL_CLOCK), constant])
+    if result is None:
         raise NotJudgedError("the function date_format")
     moment = (shown.replace(tzinfo=UTC) - EPOCH_UTC) // MICROSECOND
-    return str(found.apply(moment, pattern))
+    return str(result.apply(moment, pattern))
 
 
 def _number(day: date) -> int:

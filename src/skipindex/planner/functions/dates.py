@@ -79,8 +79,8 @@ def existing(zone: str | None) -> Function | None:
     if zone is not None and fixed_offset(zone) is not None:
         return None
     key = None if zone is None else ("existing", zone)
-    found = _moved(WALL_CLOCK, zone, 1, to_existing)
-    return replace(found, key=key, is_later=True)
+    result = _moved(WALL_CLOCK, zone, 1, to_existing)
+    return replace(result, key=key, is_later=True)
 
 
 def _moved(

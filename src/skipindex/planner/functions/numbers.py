@@ -18,7 +18,7 @@ from skipindex.planner.functions.registry import (
     in_bits,
     integer,
     least_integer,
-    whole,
+    type_range,
 )
 
 FUNCTIONS: Final = FunctionTable()
@@ -78,7 +78,7 @@ def _linear(
     """An operation that rises, or falls, with the argument that varies."""
     bits = _bits(arguments)
     if bits is not None:
-        bounds = whole(integer(bits))
+        bounds = type_range(integer(bits))
 
         def exact(a: int, b: int) -> int:
             return in_bits(operation(a, b), bits)
@@ -120,7 +120,7 @@ def _sure_span(
         return bounds[0] <= operation(*pair) <= bounds[1]
 
     # The operation is linear and small somewhere, so what fits is one interval.
-    low, high = whole(domain)
+    low, high = type_range(domain)
     middle = min(max(_root(operation, constant), low), high)
     if not fits(middle):
         return None
@@ -212,7 +212,7 @@ def _negative(number: Argument) -> Function:
     domain = number.known_domain
     match domain.name:
         case "int":
-            low, high = whole(domain)
+            low, high = type_range(domain)
             bits = domain.bits
             span = (low + 1, high)
             return Function(domain, lambda a: in_bits(-a, bits), -1, span)

@@ -60,17 +60,17 @@ class Pattern:
 
     def read(self, text: str) -> int | None:
         """The moment of a text; None if it has none, or a year with a sign."""
-        found = self._form.fullmatch(text)
-        if found is None:
+        match = self._form.fullmatch(text)
+        if match is None:
             return None
-        numbers = list(map(int, found.groups()[: len(self._fields)]))
+        numbers = list(map(int, match.groups()[: len(self._fields)]))
         numbers += (0, 1, 1, 0, 0, 0)[len(numbers) :]
         year, month, day, hour, minute, second = numbers
         if not (1 <= month <= 12 and hour < 24 and minute < 60 and second < 60):
             return None
         if not 1 <= day <= calendar.month_length(year, month):
             return None
-        fraction = found.groups()[-1][:6].ljust(6, "0") if self.digits else "0"
+        fraction = match.groups()[-1][:6].ljust(6, "0") if self.digits else "0"
         clock = ((hour * 60 + minute) * 60 + second) * SECOND + int(fraction)
         return calendar.day_number(year, month, day) * DAY + clock
 
@@ -91,20 +91,20 @@ class Pattern:
 
     def between(self, low: int | None, high: int | None) -> Sequence[TextInterval]:
         """Intervals of all texts with a moment in ``[low, high)``; tight in each."""
-        found: list[TextInterval] = []
+        result: list[TextInterval] = []
         start, stop = b"0", b":"
         if low is None or low < _FIRST:
-            found.append((b"-", b"."))
+            result.append((b"-", b"."))
         else:
             low = self._ceil(low)
             start = self._least(low) if low < _STOP else stop
         if high is None or high > _STOP:
-            found.append((b"+", b","))
+            result.append((b"+", b","))
         elif high > _FIRST:
             stop = self._greatest(high - 1) + b"\0"
         if start < stop:
-            found.append((start, stop))
-        return found
+            result.append((start, stop))
+        return result
 
     @cached_property
     def is_cast(self) -> bool:

@@ -128,13 +128,13 @@ def clock_of_text(zone: str | None, *, moves: bool) -> Function:
     """
 
     def read(text: str) -> int:
-        found = _CLOCK_TEXT.fullmatch(text)
-        day = _day(found)
-        assert found is not None
-        hour, minute, second = (int(part or 0) for part in found.groups()[3:6])
+        match = _CLOCK_TEXT.fullmatch(text)
+        day = _day(match)
+        assert match is not None
+        hour, minute, second = (int(part or 0) for part in match.groups()[3:6])
         if hour > 23 or minute > 59 or second > 59:
             raise UnsureError
-        fraction = int((found[7] or "").ljust(6, "0"))
+        fraction = int((match[7] or "").ljust(6, "0"))
         return day * DAY + ((hour * 60 + minute) * 60 + second) * SECOND + fraction
 
     if not moves:
@@ -145,10 +145,10 @@ def clock_of_text(zone: str | None, *, moves: bool) -> Function:
     return Function(WALL_CLOCK, read, texts=texts, key=key)
 
 
-def _day(found: re.Match[str] | None) -> int:
-    if found is None:
+def _day(match: re.Match[str] | None) -> int:
+    if match is None:
         raise UnsureError
-    year, month, day = (int(part or 1) for part in found.groups()[:3])
+    year, month, day = (int(part or 1) for part in match.groups()[:3])
     if not (year and 1 <= month <= 12):
         raise UnsureError
     if not 1 <= day <= calendar.month_length(year, month):

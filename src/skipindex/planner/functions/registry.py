@@ -224,7 +224,7 @@ class FunctionTable(dict[str, Builtin]):
         return add
 
 
-def whole(domain: Domain) -> tuple[int, int]:
+def type_range(domain: Domain) -> tuple[int, int]:
     """The least and the greatest value that a column of ``domain`` can have."""
     match domain.name:
         case "bool":

@@ -15,7 +15,7 @@ from skipindex.planner.functions.registry import (
     FunctionTable,
     UnsureError,
     in_bits,
-    whole,
+    type_range,
 )
 
 FUNCTIONS: Final = FunctionTable()
@@ -44,7 +44,7 @@ def _round(number: Argument, digits: Argument | None = None) -> Function | None:
     match domain.name:
         case "int":
             unit, bits = 10 ** max(-places, 0), domain.bits
-            span = _edge_free(whole(domain), unit)
+            span = _edge_free(type_range(domain), unit)
             return Function(
                 domain, lambda a, *_: in_bits(_to_unit(a, unit), bits), 1, span
             )

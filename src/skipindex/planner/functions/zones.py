@@ -75,12 +75,12 @@ class ZoneRules:
     def between(self, zone: str, first: int, stop: int) -> Offsets | None:
         """The same from one day to another."""
         asked = zone, first * _DAY, stop * _DAY
-        found = self.relied.get(asked)
-        if found is None and len(self.relied) < _MOST:
-            found = self.offsets(*asked)
-            if found is not None:
-                self.relied[asked] = found
-        return found
+        result = self.relied.get(asked)
+        if result is None and len(self.relied) < _MOST:
+            result = self.offsets(*asked)
+            if result is not None:
+                self.relied[asked] = result
+        return result
 
     def are_those_of(self, offsets: OffsetsOf) -> bool:
         """Whether what is relied on holds by other rules."""
@@ -117,9 +117,9 @@ def offsets_here(zone: str, low: int, high: int) -> Offsets | None:
         moment = (EPOCH_UTC + timedelta(seconds=second)).astimezone(rules)
         return (moment.utcoffset() or timedelta()) // timedelta(seconds=1)
 
-    found = [(low, offset(low))]
+    result = [(low, offset(low))]
     for start in range(low, high, _DAY):
-        before = found[-1][1]
+        before = result[-1][1]
         if offset(start + _DAY) != before:
 
             def changed(second: int, before: int = before) -> bool:
@@ -127,8 +127,8 @@ def offsets_here(zone: str, low: int, high: int) -> Offsets | None:
 
             at = least_integer(start, start + _DAY, changed)
             assert at is not None
-            found.append((at, offset(at)))
-    return tuple(found)
+            result.append((at, offset(at)))
+    return tuple(result)
 
 
 _current: ContextVar[ZoneRules | None] = ContextVar("rules of time zones", default=None)
@@ -208,23 +208,23 @@ def to_instant(offsets: Offsets) -> Pieces:
     that after it: it depends on the function, and a cast of a column that is compared
     becomes a comparison of wall clocks.
     """
-    start, found = INT64_MIN, []
+    start, result = INT64_MIN, []
     for (_, before), (at, after) in pairwise(offsets):
         stop = (at + max(before, after)) * SECOND
-        found.append((start, stop, -before * SECOND))
+        result.append((start, stop, -before * SECOND))
         start = (at + min(before, after)) * SECOND
-    return [*found, (start, INT64_MAX, -offsets[-1][1] * SECOND)]
+    return [*result, (start, INT64_MAX, -offsets[-1][1] * SECOND)]
 
 
 def to_existing(offsets: Offsets) -> Pieces:
     """From wall clocks to those that are shown."""
-    start, found = INT64_MIN, []
+    start, result = INT64_MIN, []
     for (_, before), (at, after) in pairwise(offsets):
         if after > before:
             gap, end = (at + before) * SECOND, (at + after) * SECOND
-            found += [(start, gap, 0), (gap, end, end - gap)]
+            result += [(start, gap, 0), (gap, end, end - gap)]
             start = end
-    return [*found, (start, INT64_MAX, 0)]
+    return [*result, (start, INT64_MAX, 0)]
 
 
 def instant_at(zone: str, wall: int, *, is_day: bool) -> int | None:

@@ -100,76 +100,78 @@ class SkippedFile:
         return {**plain, "evidence": [e.to_dict() for e in self.evidence]}
 
 
-def skipped_file(found: Evaluation, file: int, *, limit: str) -> SkippedFile:
+def skipped_file(evaluation: Evaluation, file: int, *, limit: str) -> SkippedFile:
     """The proof that ``file``, by its position in the table, need not be read.
 
     ``limit`` says why LIMIT does not need a file that may hold a match.
     """
-    table = found.table
+    table = evaluation.table
     row, n_rows = int(table.rows[file]), int(table.n_rows[file])
     footers = table.snapshot.manifest.files["footer_crc"]
-    against = () if found.possible[file] else evidence(found, file)
+    against = () if evaluation.possible[file] else evidence(evaluation, file)
     return SkippedFile(
         path=table.paths[file],
         size=int(table.sizes[file]),
         mtime=int(table.mtimes[file]),
-        stage=LIMIT if found.possible[file] else str(found.stage_of[file]),
-        reason=limit if found.possible[file] else "; ".join(map(str, against)),
+        stage=LIMIT if evaluation.possible[file] else str(evaluation.stage_of[file]),
+        reason=limit if evaluation.possible[file] else "; ".join(map(str, against)),
         footer_crc=None if row < 0 else int(footers[row].as_py()),
         n_rows=n_rows if n_rows >= 0 else None,
         evidence=against,
     )
 
 
-def evidence(found: Evaluation, file: int) -> tuple[Evidence, ...]:
+def evidence(evaluation: Evaluation, file: int) -> tuple[Evidence, ...]:
     """The proof that ``file`` holds no matching row."""
-    if found.table.n_rows[file] == 0:
+    if evaluation.table.n_rows[file] == 0:
         return (Evidence("", ("minmax",), "the file has no rows", {"n_rows": 0}),)
-    if found.stage_of[file] == ROWS:
-        rows = found.rows[file]
+    if evaluation.stage_of[file] == ROWS:
+        rows = evaluation.rows[file]
         words = f"no row of the file ({', '.join(rows.kinds)})"
-        facts = {"matching_rows": 0, "n_rows": int(found.table.n_rows[file])}
-        return (Evidence(found.text, rows.kinds, words, facts),)
-    return _refutation(found, file)
+        facts = {"matching_rows": 0, "n_rows": int(evaluation.table.n_rows[file])}
+        return (Evidence(evaluation.text, rows.kinds, words, facts),)
+    return _refutation(evaluation, file)
 
 
-def _refutation(found: Evaluation, file: int) -> tuple[Evidence, ...]:
+def _refutation(evaluation: Evaluation, file: int) -> tuple[Evidence, ...]:
     """One piece of evidence against each branch of an OR, and against one of an AND."""
 
     # By node: the leaves that the file refutes, each once; None is FALSE itself.
     def of_leaf(leaf: Leaf | Computed) -> _Refuted:
-        return () if found.leaves[leaf].bounds.upper[file] else (leaf,)
+        return () if evaluation.leaves[leaf].bounds.upper[file] else (leaf,)
 
     def of_unknown(node: Unknown) -> _Refuted:
         if not isinstance(node, ComparedColumns):
             return ()
-        return () if found.compared[node].upper[file] else (node,)
+        return () if evaluation.compared[node].upper[file] else (node,)
 
     def of_every(parts: Iterator[_Refuted]) -> _Refuted:
         every = list(parts)
         return tuple(dict.fromkeys(chain(*every))) if all(every) else ()
 
     refuted: _Refuted = fold(
-        found.tree,
+        evaluation.tree,
         leaf=of_leaf,
         all_of=lambda parts: next(filter(None, parts), ()),
         any_of=of_every,
         constant=lambda value: () if value else (None,),
         unknown=of_unknown,
     )
-    return tuple(_NEVER if one is None else _of(found, one, file) for one in refuted)
+    return tuple(
+        _NEVER if one is None else _of(evaluation, one, file) for one in refuted
+    )
 
 
 def _of(
-    found: Evaluation, leaf: Leaf | Computed | ComparedColumns, file: int
+    evaluation: Evaluation, leaf: Leaf | Computed | ComparedColumns, file: int
 ) -> Evidence:
     if isinstance(leaf, ComparedColumns):
-        return _of_two(found, leaf, file)
-    record = found.leaves[leaf]
+        return _of_two(evaluation, leaf, file)
+    record = evaluation.leaves[leaf]
     for kind, removed in record.removed_by.items():
         if removed[file]:
             if kind in _STATISTICS:
-                return _by_statistics(found, leaf.text, record, file, kind)
+                return _by_statistics(evaluation, leaf.text, record, file, kind)
             if kind == DERIVED:
                 words = "what the partition columns were made of rules it out"
                 return Evidence(leaf.text, (kind,), words)
@@ -186,10 +188,10 @@ def _values(leaf: Leaf | Computed, record: LeafRecord) -> dict[str, Any]:
     return {"absent": [domain.show(value) for value in leaf.atom.values]}
 
 
-def _of_two(found: Evaluation, node: ComparedColumns, file: int) -> Evidence:
+def _of_two(evaluation: Evaluation, node: ComparedColumns, file: int) -> Evidence:
     """What is known of both columns."""
     sides = {
-        name: _bounds(found, found.table.stored(name), file)
+        name: _bounds(evaluation, evaluation.table.stored(name), file)
         for name in (node.left, node.right)
     }
     words = "; ".join(f"{name} {told}" for name, (told, _) in sides.items())
@@ -198,17 +200,17 @@ def _of_two(found: Evaluation, node: ComparedColumns, file: int) -> Evidence:
 
 
 def _by_statistics(
-    found: Evaluation, text: str, record: LeafRecord, file: int, kind: str
+    evaluation: Evaluation, text: str, record: LeafRecord, file: int, kind: str
 ) -> Evidence:
-    words, facts = _bounds(found, record.column, file)
+    words, facts = _bounds(evaluation, record.column, file)
     return Evidence(text, (kind,), f"{kind}: {words}", facts)
 
 
 def _bounds(
-    found: Evaluation, column: ColumnInfo, file: int
+    evaluation: Evaluation, column: ColumnInfo, file: int
 ) -> tuple[str, dict[str, Any]]:
     """What the statistics of a file say of a column, in words and as facts."""
-    stats, domain = found.table.stats(column), column.domain
+    stats, domain = evaluation.table.stats(column), column.domain
     assert domain is not None
     facts: dict[str, Any] = {"null": bool(stats.can_null[file])}
     if not stats.bounded[file]:
@@ -246,42 +248,46 @@ class ConditionReport:
 
 
 def conditions(
-    found: Evaluation, kinds: Collection[str] | None
+    evaluation: Evaluation, kinds: Collection[str] | None
 ) -> list[ConditionReport]:
     """The table of conditions, those that no index can judge last.
 
     ``kinds`` are those that might be used; None is all.
     """
-    notes = {stage.name: stage.note for stage in found.stages}
+    notes = {stage.name: stage.note for stage in evaluation.stages}
     listed = []
-    for leaf in dict.fromkeys(leaves(found.tree)):
-        record = found.leaves[leaf]
+    for leaf in dict.fromkeys(leaves(evaluation.tree)):
+        record = evaluation.leaves[leaf]
         counts = {kind: int(mask.sum()) for kind, mask in record.removed_by.items()}
         removed = {kind: n_files for kind, n_files in counts.items() if n_files}
-        unused = _unused(found, record, removed, notes, kinds)
+        unused = _unused(evaluation, record, removed, notes, kinds)
         listed.append(ConditionReport(leaf.text, record.column.name, removed, unused))
-    for node, bounds in found.compared.items():
-        nowhere = found.without_rows.get(node, found.no_file)
+    for node, bounds in evaluation.compared.items():
+        nowhere = evaluation.without_rows.get(node, evaluation.no_file)
         counts = {"minmax": int((~bounds.upper).sum()), ROWS: int(nowhere.sum())}
         by_kind = {kind: n for kind, n in counts.items() if n}
         unused = {} if by_kind else {"minmax": "ruled out no file"}
         columns = f"{node.left}, {node.right}"
         listed.append(ConditionReport(node.text, columns, by_kind, unused))
-    opaque = [u for u in dict.fromkeys(unknowns(found.tree)) if u not in found.compared]
+    opaque = [
+        u
+        for u in dict.fromkeys(unknowns(evaluation.tree))
+        if u not in evaluation.compared
+    ]
     listed += [ConditionReport(u.text, "", {}, {}, u.reason) for u in opaque]
     return listed
 
 
 def _unused(
-    found: Evaluation,
+    evaluation: Evaluation,
     record: LeafRecord,
     removed: Mapping[str, int],
     notes: Mapping[str, str],
     kinds: Collection[str] | None,
 ) -> dict[str, str]:
     """The kinds that the column has and that ruled out no file, with the reason."""
-    asked = {kind for rows in found.rows.values() for kind in rows.kinds}
-    there = {use.entry.meta.kind for use in found.table.blobs(record.column)}
+    asked = {kind for rows in evaluation.rows.values() for kind in rows.kinds}
+    there = {use.entry.meta.kind for use in evaluation.table.blobs(record.column)}
     reasons = {}
     for kind in sorted(there - removed.keys()):
         if kinds is not None and kind not in kinds:

@@ -53,7 +53,7 @@ class Explainable(Protocol):
 def explain(plan: Explainable) -> str:
     """The funnel, what answered each condition, and what could not be used."""
     low, high = plan.count_bounds  # counts rows, which the stages then show
-    found = plan.evaluation
+    evaluation = plan.evaluation
     table = plan.table
     total = int(table.sizes.sum())
     lines = [
@@ -71,13 +71,13 @@ def explain(plan: Explainable) -> str:
             f"{stage.seconds * 1e3:>9.1f}{stage.read.n_bytes / 1e3:>10.1f}"
             f"{stage.read.bitmaps:>9}"
         )
-    certain = int((found.certain & found.possible).sum())
+    certain = int((evaluation.certain & evaluation.possible).sum())
     rows = f"{low:,} to unknown" if high is None else _rows((low, high))
     lines.append(f"  rows that match: {rows}; files where every row does: {certain}")
     lines.append("conditions")
     for condition in plan.conditions:
         lines += _of_condition(condition)
-    combined = together(found)
+    combined = together(evaluation)
     lines += combined.to_text() if combined else []
     if plan.notes:
         lines += ["notes", *(f"  {note}" for note in plan.notes)]
@@ -198,7 +198,7 @@ class FileExplanation:
 
 def _encodings(evaluation: Evaluation, file: int) -> dict[str, str]:
     """The encoding of a file's index, for the columns of conditions, by name."""
-    found = {}
+    result = {}
     wanted = np.arange(len(evaluation.table)) == file
     for column in evaluation.columns.values():
         locations = evaluation.reader.locations(column, wanted, positional=True)
@@ -206,8 +206,8 @@ def _encodings(evaluation: Evaluation, file: int) -> dict[str, str]:
             index = evaluation.reader.open(location, file, column)
             encoding = getattr(index, "encoding", "")
             if encoding not in ("", location[0].name):
-                found[column.name] = encoding
-    return found
+                result[column.name] = encoding
+    return result
 
 
 def _rows(matching: tuple[int, int] | None) -> str:
@@ -239,8 +239,8 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         verdict, reason = f"skipped by {skipped.stage}", skipped.reason
         against = skipped.evidence
 
-    def counted(found: Evaluation) -> tuple[int, int] | None:
-        counts = row_counts(found)
+    def counted(evaluation: Evaluation) -> tuple[int, int] | None:
+        counts = row_counts(evaluation)
         known = counts.upper[i] >= 0
         return (int(counts.lower[i]), int(counts.upper[i])) if known else None
 

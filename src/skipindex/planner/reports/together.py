@@ -52,52 +52,54 @@ class TogetherReport:
         return {name: getattr(self, name) for name in self.__slots__}
 
 
-def together(found: Evaluation) -> TogetherReport | None:
+def together(evaluation: Evaluation) -> TogetherReport | None:
     """What the conditions rule out together; None if it is no file."""
-    alone = _alone(found)
-    empty = [file for file, rows in found.rows.items() if not rows.upper]
+    alone = _alone(evaluation)
+    empty = [file for file, rows in evaluation.rows.items() if not rows.upper]
     files = [file for file in empty if alone[file]]
     if not files:
         return None
-    kinds = dict.fromkeys(kind for file in files for kind in found.rows[file].kinds)
-    return TogetherReport(text_of(_combined(found)), len(files), tuple(kinds))
+    kinds = dict.fromkeys(
+        kind for file in files for kind in evaluation.rows[file].kinds
+    )
+    return TogetherReport(text_of(_combined(evaluation)), len(files), tuple(kinds))
 
 
-def _alone(found: Evaluation) -> Mask:
+def _alone(evaluation: Evaluation) -> Mask:
     """The files that the conditions leave if each is known of alone."""
 
     def bounds(leaf: Leaf | Computed) -> Bounds[Mask]:
-        record = found.leaves[leaf]
+        record = evaluation.leaves[leaf]
         upper = record.bounds.upper
         nowhere = record.removed_by.get(ROWS)
         left = upper if nowhere is None else upper & ~nowhere
-        return Bounds(found.no_file, left)
+        return Bounds(evaluation.no_file, left)
 
     compared = {}
-    for node, of_both in found.compared.items():
-        nowhere = found.without_rows.get(node, found.no_file)
-        compared[node] = Bounds(found.no_file, of_both.upper & ~nowhere)
+    for node, of_both in evaluation.compared.items():
+        nowhere = evaluation.without_rows.get(node, evaluation.no_file)
+        compared[node] = Bounds(evaluation.no_file, of_both.upper & ~nowhere)
     return evaluate(
-        found.tree,
+        evaluation.tree,
         bounds,
-        nothing=found.no_file,
-        everything=found.every_file,
+        nothing=evaluation.no_file,
+        everything=evaluation.every_file,
         is_empty=lambda mask: not np.any(mask),
         compared=compared,
     ).upper
 
 
-def _combined(found: Evaluation) -> BoundPredicate:
+def _combined(evaluation: Evaluation) -> BoundPredicate:
     """The conditions of an AND whose rows indexes know; the whole, if it is no AND."""
-    if not isinstance(found.tree, AllOf):
-        return found.tree
+    if not isinstance(evaluation.tree, AllOf):
+        return evaluation.tree
     asked = tuple(
         child
-        for child in found.tree.children
+        for child in evaluation.tree.children
         if any(comparisons(child))
         or any(
-            found.reader.has(found.leaves[leaf].column, positional=True)
+            evaluation.reader.has(evaluation.leaves[leaf].column, positional=True)
             for leaf in leaves(child)
         )
     )
-    return AllOf(asked) if len(asked) > 1 else found.tree
+    return AllOf(asked) if len(asked) > 1 else evaluation.tree

@@ -77,12 +77,12 @@ class Violation:
     Args:
         path: the file's, relative to the table.
         claim: what the plan says about it.
-        found: what is true.
+        actual: what is true instead.
     """
 
     path: str
     claim: str
-    found: str
+    actual: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +138,8 @@ def verify_plan(
         else:
             same.append(i)
     if spark is not None:
-        found = engine_of(spark).count_files(plan, same)
-        counts = {i: (n, n) for i, n in found.items()}
+        result = engine_of(spark).count_files(plan, same)
+        counts = {i: (n, n) for i, n in result.items()}
     else:
         counts = {}
         for i in same:
@@ -178,15 +178,15 @@ def _judge(plan: Verifiable, i: int, least: int, most: int) -> list[Violation]:
     """The claims on file ``i`` against the fewest and the most rows that match."""
     counts = plan.row_counts
     low, high = int(counts.lower[i]), int(counts.upper[i])
-    found = f"{least} rows match" if least == most else f"{least} to {most} rows match"
+    result = f"{least} rows match" if least == most else f"{least} to {most} rows match"
     path = plan.table.paths[i]
     if 0 <= high < most:
         claim = f"at most {high} rows match" if high else "no row matches"
-        return [Violation(path, claim, found)]
+        return [Violation(path, claim, result)]
     if low > least:
         every = low == plan.table.n_rows[i]
         claim = "every row matches" if every else f"at least {low} rows match"
-        return [Violation(path, claim, found)]
+        return [Violation(path, claim, result)]
     return []
 
 
@@ -211,7 +211,7 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
             node: _compared(values(node.left), node.operator, values(node.right))
             for node in comparisons(tree)
         }
-        found = evaluate(
+        result = evaluate(
             tree,
             answer,
             nothing=np.zeros(n_rows, bool),
@@ -219,7 +219,7 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
             is_empty=lambda mask: not mask.any(),
             compared=compared,
         )
-    return int(found.lower.sum()), int(found.upper.sum())
+    return int(result.lower.sum()), int(result.upper.sum())
 
 
 def _values(
@@ -271,10 +271,10 @@ def _holds(atom: atoms.Atom, values: pa.Array) -> Bounds[np.ndarray]:
 def _tested(leaf: Computed, values: pa.Array) -> Bounds[np.ndarray]:
     """The rows for which a function's answer is TRUE, one distinct value at a time."""
     encoded = values.dictionary_encode()
-    found = [leaf.test(value) for value in [*encoded.dictionary.to_pylist(), None]]
-    codes = np.asarray(encoded.indices.fill_null(len(found) - 1))
-    certain = np.array([one is True for one in found])
-    possible = np.array([one is not False for one in found])
+    result = [leaf.test(value) for value in [*encoded.dictionary.to_pylist(), None]]
+    codes = np.asarray(encoded.indices.fill_null(len(result) - 1))
+    certain = np.array([one is True for one in result])
+    possible = np.array([one is not False for one in result])
     return Bounds(certain[codes], possible[codes])
 
 
@@ -283,10 +283,10 @@ def _compared(
 ) -> Bounds[np.ndarray]:
     """The rows for which the values of two columns compare so."""
     if operator in NULL_SAFE:
-        found = _mask(pc.equal(left, right)) | _mask(
+        result = _mask(pc.equal(left, right)) | _mask(
             pc.and_(left.is_null(), right.is_null())
         )
-        mask = found if operator is Operator.NULL_SAFE_EQ else ~found
+        mask = result if operator is Operator.NULL_SAFE_EQ else ~result
     else:
         mask = _mask(_COMPARE[operator](left, right))
     return Bounds(mask, mask)
@@ -296,6 +296,6 @@ def _is_one_of(values: pa.Array, wanted: Sequence[Any]) -> pa.Array:
     return pc.is_in(values, value_set=pa.array(wanted, values.type))
 
 
-def _mask(found: pa.Array) -> np.ndarray:
-    mask: np.ndarray = np.array(found.fill_null(False), bool)
+def _mask(array: pa.Array) -> np.ndarray:
+    mask: np.ndarray = np.array(array.fill_null(False), bool)
     return mask

@@ -146,8 +146,8 @@ class _Column:
         Raises:
             PlanError: Spark alone knows the answer for some value.
         """
-        found = self._domain.encode(self._distinct(self._own))
-        answers = {value: test(value) for value in found.to_pylist()}
+        result = self._domain.encode(self._distinct(self._own))
+        answers = {value: test(value) for value in result.to_pylist()}
         if None in answers.values():
             raise PlanError(
                 f"{text} cannot be evaluated without Spark for some of the values "
@@ -170,22 +170,22 @@ class _Column:
             equal |= mine & theirs
         match operator:
             case Operator.LT:
-                found = less & both
+                result = less & both
             case Operator.LE:
-                found = (less | equal) & both
+                result = (less | equal) & both
             case Operator.GT:
-                found = more & both
+                result = more & both
             case Operator.GE:
-                found = (more | equal) & both
+                result = (more | equal) & both
             case Operator.EQ:
-                found = equal & both
+                result = equal & both
             case Operator.NE:
-                found = ~equal & both
+                result = ~equal & both
             case Operator.NULL_SAFE_EQ | Operator.NULL_SAFE_NE:
                 nothing = self._own.is_null() & other._own.is_null()
-                found = (equal & both) | nothing
-                found = found if operator is Operator.NULL_SAFE_EQ else ~found
-        return (found | _UNFORESEEN) & ~_UNFORESEEN if self._is_float else found
+                result = (equal & both) | nothing
+                result = result if operator is Operator.NULL_SAFE_EQ else ~result
+        return (result | _UNFORESEEN) & ~_UNFORESEEN if self._is_float else result
 
     @property
     def _ordered(self) -> pc.Expression:
@@ -201,8 +201,8 @@ class _Column:
                 return self._value
 
     def _among(self, values: Collection[Value]) -> pc.Expression:
-        found = self._numbers(values)
-        return self._or_nan(found, NAN in values) if self._is_float else found
+        result = self._numbers(values)
+        return self._or_nan(result, NAN in values) if self._is_float else result
 
     def _numbers(self, values: Collection[Value]) -> pc.Expression:
         """Whether the value is one of these; NaN is none."""
@@ -261,9 +261,9 @@ class _Column:
     def _like(self, atom: atoms.Matches, text: str) -> pc.Expression:
         match atom.pattern:
             case (Wildcard.ANY_TEXT, bytes(piece), Wildcard.ANY_TEXT):
-                found = pc.match_substring(self._value, piece)
+                result = pc.match_substring(self._value, piece)
             case (Wildcard.ANY_TEXT, bytes(piece)):
-                found = pc.ends_with(self._value, piece)
+                result = pc.ends_with(self._value, piece)
             case pattern:
                 if (regex := arrow_pattern(pattern)) is None:
                     return self.tested(
@@ -273,8 +273,8 @@ class _Column:
                         ),
                         text,
                     )
-                found = pc.match_substring_regex(self._own, regex)
-        return self._own.is_valid() & ~found if atom.negated else found
+                result = pc.match_substring_regex(self._own, regex)
+        return self._own.is_valid() & ~result if atom.negated else result
 
     def _scalar(self, value: Value) -> pa.Scalar:
         return scalar_of(value, self._domain, self._dtype)

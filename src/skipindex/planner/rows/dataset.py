@@ -195,8 +195,8 @@ def _read_otherwise(
             continue
         mine = named[field.name]
         fields, inner = _inside(mine), _inside(field)
-        if found := _read_otherwise(fields, inner, exact=exact):
-            return found
+        if result := _read_otherwise(fields, inner, exact=exact):
+            return result
         both = {one.name for one in fields} & {one.name for one in inner}
         if (
             not both
@@ -248,10 +248,10 @@ def _has(file: DataFile, path: Sequence[str]) -> bool:
     """Whether a file has a column, or field of structs, of these very names."""
     fields: Any = file.schema_arrow
     for name in path:
-        found = [field for field in fields if field.name == name]
-        if len(found) != 1:
+        result = [field for field in fields if field.name == name]
+        if len(result) != 1:
             return False
-        fields = found[0].type if pa.types.is_struct(found[0].type) else ()
+        fields = result[0].type if pa.types.is_struct(result[0].type) else ()
     return True
 
 
@@ -283,8 +283,8 @@ class _Opener(pafs.FileSystemHandler):  # type: ignore[misc]
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """The file, for random access."""
-        found = self._listed[path]
-        return self._location.open_input(found.path, found)
+        result = self._listed[path]
+        return self._location.open_input(result.path, result)
 
     open_input_stream = open_input_file
 

@@ -57,13 +57,13 @@ class Readable(Protocol):
 
 def to_arrow(plan: Readable, rows: Rows) -> ds.Dataset:
     """See ``Plan.to_arrow``."""
-    found, limit = _rows_of(plan, rows)
+    result, limit = _rows_of(plan, rows)
     if limit is not None:
         raise PlanError(
             f"a dataset cannot stand for the first {limit} rows (accepted: a plan "
             f"without limit, or {FILES_INSTEAD}, and head({limit}) of the dataset)"
         )
-    return found
+    return result
 
 
 def to_duckdb(
@@ -71,9 +71,9 @@ def to_duckdb(
 ) -> DuckDBPyRelation:
     """See ``Plan.to_duckdb``."""
     duckdb = _package("duckdb")
-    found, limit = _rows_of(plan, rows)
+    result, limit = _rows_of(plan, rows)
     own = duckdb.default_connection() if connection is None else connection
-    source = found if rows == "files" or _keeps_filters(own) else found.to_table()
+    source = result if rows == "files" or _keeps_filters(own) else result.to_table()
     relation: DuckDBPyRelation = own.from_arrow(source)
     return relation if limit is None else relation.limit(limit)
 
@@ -81,9 +81,11 @@ def to_duckdb(
 def to_polars(plan: Readable, rows: Rows) -> pl.LazyFrame:
     """See ``Plan.to_polars``."""
     polars = _package("polars")
-    found, limit = _rows_of(plan, rows)
+    result, limit = _rows_of(plan, rows)
     # A filter of Polars that Arrow evaluates would lose NaN.
-    frame: pl.LazyFrame = polars.scan_pyarrow_dataset(found, allow_pyarrow_filter=False)
+    frame: pl.LazyFrame = polars.scan_pyarrow_dataset(
+        result, allow_pyarrow_filter=False
+    )
     return frame if limit is None else frame.head(limit)
 
 
@@ -94,16 +96,16 @@ def to_pandas(
     pandas = _package("pandas")
     if isinstance(columns, str):
         raise PlanError(f"columns={columns!r} is no list (accepted: [{columns!r}])")
-    found, limit = _rows_of(plan, rows)
+    result, limit = _rows_of(plan, rows)
     for name in columns or ():
-        if name not in found.schema.names:
-            known = ", ".join(found.schema.names)
+        if name not in result.schema.names:
+            known = ", ".join(result.schema.names)
             raise PlanError(f"no column {name!r} in the rows (columns: {known})")
     wanted = None if columns is None else list(columns)
     if limit is None:
-        table = found.to_table(columns=wanted)
+        table = result.to_table(columns=wanted)
     else:
-        table = found.head(limit, columns=wanted)
+        table = result.head(limit, columns=wanted)
 
     def nullable(dtype: pa.DataType) -> Any:
         name = _NULLABLE.get(dtype)

@@ -25,13 +25,13 @@ from skipindex.planner.sql.casts import cast
 from skipindex.planner.sql.comparisons import choice, compare, is_known, truth
 from skipindex.planner.sql.cursor import Cursor
 from skipindex.planner.sql.operands import (
-    TOLD_TYPES,
+    EXPLICIT_TYPES,
     BooleanOperand,
     LiteralOperand,
     Operand,
     argument,
     folded,
-    small,
+    require_small,
 )
 from skipindex.planner.sql.times import INTERVAL_FUNCTIONS, made_interval
 from skipindex.planner.sql.tokens import Kind, Token
@@ -81,7 +81,7 @@ def call_of(name: str, operands: Sequence[Operand]) -> Operand:
         case "negative", [Call("interval", (int(number), unit))]:
             return Call("interval", (-number, unit))
     call = Call(name, tuple(map(argument, operands)))
-    return small(call) if _has_column(call) else folded(call)
+    return require_small(call) if _has_column(call) else folded(call)
 
 
 def function(cursor: Cursor, token: Token) -> Operand:
@@ -99,16 +99,16 @@ def function(cursor: Cursor, token: Token) -> Operand:
             raise NotJudgedError("a cast")
         if name == "TRY_CAST" and not isinstance(operand, LiteralOperand):
             raise NotJudgedError("a cast of the column")
-        found = cast_operand(cursor, operand)
+        result = cast_operand(cursor, operand)
     elif name in _CAST_FUNCTIONS:
         cursor.at += 2
-        found = cast_operand(cursor, cursor.operand(), name)
+        result = cast_operand(cursor, cursor.operand(), name)
     else:
-        found = _other_function(cursor, token, end)
+        result = _other_function(cursor, token, end)
     if cursor.at != end:
         raise NotJudgedError(f"the function {token.text}")
     cursor.at += 1
-    return found
+    return result
 
 
 def _other_function(cursor: Cursor, token: Token, end: int) -> Operand:
@@ -209,7 +209,7 @@ def _digits(token: Token) -> int:
 def _cast_to(operand: Operand, type_name: str, parameters: list[int]) -> Operand:
     if isinstance(operand, LiteralOperand):
         known = cast(operand.value, type_name, tuple(parameters))
-        return LiteralOperand(known, type_name if type_name in TOLD_TYPES else "")
+        return LiteralOperand(known, type_name if type_name in EXPLICIT_TYPES else "")
     if type_name not in _CAST_TARGETS or isinstance(operand, BooleanOperand):
         raise NotJudgedError("a cast of the column")
     if type_name in {"DECIMAL", "DEC", "NUMERIC"}:
@@ -218,7 +218,7 @@ def _cast_to(operand: Operand, type_name: str, parameters: list[int]) -> Operand
         raise NotJudgedError("a cast of the column")
     if parameters:
         type_name += f"({','.join(map(str, parameters))})"
-    return small(Call("cast", (operand, type_name)))
+    return require_small(Call("cast", (operand, type_name)))
 
 
 def _chosen(name: str, operands: list[Operand]) -> Operand:

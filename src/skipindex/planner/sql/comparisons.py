@@ -39,7 +39,7 @@ from skipindex.planner.sql.operands import (
     LiteralOperand,
     Operand,
     argument,
-    small,
+    require_small,
 )
 
 OPERATORS: Final = {
@@ -161,8 +161,8 @@ def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
             keys = _key(left), _key(right)
         case _:
             raise NotJudgedError("no column is compared with a literal")
-    found: bool = _FOLDED[operator](*keys)
-    return found
+    result: bool = _FOLDED[operator](*keys)
+    return result
 
 
 def _key(value: Literal) -> int:
@@ -181,8 +181,8 @@ def listed(value: Literal, values: Sequence[Literal]) -> bool | None:
         return None
     if len({type(one) for one in [value, *values]} - {type(None)}) > 1:
         raise NotJudgedError("the list makes Spark cast")
-    found = {_fold(value, Operator.EQ, one) for one in values}
-    return True if True in found else None if None in found else False
+    result = {_fold(value, Operator.EQ, one) for one in values}
+    return True if True in result else None if None in result else False
 
 
 def truth(operand: Operand) -> Predicate:
@@ -225,10 +225,10 @@ def choice(
     """
     values = [value for _, value in branches] + [otherwise]
     if any(isinstance(value, BooleanOperand) for value in values):
-        small(Case(tuple((tree, None) for tree, _ in branches)))
-        return BooleanOperand(small(_condition_of(branches, otherwise)))
+        require_small(Case(tuple((tree, None) for tree, _ in branches)))
+        return BooleanOperand(require_small(_condition_of(branches, otherwise)))
     pairs = tuple((tree, argument(value)) for tree, value in branches)
-    return small(Case(pairs, argument(otherwise)), repeats=repeats)
+    return require_small(Case(pairs, argument(otherwise)), repeats=repeats)
 
 
 def _condition_of(

@@ -23,7 +23,7 @@ from skipindex.planner.sql.operands import (
     LiteralOperand,
     Operand,
     argument,
-    small,
+    require_small,
 )
 from skipindex.planner.sql.tokens import Kind
 
@@ -42,7 +42,7 @@ def condition(cursor: Cursor) -> ex.Predicate:
     while cursor.next.key in OPERATORS:
         operator = OPERATORS[cursor.next.key]
         cursor.at += 1
-        left = BooleanOperand(small(compare(left, operator, cursor.operand())))
+        left = BooleanOperand(require_small(compare(left, operator, cursor.operand())))
     if cursor.take("IS"):
         return _is(cursor, left)
     negated = cursor.take("NOT")

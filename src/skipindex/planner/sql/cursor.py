@@ -21,8 +21,8 @@ from skipindex.planner.sql.literals import (
     typed,
 )
 from skipindex.planner.sql.operands import (
+    EXPLICIT_TYPES,
     SUFFIX_TYPES,
-    TOLD_TYPES,
     LiteralOperand,
     Operand,
 )
@@ -108,9 +108,9 @@ class Cursor:
 
     def take(self, key: str) -> bool:
         """Step over the next token if it is ``key``."""
-        found = self.next.key == key
-        self.at += found
-        return found
+        result = self.next.key == key
+        self.at += result
+        return result
 
     def step(self) -> str:
         """Step over the next token; its key."""
@@ -127,8 +127,8 @@ class Cursor:
 
     def expected(self, what: str) -> PredicateError:
         """The error that ``what`` does not come next."""
-        found = repr(self.next.text) if self.next.text else "the end"
-        return self.error(self.next, f"expected {what}, found {found}")
+        result = repr(self.next.text) if self.next.text else "the end"
+        return self.error(self.next, f"expected {what}, found {result}")
 
     def again(self, start: int) -> None:
         """Go back to ``start``, to read a value as a condition.
@@ -192,17 +192,17 @@ class Cursor:
         inside = self.tokens[self.at + 1 : end]
         texts = [token.text for token in inside[::2]]
         kinds = {token.kind for token in inside[::2]}
-        found: tuple[Literal, ...]
+        result: tuple[Literal, ...]
         if len(inside) % 2 == 0 or any(token.key != "," for token in inside[1::2]):
             return None
         if kinds == {Kind.NUMBER} and all(map(_is_int, texts)):
-            found = tuple(map(int, texts))
+            result = tuple(map(int, texts))
         elif kinds == {Kind.STRING} and all(map(is_plain, texts)):
-            found = tuple(text[1:-1] for text in texts)
+            result = tuple(text[1:-1] for text in texts)
         else:
             return None
         self.at = end + 1
-        return found
+        return result
 
     def _whole_list(self, token: Token) -> tuple[Literal, ...]:
         self.at += 1
@@ -245,7 +245,9 @@ class Cursor:
         text = self._string(self.after)
         self.at += 2
         known = self._value(token, lambda: typed(token.key, text))
-        return LiteralOperand(known.value, token.key if token.key in TOLD_TYPES else "")
+        return LiteralOperand(
+            known.value, token.key if token.key in EXPLICIT_TYPES else ""
+        )
 
     def _value(self, token: Token, read: Callable[[], Literal]) -> LiteralOperand:
         try:

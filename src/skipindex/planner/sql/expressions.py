@@ -154,16 +154,16 @@ def _in_parentheses(cursor: Cursor) -> Operand:
 
 def _holds_condition(cursor: Cursor, start: int, end: int) -> bool:
     """Whether these parentheses hold one condition, and no list or query."""
-    i, found, cases = start + 1, False, 0
+    i, result, cases = start + 1, False, 0
     while i < end:
         key = cursor.tokens[i].key
         if key in {",", "SELECT", "->"}:
             return False
         cases += (key == "CASE") - (key == "END")
         if not cases:
-            found |= key in OPERATORS or key in _IN_CONDITIONS
+            result |= key in OPERATORS or key in _IN_CONDITIONS
         i = cursor.closing.get(i, i) + 1
-    return found
+    return result
 
 
 def _case(cursor: Cursor) -> Operand:

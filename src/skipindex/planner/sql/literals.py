@@ -54,9 +54,9 @@ def number(text: str, *, negative: bool) -> int | Decimal | float:
         ValueError: the value is outside of its type, as Spark says too.
         NotJudgedError: a FLOAT that is not compared alike in every session.
     """
-    found = _NUMBER.fullmatch(text)
-    assert found is not None, text
-    digits, suffix = found["digits"], found["suffix"].upper()
+    match = _NUMBER.fullmatch(text)
+    assert match is not None, text
+    digits, suffix = match["digits"], match["suffix"].upper()
     signed = "-" + digits if negative else digits
     if suffix == "F":
         return float_of(signed)
@@ -89,10 +89,10 @@ def string(text: str, *, doubled: bool) -> str:
     if "\\" not in body:
         return body.replace(quote * 2, quote if doubled else "")
 
-    def value(found: re.Match[str]) -> str:
-        if found[0] == quote * 2:
+    def value(match: re.Match[str]) -> str:
+        if match[0] == quote * 2:
             return quote if doubled else ""
-        return _escape(found)
+        return _escape(match)
 
     # Only quotes outside of escapes can be doubled: \'' is an escape and a quote.
     pattern = f"{quote}{quote}|{_ESCAPE.pattern}"
@@ -199,11 +199,11 @@ def nearest_float(double: float) -> float:
     return near
 
 
-def _escape(found: re.Match[str]) -> str:
-    unit, point, octal, other = found.groups()
+def _escape(match: re.Match[str]) -> str:
+    unit, point, octal, other = match.groups()
     if other is not None:
         return _ESCAPED.get(other, other)
     code = int(octal, 8) if octal else int(unit or point, 16)
     if code > 0x10FFFF:
-        raise NotJudgedError(f"{found[0]!r} is no character")
+        raise NotJudgedError(f"{match[0]!r} is no character")
     return chr(code)

@@ -26,7 +26,7 @@ from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.functions.clock import Clock, clock_of, computing_by
 from skipindex.planner.sql.cursor import Cursor
 from skipindex.planner.sql.operands import LiteralOperand, argument
-from skipindex.planner.sql.parser import QUERIES, cursor_of, whole
+from skipindex.planner.sql.parser import QUERIES, cursor_of, parse_all
 
 _NAMES: Final = {
     **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP"), "instant"),
@@ -104,7 +104,7 @@ def at_moment(
     if not spans:
         return text, None
     with computing_by(clock):
-        whole(cursor)
+        parse_all(cursor)
     given = sorted(spans.items())
     for (start, end), operand in cursor.folded.items():
         sql = _sql(operand)
@@ -137,21 +137,21 @@ def _has_other_names(cursor: Cursor) -> bool:
 
 def _uses(cursor: Cursor, is_column: Callable[[str], bool]) -> list[tuple[int, int]]:
     """Where functions of the moment stand: the first token, and behind the last."""
-    found = []
+    result = []
     tokens = cursor.tokens
     for i, token in enumerate(tokens):
         if token.key not in _NAMES or (i and tokens[i - 1].key in {".", "AS", ":"}):
             continue
         after = tokens[i + 1].key
         if after == "(" and cursor.closing[i + 1] == i + 2:
-            found.append((i, i + 3))
+            result.append((i, i + 3))
         elif (
             token.key in _WITHOUT_PARENTHESES
             and after not in {"(", ".", "=>", ":", "["}
             and not is_column(token.text)
         ):
-            found.append((i, i + 1))
-    return found
+            result.append((i, i + 1))
+    return result
 
 
 def _value(

@@ -21,7 +21,7 @@ from skipindex.planner.functions.registry import Coercion, UnsureError
 from skipindex.planner.sql.literals import INTEGER_SUFFIXES
 
 SUFFIX_TYPES: Final = {**INTEGER_SUFFIXES, "F": "FLOAT"}
-TOLD_TYPES: Final = {
+EXPLICIT_TYPES: Final = {
     *("TINYINT", "BYTE", "SMALLINT", "SHORT", "INT", "INTEGER", "BIGINT", "LONG"),
     *("FLOAT", "REAL", "TIMESTAMP_NTZ"),
 }
@@ -56,7 +56,7 @@ _MAX_REPEATED: Final = 300
 _Tree = TypeVar("_Tree", bound=Term | Predicate)
 
 
-def small(tree: _Tree, *, repeats: bool = False) -> _Tree:
+def require_small(tree: _Tree, *, repeats: bool = False) -> _Tree:
     """``tree``, which is one that can be judged in bounded time.
 
     One that ``repeats`` a part of the text must not grow from level to level.
@@ -77,7 +77,7 @@ def argument(operand: Operand) -> Term | Literal:
     """
     match operand:
         case LiteralOperand(value, kind) if (
-            kind in SUFFIX_TYPES.values() or kind in TOLD_TYPES
+            kind in SUFFIX_TYPES.values() or kind in EXPLICIT_TYPES
         ):
             if kind in {"FLOAT", "REAL"}:
                 raise NotJudgedError("arithmetic with a FLOAT")
@@ -96,7 +96,7 @@ def folded(call: Call) -> LiteralOperand:
     Raises:
         NotJudgedError: only Spark can tell it, or its type.
     """
-    found: tuple[Literal, str] | None
+    result: tuple[Literal, str] | None
     match call:
         case Call(
             "+" | "-",
@@ -112,15 +112,15 @@ def folded(call: Call) -> LiteralOperand:
                 later = _later(moment, n, u)  # type: ignore[arg-type]
             except (ValueError, OverflowError):  # beyond the year 9999
                 later = None
-            found = None if later is None else (later, kind)
+            result = None if later is None else (later, kind)
         case Call("+", (Call("interval") as step, other)):
             return folded(Call("+", (other, step)))
         case _:
             clock = current_clock()
-            found = fold(call) if clock is None else _folded_by(clock, call)
-    if found is None:
+            result = fold(call) if clock is None else _folded_by(clock, call)
+    if result is None:
         raise NotJudgedError(REASONS.get(call.name, f"the function {call.name}"))
-    return LiteralOperand(*found)
+    return LiteralOperand(*result)
 
 
 def _folded_by(clock: Clock, call: Call) -> tuple[Literal, str] | None:

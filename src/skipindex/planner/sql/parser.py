@@ -35,7 +35,7 @@ from skipindex.planner.sql.comparisons import OPERATORS
 from skipindex.planner.sql.conditions import condition
 from skipindex.planner.sql.cursor import Cursor, Grammar
 from skipindex.planner.sql.expressions import operand
-from skipindex.planner.sql.operands import small
+from skipindex.planner.sql.operands import require_small
 from skipindex.planner.sql.tokens import Kind, Token
 from skipindex.storage.deadline import check
 
@@ -51,7 +51,7 @@ def parse(text: str) -> Predicate:
     if "${" in text:
         # Spark replaces ${name} by a value of the session before it reads the text.
         return Unsupported(text, "Spark substitutes variables in ${...}")
-    return whole(cursor_of(text))
+    return parse_all(cursor_of(text))
 
 
 def cursor_of(text: str) -> Cursor:
@@ -92,7 +92,7 @@ class _Level:
     negations: int = 0
 
 
-def whole(cursor: Cursor) -> Predicate:
+def parse_all(cursor: Cursor) -> Predicate:
     """The whole text.
 
     Raises:
@@ -163,7 +163,7 @@ def _condition_inside(cursor: Cursor) -> Predicate:
         raise NotJudgedError("a condition as a value")
     cursor.nested += 1
     try:
-        return small(_tree(cursor))
+        return require_small(_tree(cursor))
     except PredicateError as error:
         raise NotJudgedError("a condition as a value") from error
     finally:
@@ -196,15 +196,15 @@ def _leaf(cursor: Cursor) -> Predicate:
 def _judged(cursor: Cursor, start: int) -> Predicate:
     """The condition that begins here, ``Unsupported`` if it is one for Spark."""
     try:
-        tree = small(condition(cursor))
-        found = cursor.next
-        if _ends_condition(cursor, found):
+        tree = require_small(condition(cursor))
+        result = cursor.next
+        if _ends_condition(cursor, result):
             return tree
-        is_doubled = found.key == cursor.after.key == "&"
-        if is_doubled or _is_mistake(found):
-            problem = f"cannot read this condition near {found.text!r}"
-            raise cursor.error(found, problem)
-        reason = reason_of(found.key)
+        is_doubled = result.key == cursor.after.key == "&"
+        if is_doubled or _is_mistake(result):
+            problem = f"cannot read this condition near {result.text!r}"
+            raise cursor.error(result, problem)
+        reason = reason_of(result.key)
     except NotJudgedError as not_judged:
         reason = str(not_judged)
     _forget(cursor, start)

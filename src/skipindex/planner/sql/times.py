@@ -59,11 +59,11 @@ def date_of(text: str) -> date:
         ValueError: there is no such day.
         NotJudgedError: another form, which Spark may take too.
     """
-    found = _DATE_TEXT.fullmatch(text)
-    if found is None or found["year"] == "0000":
+    match = _DATE_TEXT.fullmatch(text)
+    if match is None or match["year"] == "0000":
         raise NotJudgedError(f"the date {text!r}")
     try:
-        return date(*_day(found))
+        return date(*_day(match))
     except ValueError:
         raise ValueError(f"no date: {text!r}") from None
 
@@ -80,17 +80,17 @@ def timestamp_of(text: str) -> datetime:
             return datetime.fromisoformat(text)
         except ValueError:
             raise ValueError(f"no timestamp: {text!r}") from None
-    found = _TIMESTAMP_TEXT.fullmatch(text)
-    if found is None or found["year"] == "0000":
+    match = _TIMESTAMP_TEXT.fullmatch(text)
+    if match is None or match["year"] == "0000":
         raise NotJudgedError(f"the timestamp {text!r}")
-    hour, minute, second = (int(found[n] or 0) for n in ("hour", "minute", "second"))
-    micros = int((found["fraction"] or "").ljust(6, "0"))
+    hour, minute, second = (int(match[n] or 0) for n in ("hour", "minute", "second"))
+    micros = int((match["fraction"] or "").ljust(6, "0"))
     try:
         clock = time(hour, minute, second, micros)
-        value = datetime.combine(date(*_day(found)), clock)
+        value = datetime.combine(date(*_day(match)), clock)
     except ValueError:
         raise ValueError(f"no timestamp: {text!r}") from None
-    return value.replace(tzinfo=_zone(found["zone"]))
+    return value.replace(tzinfo=_zone(match["zone"]))
 
 
 def wall_clock_of(text: str) -> datetime:
@@ -106,8 +106,8 @@ def wall_clock_of(text: str) -> datetime:
     return value
 
 
-def _day(found: re.Match[str]) -> tuple[int, int, int]:
-    return int(found["year"]), int(found["month"] or 1), int(found["day"] or 1)
+def _day(match: re.Match[str]) -> tuple[int, int, int]:
+    return int(match["year"]), int(match["month"] or 1), int(match["day"] or 1)
 
 
 def _zone(text: str | None) -> tzinfo | None:
@@ -140,15 +140,15 @@ def interval_of(parts: Sequence[tuple[str, str]]) -> Call:
     total, smallest = 0, ""
     signs, units = set(), set()
     for text, name in parts:
-        found = _PART.fullmatch(text)
+        match = _PART.fullmatch(text)
         known = INTERVAL_UNITS.get(name.upper().removesuffix("S"))
-        if found is None or known is None or (found[3] and known[1] != "SECOND"):
+        if match is None or known is None or (match[3] and known[1] != "SECOND"):
             raise NotJudgedError("an interval")
         factor, unit = known
-        number = factor * int(found[2])
-        if found[3]:
-            number, unit = number * SECOND + int(found[3].ljust(6, "0")), "MICROSECOND"
-        number = -number if found[1] == "-" else number
+        number = factor * int(match[2])
+        if match[3]:
+            number, unit = number * SECOND + int(match[3].ljust(6, "0")), "MICROSECOND"
+        number = -number if match[1] == "-" else number
         if number:
             signs.add(number > 0)
         units.add(unit)
@@ -169,7 +169,7 @@ def interval_of_text(text: str) -> Call:
     Raises:
         NotJudgedError: another form, which Spark may take too.
     """
-    parts = [(found[1], found[2]) for found in _IN_TEXT.finditer(text)]
+    parts = [(match[1], match[2]) for match in _IN_TEXT.finditer(text)]
     if not parts or _IN_TEXT.sub("", text).strip():
         raise NotJudgedError("an interval")
     return interval_of(parts)
@@ -191,11 +191,11 @@ def interval_between(text: str, first: str, last: str, sign: str = "") -> Call:
         pattern = r"(\d{1,9})" + (" " if first == "DAY" else ":") + ":".join(rest)
     else:
         raise NotJudgedError("an interval")
-    found = re.fullmatch("([+-]?)" + pattern, text, re.ASCII)
-    if found is None:
+    match = re.fullmatch("([+-]?)" + pattern, text, re.ASCII)
+    if match is None:
         raise NotJudgedError("an interval")
-    before = "-" if (found[1] == "-") != (sign == "-") else ""
-    numbers = [before + number for number in found.groups()[1:]]
+    before = "-" if (match[1] == "-") != (sign == "-") else ""
+    numbers = [before + number for number in match.groups()[1:]]
     return interval_of(list(zip(numbers, units, strict=True)))
 
 

@@ -88,28 +88,28 @@ def tokenize(text: str, *, lists: bool = False) -> list[Token]:
     position = 0
     while position < len(text):
         # The last alternative takes any character, so no match leaves one out.
-        for found in _TOKEN.finditer(text, position):
-            name = found.lastgroup
+        for match in _TOKEN.finditer(text, position):
+            name = match.lastgroup
             if name == "SPACE":
                 continue
             if name == "COMMENT":
-                position = _comment_end(text, found.start())
+                position = _comment_end(text, match.start())
                 break
-            word = key = found[0]
+            word = key = match[0]
             if name == "WORD":
                 key = word.upper()
             elif name != "SYMBOL":
                 key = ""
             elif lists and word == "(" and tokens and tokens[-1].key == "IN":
-                if listed := _LIST.match(text, found.start()):
+                if listed := _LIST.match(text, match.start()):
                     key = listed["type"] or ""
                     tokens.append(Token(Kind.LIST, key, listed[0], *listed.span()))
                     position = listed.end()
                     break
             elif word in _NO_CLOSING:
                 problem = f"{_NO_CLOSING[word]} is not closed"
-                raise error_at(text, found.start(), problem)
-            tokens.append(Token(_KINDS[name], key, word, *found.span()))
+                raise error_at(text, match.start(), problem)
+            tokens.append(Token(_KINDS[name], key, word, *match.span()))
         else:
             break
     end = tokens[-1].end if tokens else 0

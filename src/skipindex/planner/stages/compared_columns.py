@@ -85,8 +85,8 @@ def _below(some: Any, others: Any, *, or_equal: bool = False) -> Mask:
     if isinstance(some, np.ndarray):
         return np.asarray(some <= others if or_equal else some < others)
     some, others = (bounds.cast(pa.large_binary()) for bounds in (some, others))
-    found = pc.less_equal(some, others) if or_equal else pc.less(some, others)
-    return np.asarray(found.fill_null(False))
+    result = pc.less_equal(some, others) if or_equal else pc.less(some, others)
+    return np.asarray(result.fill_null(False))
 
 
 def cuts(left: Side, right: Side) -> Sequence[Value] | None:
@@ -130,7 +130,7 @@ def _pieces(
     side: Side, values: Sequence[Value], n_rows: int
 ) -> npt.NDArray[np.int32] | None:
     """For each row the number of its piece, -1 for NULL; None if some is not known."""
-    found = np.full(n_rows, -1, np.int32)
+    result = np.full(n_rows, -1, np.int32)
     for number, atom in enumerate(_cut(side.column, values)):
         is_between = number % 2 == 0
         if atom is None or (is_between and side.values is values):
@@ -138,8 +138,8 @@ def _pieces(
         rows = side.ask(atom)
         if rows is None or rows.lower is not rows.upper:
             return None
-        found[np.frombuffer(rows.upper.to_array(), np.uint32)] = number
-    return found
+        result[np.frombuffer(rows.upper.to_array(), np.uint32)] = number
+    return result
 
 
 def _cut(column: str, values: Sequence[Value]) -> Iterator[Atom | None]:

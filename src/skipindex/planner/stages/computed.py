@@ -47,7 +47,7 @@ the values of others, which are tested once."""
 
 
 @dataclass(slots=True)
-class _Looks:
+class ValueHistory:
     """How often the values of a file were looked at for one leaf.
 
     Args:
@@ -61,7 +61,7 @@ class _Looks:
     refused: int = 0
 
 
-class Purse:
+class ValueBudget:
     """The time that a plan may spend on testing values one by one.
 
     It is reckoned by the number of values, so that equal plans ask the same.
@@ -72,9 +72,9 @@ class Purse:
 
     def __init__(self, seconds: float) -> None:
         self.left = seconds
-        self._looks: dict[Computed | ComparedColumns, _Looks] = {}
+        self._looks: dict[Computed | ComparedColumns, ValueHistory] = {}
 
-    def most(self, leaf: Computed, reading: float) -> int:
+    def max_values(self, leaf: Computed, reading: float) -> int:
         """How many values a file may have to be looked at.
 
         ``reading`` is the seconds that reading the file takes.
@@ -84,7 +84,7 @@ class Purse:
         each = SECONDS_PER_VALUE + share * SECONDS_PER_TEST
         return int(self._affordable(looks, reading) / each)
 
-    def buys(self, leaf: Computed, values: list[Value], reading: float) -> bool:
+    def can_afford(self, leaf: Computed, values: list[Value], reading: float) -> bool:
         """Whether these values of a file may be tested; they are paid for."""
         looks = self._of(leaf)
         n_unknown = _n_unknown(leaf, values)
@@ -94,7 +94,7 @@ class Purse:
         looks.share = n_unknown / max(len(values), 1)
         return is_paid
 
-    def buys_rows(
+    def can_afford_rows(
         self, node: ComparedColumns, n_values: int, n_rows: int, reading: float
     ) -> bool:
         """Whether the rows of two columns may be compared; they are paid for.
@@ -106,7 +106,7 @@ class Purse:
         seconds = 2 * n_values * SECONDS_PER_QUESTION[True] + n_rows * SECONDS_PER_ROW
         return self._pays(looks, seconds, reading)
 
-    def _pays(self, looks: _Looks, seconds: float, reading: float) -> bool:
+    def _pays(self, looks: ValueHistory, seconds: float, reading: float) -> bool:
         is_affordable = seconds <= self._affordable(looks, reading)
         if is_affordable:
             self.left -= seconds
@@ -114,11 +114,11 @@ class Purse:
             looks.refused += 1
         return is_affordable
 
-    def _affordable(self, looks: _Looks, reading: float) -> float:
+    def _affordable(self, looks: ValueHistory, reading: float) -> float:
         return self.left if looks.n < _LOOKS else min(self.left, reading)
 
-    def _of(self, leaf: Computed | ComparedColumns) -> _Looks:
-        return self._looks.setdefault(leaf, _Looks())
+    def _of(self, leaf: Computed | ComparedColumns) -> ValueHistory:
+        return self._looks.setdefault(leaf, ValueHistory())
 
     def refuse(self, leaf: Computed) -> None:
         """Note a file whose values were not tested."""
@@ -127,8 +127,8 @@ class Purse:
     @property
     def refused(self) -> dict[Computed | ComparedColumns, int]:
         """Number of files whose values were not tested, by leaf or comparison."""
-        found = {leaf: looks.refused for leaf, looks in self._looks.items()}
-        return {leaf: n for leaf, n in found.items() if n}
+        result = {leaf: looks.refused for leaf, looks in self._looks.items()}
+        return {leaf: n for leaf, n in result.items() if n}
 
 
 def _n_unknown(leaf: Computed, values: list[Value]) -> int:
@@ -140,25 +140,27 @@ def _n_unknown(leaf: Computed, values: list[Value]) -> int:
 def probe_index(
     index: Index,
     leaf: Leaf | Computed,
-    purse: Purse | None = None,
+    value_budget: ValueBudget | None = None,
     reading: float = 0.0,
 ) -> Bounds[AbstractBitMap] | None:
     """What ``index`` says of a leaf's rows; None is "no opinion".
 
-    Tests of values are paid from ``purse``, at any price if it is None; ``reading`` is
-    the seconds that reading the file takes.
+    Tests of values are paid from ``value_budget``, at any price if it is None;
+    ``reading`` is the seconds that reading the file takes.
     """
     if isinstance(leaf, Leaf):
         return index.probe(leaf.atom)
     if not isinstance(index, Dictionary):
         return None
-    most = MAX_DISTINCT if purse is None else purse.most(leaf, reading)
+    most = (
+        MAX_DISTINCT if value_budget is None else value_budget.max_values(leaf, reading)
+    )
     values = index.distinct(min(most, MAX_DISTINCT))
     if values is None:
-        if purse is not None and most < MAX_DISTINCT:
-            purse.refuse(leaf)
+        if value_budget is not None and most < MAX_DISTINCT:
+            value_budget.refuse(leaf)
         return None
-    if purse is not None and not purse.buys(leaf, values, reading):
+    if value_budget is not None and not value_budget.can_afford(leaf, values, reading):
         return None
     return _among(index, leaf, values)
 
@@ -171,9 +173,9 @@ def _among(
     unsure: list[Value] = []
     for start in checked(range(0, len(values), _AT_ONCE)):
         for value in values[start : start + _AT_ONCE]:
-            found = leaf.test(value)
-            if found is not False:
-                (passing if found else unsure).append(value)
+            result = leaf.test(value)
+            if result is not False:
+                (passing if result else unsure).append(value)
     null = leaf.test(None)
     certain = _rows(index, leaf.column, passing, null=null is True)
     if not unsure and null is not None:
@@ -189,21 +191,21 @@ def _rows(
     index: Index, column: str, values: list[Value], *, null: bool
 ) -> Bounds[AbstractBitMap] | None:
     """The rows with one of the values, or, if ``null``, with none at all."""
-    found: Bounds[AbstractBitMap] | None = Bounds(BitMap(), BitMap())
+    result: Bounds[AbstractBitMap] | None = Bounds(BitMap(), BitMap())
     if values:
-        found = index.probe(OneOf(column, values_of(values)))
-    if null and found is not None:
+        result = index.probe(OneOf(column, values_of(values)))
+    if null and result is not None:
         nulls = index.probe(NullAtom(column))
-        found = None if nulls is None else found | nulls
-    return found
+        result = None if nulls is None else result | nulls
+    return result
 
 
 def probe_stats(
-    stats: FileStats, leaf: Leaf | Computed, purse: Purse | None = None
+    stats: FileStats, leaf: Leaf | Computed, value_budget: ValueBudget | None = None
 ) -> Bounds[Mask]:
     """The files whose every row is TRUE, and those with a row that may be.
 
-    Tests of values are paid from ``purse``; None is any price.
+    Tests of values are paid from ``value_budget``; None is any price.
     """
     if isinstance(leaf, Leaf):
         return stats.probe(leaf.atom)
@@ -216,10 +218,12 @@ def probe_stats(
     possible, certain = np.ones(n, bool), np.zeros(n, bool)
     files = np.flatnonzero(few & stats.can_value)
     bounds, codes = _distinct_bounds(stats, files)
-    most = None if purse is None else int(purse.left / 2 / SECONDS_PER_TEST)
+    most = (
+        None if value_budget is None else int(value_budget.left / 2 / SECONDS_PER_TEST)
+    )
     tested, n_tests = _tested(leaf, bounds, most)
-    if purse is not None:
-        purse.left -= n_tests * SECONDS_PER_TEST
+    if value_budget is not None:
+        value_budget.left -= n_tests * SECONDS_PER_TEST
     certain[files], possible[files] = tested[codes].T
     null = leaf.test(None)
     # Every value passes, and so does NULL; or some value may, or NULL.
@@ -250,12 +254,12 @@ def _tested(
     leaf: Computed, bounds: list[tuple[Value, Value]], most: int | None
 ) -> tuple[np.ndarray, int]:
     """Whether all values within bounds pass, whether one may; the number of tests."""
-    found = np.tile([False, True], (len(bounds), 1))
+    result = np.tile([False, True], (len(bounds), 1))
     if not bounds or isinstance(bounds[0][0], bytes):
         for i, (value, _) in enumerate(checked(bounds[:most])):
             answer = leaf.test(value)
-            found[i] = answer is True, answer is not False
-        return found, len(bounds[:most])
+            result[i] = answer is True, answer is not False
+        return result, len(bounds[:most])
     low, high = np.array(bounds, np.int64).T
     # Beyond ``most`` tests nothing is known but of the closest bounds.
     chosen = np.argsort(high - low, kind="stable")
@@ -272,9 +276,9 @@ def _tested(
     )
     start = values.searchsorted(low[chosen])
     n = high[chosen] - low[chosen] + 1
-    found[chosen, 0] = true[start + n] - true[start] == n
-    found[chosen, 1] = false[start + n] - false[start] < n
-    return found, len(values)
+    result[chosen, 0] = true[start + n] - true[start] == n
+    result[chosen, 1] = false[start + n] - false[start] < n
+    return result, len(values)
 
 
 def _union(low: Ints, high: Ints) -> Ints:

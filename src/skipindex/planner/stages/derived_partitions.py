@@ -63,7 +63,7 @@ from skipindex.planner.functions.registry import (
     TextInterval,
     Texts,
     from_plain,
-    whole,
+    type_range,
 )
 from skipindex.planner.functions.text import substring
 from skipindex.planner.sql.parser import parse
@@ -259,10 +259,10 @@ _known: Final[WeakKeyDictionary[TableState, DerivedPartitions]] = WeakKeyDiction
 
 def derived_partitions(table: TableState) -> DerivedPartitions:
     """What is derived of a table, computed once for all of its plans."""
-    found = _known.get(table)
-    if found is None:
-        found = _known[table] = DerivedPartitions(table)
-    return found
+    result = _known.get(table)
+    if result is None:
+        result = _known[table] = DerivedPartitions(table)
+    return result
 
 
 def misplaced(table: TableState) -> Iterator[str]:
@@ -326,8 +326,8 @@ class FolderBounds:
                 stops = pa.array(self._stops, pa.large_binary())
                 beyond = pc.less_equal(stops, low).fill_null(False)
                 possible = possible & ~np.asarray(beyond)
-        found: Mask = np.logical_or.reduceat(possible, self._starts)[self.folders]
-        return found
+        mask: Mask = np.logical_or.reduceat(possible, self._starts)[self.folders]
+        return mask
 
     def _readable(self, leaf: Leaf | Computed) -> Leaf | Computed:
         """The leaf, which asks of no text that is not read."""
@@ -359,7 +359,7 @@ class FolderBounds:
     def _stats(self) -> FileStats:
         """Statistics as if every interval were a file."""
         domain = self.domain
-        least, most = (b"", None) if domain.is_bytes else whole(domain)
+        least, most = (b"", None) if domain.is_bytes else type_range(domain)
         lows: list[Value | None] = []
         highs: list[Value | None] = []
         for low, high in self._flat:
@@ -384,9 +384,9 @@ def _all_bounds(mine: Sequence[Derivation]) -> Iterator[FolderBounds]:
         if not number:
             continue
         ways = [(d, _part_of(d.term), cache(partial(_alone, d))) for d in some]
-        found = [_interval(ways, values) for values in number]
+        result = [_interval(ways, values) for values in number]
         # A folder of which nothing is known may hold texts that are not read.
-        known = [[] if one == (None, None) else [one] for one in found]
+        known = [[] if one == (None, None) else [one] for one in result]
         base, source = some[0].base, some[0].source
         if not isinstance(base, BoundCall) or base.function.texts is None:
             yield FolderBounds(source.domain, lambda leaf: leaf, folders, known)
@@ -454,17 +454,17 @@ def _interval(
     values: Sequence[Value | None],
 ) -> Interval:
     """The values of the base that the folder's values leave possible together."""
-    found: Interval = (None, None)
+    result: Interval = (None, None)
     parts: dict[str, dict[str, tuple[BoundTerm, int]]] = {}
     for (one, (name, argument), alone), value in zip(ways, values, strict=True):
         if value is None:
             continue
-        found = _both(found, alone(value))
+        result = _both(result, alone(value))
         if name and isinstance(one.of_base, BoundCall) and isinstance(value, int):
             parts.setdefault(argument, {})[name] = one.of_base.arguments[0], value
     for given in parts.values():
-        found = _both(found, _of_parts(given))
-    return found
+        result = _both(result, _of_parts(given))
+    return result
 
 
 def _shown_as(one: Derivation, value: Value) -> Interval:
@@ -538,10 +538,10 @@ def _where(term: BoundTerm, low: int, high: int) -> Interval:
             low -= function.slack
             high += 0 if function.is_later else function.slack
         elif is_sure_of_years(function):
-            found = term.reaching((low, high - 1))
-            if found is None:
+            result = term.reaching((low, high - 1))
+            if result is None:
                 return None, None
-            low, high = found[0], found[1] + 1
+            low, high = result[0], result[1] + 1
         else:
             break
         term = term.varying

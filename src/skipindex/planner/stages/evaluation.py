@@ -26,7 +26,7 @@ from skipindex.planner.bound_predicate import (
     leaves,
     text_of,
 )
-from skipindex.planner.stages.computed import Purse
+from skipindex.planner.stages.computed import ValueBudget
 from skipindex.planner.stages.cost import purse_seconds, reading_seconds
 from skipindex.planner.stages.index_reader import IndexReader
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession
@@ -44,10 +44,10 @@ class PlanningStage(Protocol):
     def name(self) -> str:
         """The name that plans show."""
 
-    def why_not(self, found: Evaluation) -> str:
+    def why_not(self, evaluation: Evaluation) -> str:
         """Why the stage is not run, or empty if it is."""
 
-    def run(self, found: Evaluation) -> None:
+    def run(self, evaluation: Evaluation) -> None:
         """Learn more of the leaves, and note which files it leaves."""
 
 
@@ -132,7 +132,7 @@ class Evaluation:
         first = record.bounds.upper is self.every_file
         record.refine(bounds, kind, first=first)
 
-    def narrow(self, without_rows: Mask | None = None) -> None:
+    def reevaluate(self, without_rows: Mask | None = None) -> None:
         """Evaluate the tree over all files, from what is known of its leaves.
 
         ``without_rows`` are files that hold no row at all, if that is known.
@@ -142,7 +142,7 @@ class Evaluation:
             check()
             return self.leaves[leaf].bounds
 
-        found = evaluate(
+        result = evaluate(
             self.tree,
             bounds,
             nothing=self.no_file,
@@ -150,13 +150,13 @@ class Evaluation:
             is_empty=lambda mask: not mask.any(),
             compared=self.compared,
         )
-        upper = found.upper if without_rows is None else found.upper & ~without_rows
+        upper = result.upper if without_rows is None else result.upper & ~without_rows
         # The first answers are taken as they are: a new mask costs a page fault for
         # every 4,096 files.
         if self.certain is self.no_file:
-            self.certain = found.lower
+            self.certain = result.lower
         else:
-            self.certain = self.certain | found.lower
+            self.certain = self.certain | result.lower
         if self.possible is self.every_file:
             self.possible = upper
         else:
@@ -181,16 +181,16 @@ class Evaluation:
         return reading_seconds(self.table)
 
     @cached_property
-    def purse(self) -> Purse | None:
+    def value_budget(self) -> ValueBudget | None:
         """What tests of values are paid from; None if the caller names kinds."""
         if self.forced is not None:
             return None
-        return Purse(purse_seconds(float(self.reading.sum())))
+        return ValueBudget(purse_seconds(float(self.reading.sum())))
 
     @property
     def untested(self) -> list[str]:
         """What was not asked, as testing values would take too long, in words."""
-        refused = {} if self.purse is None else self.purse.refused
+        refused = {} if self.value_budget is None else self.value_budget.refused
         return [
             f"the values of {n} files were not tested for {leaf.expression}: to read "
             "the files takes no longer (kinds=… forces it)"

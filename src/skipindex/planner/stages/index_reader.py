@@ -109,15 +109,15 @@ class IndexReader:
             return
         uses = [use for column in columns for use in self._uses(column)]
         wanted = {(use.pack.name, use.entry.offset): use.entry for use in uses}
-        found = [
+        result = [
             (pack, entry)
             for key, entry in wanted.items()
             if key not in self._ahead and (pack := self._pack(key[0])) is not None
         ]
         self._ahead |= wanted.keys()
-        fetch_ahead(one for pack, entry in found for one in pack.unopened(entry))
+        fetch_ahead(one for pack, entry in result for one in pack.unopened(entry))
         # Of a pack of many files the directory is more than was guessed.
-        fetch_ahead(one for pack, entry in found for one in pack.directory(entry))
+        fetch_ahead(one for pack, entry in result for one in pack.directory(entry))
 
     def _uses(self, column: ColumnInfo) -> list[BlobUse]:
         return [*self.maps(column), *(source.use for source in self._of(column))]
@@ -190,7 +190,7 @@ class IndexReader:
 
         All of them are of these very files.
         """
-        found = Locations()
+        result = Locations()
         for source in self._of(column):
             if source.kind.positional != positional:
                 continue
@@ -206,8 +206,8 @@ class IndexReader:
             fits = blob.fits(slots, *self.identity(files))
             for i in np.flatnonzero(~fits).tolist():
                 fits[i] = self._is_there(blob, int(slots[i]), int(files[i]))
-            found.add(source.kind, blob, files[fits].tolist(), slots[fits].tolist())
-        return found
+            result.add(source.kind, blob, files[fits].tolist(), slots[fits].tolist())
+        return result
 
     def maps(self, column: ColumnInfo) -> list[BlobUse]:
         """The file maps on ``column`` that may be used."""
@@ -240,10 +240,10 @@ class IndexReader:
             blob = self.blob(source.use)
             if blob is None or not blob.has_shared:
                 return None
-            found = self._probe_shared(
+            result = self._probe_shared(
                 source.use, kind.open_pack, "index", atom, column, wanted
             )
-            return None if found is None else (kind, found[0])
+            return None if result is None else (kind, result[0])
 
         return filter(None, self.each(probe, self._of(column)))
 
@@ -270,18 +270,18 @@ class IndexReader:
                 parts, n_files = blob.shared(READS), len(blob.n_rows)
                 index = open_shared(parts, column.domain, n_files)
                 self.cache.keep_pack_index(blob, index)
-            found = index.ask(atom)
+            result = index.ask(atom)
         except UNUSABLE as error:
             self.refuse(error, blob, what)
             return None
-        if found is None:
+        if result is None:
             return None
         files, slots = use.rows[mine], use.slots[mine]
         fits = blob.fits(slots, *self.identity(files))
         if not fits.all():
             self.note(f"{what} not used: it is of another data file")
             files, slots = files[fits], slots[fits]
-        possible, sure = found
+        possible, sure = result
         ruled_out = index.covered & ~possible
         return files[ruled_out[slots]], files[sure[slots]]
 
@@ -330,7 +330,7 @@ class IndexReader:
         return self._sources[column.name]
 
     def _usable(self, column: ColumnInfo) -> list[UsableBlob]:
-        found = []
+        result = []
         for use in self._table.blobs(column):
             meta = use.entry.meta
             if self._kinds is not None and meta.kind not in self._kinds:
@@ -346,5 +346,5 @@ class IndexReader:
                     f"{meta.version} is newer than ours ({kind.version})"
                 )
                 continue
-            found.append(UsableBlob(use, kind))
-        return found
+            result.append(UsableBlob(use, kind))
+        return result

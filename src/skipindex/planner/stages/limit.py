@@ -83,17 +83,17 @@ def parse_order(order_by: str | Sequence[str]) -> tuple[SortKey, ...]:
         raise PlanError("order_by has no column (expected 'x', or ['x DESC', 'y'])")
     keys = []
     for text in texts:
-        found = _KEY.fullmatch(text)
-        if found is None or "," in re.sub(r"`[^`]*`", "", found["name"]):
+        match = _KEY.fullmatch(text)
+        if match is None or "," in re.sub(r"`[^`]*`", "", match["name"]):
             raise PlanError(
                 f"no sort key: {text!r} (expected a column, then ASC or DESC, then "
                 "NULLS FIRST or NULLS LAST; several as a list)"
             )
-        descending = (found["order"] or "ASC").upper() == "DESC"
+        descending = (match["order"] or "ASC").upper() == "DESC"
         default = "LAST" if descending else "FIRST"
-        nulls_first = (found["nulls"] or default).upper() == "FIRST"
+        nulls_first = (match["nulls"] or default).upper() == "FIRST"
         keys.append(
-            SortKey(Reference(name_parts(found["name"])), descending, nulls_first)
+            SortKey(Reference(name_parts(match["name"])), descending, nulls_first)
         )
     return tuple(keys)
 
@@ -151,18 +151,21 @@ class Needed:
 
 
 def limited(
-    found: Evaluation, counts: RowCounts, row_limit: RowLimit, column: ColumnInfo | None
+    evaluation: Evaluation,
+    counts: RowCounts,
+    row_limit: RowLimit,
+    column: ColumnInfo | None,
 ) -> tuple[Needed, Stage]:
     """The files that ``row_limit`` needs, and what the stage achieved.
 
     ``column`` is the first sort key's; None if it has no statistics.
     """
     began = time.perf_counter()
-    files = needed(found, counts, row_limit, column)
+    files = needed(evaluation, counts, row_limit, column)
     stage = Stage(
         LIMIT,
         int(files.mask.sum()),
-        int(found.table.sizes[files.mask].sum()),
+        int(evaluation.table.sizes[files.mask].sum()),
         time.perf_counter() - began,
         ReadCount(),
         files.note,
@@ -171,7 +174,10 @@ def limited(
 
 
 def needed(
-    found: Evaluation, counts: RowCounts, row_limit: RowLimit, column: ColumnInfo | None
+    evaluation: Evaluation,
+    counts: RowCounts,
+    row_limit: RowLimit,
+    column: ColumnInfo | None,
 ) -> Needed:
     """The files that can hold one of the first rows that match.
 
@@ -180,18 +186,18 @@ def needed(
     """
     limit = row_limit.limit
     assert limit is not None
-    possible = found.possible
+    possible = evaluation.possible
     if limit == 0:
         return Needed(np.zeros_like(possible), "no row is wanted")
     lower = np.where(possible, counts.lower, 0)
     if lower.sum() < limit:
         return Needed(possible, note=f"fewer than {limit} rows certainly match")
     if not row_limit.order_by:
-        return _any_rows(found.table, lower, limit)
+        return _any_rows(evaluation.table, lower, limit)
     key = row_limit.order_by[0]
     if column is None or column.domain is None:
         return Needed(possible, note=f"nothing is known of the order of {key.column}")
-    return _first_rows(found, lower, limit, key, column)
+    return _first_rows(evaluation, lower, limit, key, column)
 
 
 def _any_rows(table: TableState, lower: np.ndarray, limit: int) -> Needed:
@@ -207,7 +213,7 @@ def _any_rows(table: TableState, lower: np.ndarray, limit: int) -> Needed:
 
 
 def _first_rows(
-    found: Evaluation,
+    evaluation: Evaluation,
     lower: np.ndarray,
     limit: int,
     key: SortKey,
@@ -216,18 +222,18 @@ def _first_rows(
     # --[ best ... worst ]----- last -----[ best ... worst ]--> in the order asked for
     #   at least `limit` rows are here,     so no row of this file is needed
     # The NULLs of a file all come before its values, or all after them.
-    stats = found.table.stats(column)
+    stats = evaluation.table.stats(column)
     null = _NULL_LOW if key.nulls_first != key.descending else _NULL_HIGH
     best, worst = (1, 0) if key.descending else (0, 1)
-    can_null = stats.can_null & _keeps_null(found.tree, column.name)
+    can_null = stats.can_null & _keeps_null(evaluation.tree, column.name)
     # Of the rows that certainly match, so many may come after the first part.
-    part = found.table.n_rows - stats.nulls if key.nulls_first else stats.nulls
+    part = evaluation.table.n_rows - stats.nulls if key.nulls_first else stats.nulls
     later = np.where(stats.nulls >= 0, part, lower)
     later[~(stats.can_value if key.nulls_first else can_null)] = 0
     first = (lower - later).clip(0)
     points: list[tuple[_Rank, int]] = []
     starts = []
-    files = np.flatnonzero(found.possible)
+    files = np.flatnonzero(evaluation.possible)
     for i in files.tolist():
         span: tuple[_Rank, _Rank] = (_BELOW, _ABOVE)
         if stats.can_value[i] and stats.bounded[i]:
@@ -242,7 +248,7 @@ def _first_rows(
     total = np.cumsum([n_rows for _, n_rows in points])
     last = points[int(np.searchsorted(total, limit))][0]
     after = lt if key.descending else gt
-    mask = found.possible.copy()
+    mask = evaluation.possible.copy()
     mask[files[[after(start, last) for start in starts]]] = False
     shown = _shown(last, column)
     return Needed(mask, f"{limit} rows that match have {key.column} up to {shown}")

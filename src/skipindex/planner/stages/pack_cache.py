@@ -201,8 +201,8 @@ def _mark(location: Location, name: str) -> tuple[int, ...]:
     """What differs where another file has replaced a pack, if that is cheap to see."""
     if not location.at(PACKS).is_local:
         return ()
-    found = Path(location.full(f"{PACKS}/{name}")).stat()
-    return found.st_ino, found.st_size, found.st_mtime_ns
+    result = Path(location.full(f"{PACKS}/{name}")).stat()
+    return result.st_ino, result.st_size, result.st_mtime_ns
 
 
 class CacheSession:

@@ -45,45 +45,45 @@ class RowCounts:
         return lower, None if (self.upper < 0).any() else int(self.upper.sum())
 
 
-def row_counts(found: Evaluation) -> RowCounts:
-    """The bounds that ``found`` proves; a skipped file has no row that matches.
+def row_counts(evaluation: Evaluation) -> RowCounts:
+    """The bounds that ``evaluation`` proves; a skipped file has no row that matches.
 
     The rows of files that surely hold a match are looked at now, if they were not yet.
     """
-    count_deferred_rows(found)
-    n_rows = found.table.n_rows.astype(np.int64)
+    count_deferred_rows(evaluation)
+    n_rows = evaluation.table.n_rows.astype(np.int64)
     lower, upper = np.zeros_like(n_rows), n_rows.copy()
-    files = np.flatnonzero(found.possible & ~found.certain & (n_rows > 0))
-    if _has_nulls(found):
-        lower[files], upper[files] = _by_null_counts(found, files)
-    for file, verdict in found.rows.items():
+    files = np.flatnonzero(evaluation.possible & ~evaluation.certain & (n_rows > 0))
+    if _has_nulls(evaluation):
+        lower[files], upper[files] = _by_null_counts(evaluation, files)
+    for file, verdict in evaluation.rows.items():
         lower[file] = max(lower[file], verdict.lower)
         upper[file] = min(upper[file], verdict.upper)
-    certain = found.certain & (n_rows >= 0)
+    certain = evaluation.certain & (n_rows >= 0)
     lower[certain] = upper[certain] = n_rows[certain]
-    lower[~found.possible] = upper[~found.possible] = 0
+    lower[~evaluation.possible] = upper[~evaluation.possible] = 0
     return RowCounts(lower, upper)
 
 
-def _has_nulls(found: Evaluation) -> bool:
+def _has_nulls(evaluation: Evaluation) -> bool:
     """Whether statistics may be asked, and count NULLs in a column of the predicate."""
-    may_ask = found.kinds is None or MINMAX in found.kinds
-    stats = map(found.table.stats, found.columns.values())
+    may_ask = evaluation.kinds is None or MINMAX in evaluation.kinds
+    stats = map(evaluation.table.stats, evaluation.columns.values())
     return may_ask and any((one.nulls > 0).any() for one in stats)
 
 
-def _by_null_counts(found: Evaluation, files: np.ndarray) -> _Counts:
+def _by_null_counts(evaluation: Evaluation, files: np.ndarray) -> _Counts:
     """The bounds by statistics: a condition may be TRUE for all values but not NULL."""
-    n_rows = found.table.n_rows[files].astype(np.int64)
+    n_rows = evaluation.table.n_rows[files].astype(np.int64)
 
     def rows_of(bounds: Bounds[Mask]) -> _Counts:
         lower, upper = bounds.lower[files], bounds.upper[files]
         return np.where(lower, n_rows, 0), np.where(upper, n_rows, 0)
 
     def of_leaf(leaf: Leaf | Computed) -> _Counts:
-        record = found.leaves[leaf]
+        record = evaluation.leaves[leaf]
         lower, upper = rows_of(record.bounds)
-        stats = found.table.stats(record.column)
+        stats = evaluation.table.stats(record.column)
         nulls = stats.nulls[files]
         known = nulls > 0
         if isinstance(leaf, Computed) or not known.any():
@@ -101,12 +101,12 @@ def _by_null_counts(found: Evaluation, files: np.ndarray) -> _Counts:
     def either(a: _Counts, b: _Counts) -> _Counts:
         return np.maximum(a[0], b[0]), np.minimum(a[1] + b[1], n_rows)
 
-    unsure = Bounds(found.no_file, found.every_file)
+    unsure = Bounds(evaluation.no_file, evaluation.every_file)
     return fold(
-        found.tree,
+        evaluation.tree,
         leaf=of_leaf,
         all_of=lambda parts: reduce(both, parts),
         any_of=lambda parts: reduce(either, parts),
         constant=lambda value: (n_rows * value, n_rows * value),
-        unknown=lambda node: rows_of(found.compared.get(node, unsure)),  # type: ignore[call-overload]
+        unknown=lambda node: rows_of(evaluation.compared.get(node, unsure)),  # type: ignore[call-overload]
     )

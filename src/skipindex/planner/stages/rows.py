@@ -36,7 +36,7 @@ from skipindex.planner.stages.compared_columns import (
     compared_rows,
     cuts,
 )
-from skipindex.planner.stages.computed import Purse, bound_of, probe_index
+from skipindex.planner.stages.computed import ValueBudget, bound_of, probe_index
 from skipindex.planner.stages.cost import FEW
 from skipindex.planner.stages.index_reader import IndexReader
 from skipindex.planner.stages.records import IndexLocation, LeafRecord
@@ -81,7 +81,7 @@ class RowEvaluator:
         compared: what is known of comparisons of two columns.
         locations: by column name and file, where the indexes are.
         table: whose files they are.
-        purse: what tests of values are paid from; None is any price.
+        value_budget: what tests of values are paid from; None is any price.
         reading: the seconds that reading each file takes.
     """
 
@@ -94,10 +94,10 @@ class RowEvaluator:
         compared: Mapping[ComparedColumns, Bounds[Mask]],
         locations: Mapping[str, Mapping[int, Sequence[IndexLocation]]],
         table: TableState,
-        purse: Purse | None = None,
+        value_budget: ValueBudget | None = None,
         reading: np.ndarray | None = None,
     ) -> None:
-        self._purse = None if reading is None else purse
+        self._value_budget = None if reading is None else value_budget
         self._reading = reading
         repeated = Counter(leaves(tree))
         self._repeated = {leaf for leaf, n in repeated.items() if n > 1}
@@ -169,11 +169,11 @@ class RowEvaluator:
             if bounds.lower[file]:
                 return self._everything(file, within)
             rows = bitmap_of(self._all(file, within))
-            found = self._compared_rows(node, file, rows)
-            if found is None:
+            result = self._compared_rows(node, file, rows)
+            if result is None:
                 return _NONE[0], rows
-            self._note_empty(node, file, within, found.upper)
-            return found.lower, found.upper
+            self._note_empty(node, file, within, result.upper)
+            return result.lower, result.upper
 
         return ask
 
@@ -203,18 +203,20 @@ class RowEvaluator:
         values = cuts(left, right)
         if values is None:
             return None
-        if self._purse is not None and self._reading is not None:
+        if self._value_budget is not None and self._reading is not None:
             reading = float(self._reading[file])
-            if not self._purse.buys_rows(node, len(values), n_rows, reading):
+            if not self._value_budget.can_afford_rows(
+                node, len(values), n_rows, reading
+            ):
                 return None
-        found = compared_rows(left, node.operator, right, values, n_rows)
-        return None if found is None else exactly(rows & found)
+        result = compared_rows(left, node.operator, right, values, n_rows)
+        return None if result is None else exactly(rows & result)
 
     def _side(self, column: ColumnInfo, file: int, rows: AbstractBitMap) -> Side | None:
         """A column of a file, by its first index that lists its values, or by any."""
         if column.is_partition:
             return self._of_partition(column, file)
-        found = None
+        result = None
         for location in self._locations[column.name].get(file, ()):
             index = self._reader.open(location, file, column)
             if not isinstance(index, Dictionary):
@@ -225,18 +227,18 @@ class RowEvaluator:
                 self._reader.refuse(error, location[1])
                 continue
             ask = partial(self._of_atom, location, column, file, rows)
-            found = Side(column.name, values, ask)
+            result = Side(column.name, values, ask)
             if values is not None:
                 break
-        return found
+        return result
 
     def _of_partition(self, column: ColumnInfo, file: int) -> Side:
         """A column that has one value, or NULL, in all rows of a file."""
         stats, every = self._table.stats(column), bitmap_of(self._all(file, None))
 
         def ask(atom: Atom) -> Bounds[AbstractBitMap]:
-            found = stats.probe(atom)
-            lower, upper = found.lower[file], found.upper[file]
+            result = stats.probe(atom)
+            lower, upper = result.lower[file], result.upper[file]
             return Bounds(*(every if known else _NONE[0] for known in (lower, upper)))
 
         values = [bound_of(stats.low, file)] if stats.single[file] else None
@@ -250,8 +252,8 @@ class RowEvaluator:
         rows: AbstractBitMap,
         atom: Atom,
     ) -> Bounds[AbstractBitMap] | None:
-        found = self._asked(location, column, file, Leaf(atom, ""), rows)
-        return None if found is None else Bounds(*map(bitmap_of, found))
+        result = self._asked(location, column, file, Leaf(atom, ""), rows)
+        return None if result is None else Bounds(*map(bitmap_of, result))
 
     def _all_of(self, parts: Iterator[RowProbe]) -> RowProbe:
         probes = list(parts)
@@ -297,15 +299,15 @@ class RowEvaluator:
         locations = self._locations[record.column.name]
         is_repeated = leaf in self._repeated
         # What was found of the file that was asked last.
-        found: dict[tuple[int, int], Rows | None] = {}
+        result: dict[tuple[int, int], Rows | None] = {}
 
         def once(file: int, i: int, location: IndexLocation) -> Rows | None:
-            if (file, i) not in found:
+            if (file, i) not in result:
                 if i == 0:
-                    found.clear()
+                    result.clear()
                 rows = self._asked(location, record.column, file, leaf, None)
-                found[file, i] = rows
-            return found[file, i]
+                result[file, i] = rows
+            return result[file, i]
 
         def ask(file: int, within: RowSet | None) -> Rows:
             if not possible[file]:
@@ -362,7 +364,7 @@ class RowEvaluator:
         bounds: Bounds[AbstractBitMap] | None
         if not isinstance(leaf, Leaf):
             reading = 0.0 if self._reading is None else float(self._reading[file])
-            bounds = probe_index(index, leaf, self._purse, reading)
+            bounds = probe_index(index, leaf, self._value_budget, reading)
             return None if bounds is None else (bounds.lower, bounds.upper)
         few = within is not None and self._are_few(within, file)
         if not few or isinstance(within, MarkedRows):

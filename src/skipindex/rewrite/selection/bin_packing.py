@@ -34,12 +34,12 @@ def runs(weights: Sequence[int], limit: int) -> list[list[int]]:
     So every run but the last weighs ``limit`` or more, and would not without its
     last position.
     """
-    found: list[list[int]] = [[]]
+    result: list[list[int]] = [[]]
     total = 0
     for item, weight in enumerate(weights):
         if total >= limit:
-            found.append([])
+            result.append([])
             total = 0
-        found[-1].append(item)
+        result[-1].append(item)
         total += weight
-    return found if weights else []
+    return result if weights else []

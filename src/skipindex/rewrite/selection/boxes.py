@@ -61,11 +61,11 @@ class Boxes:
         self, files: Iterable[EligibleFile], others: Iterable[EligibleFile]
     ) -> list[EligibleFile]:
         """The files that meet the least box around the others, in every column."""
-        found = list(files)
-        mine, around = self._rows(found), self._rows(others)
+        result = list(files)
+        mine, around = self._rows(result), self._rows(others)
         low, high = self.low[around].min(axis=0), self.high[around].max(axis=0)
         meet = ((self.low[mine] <= high) & (self.high[mine] >= low)).all(axis=1)
-        return [file for file, meets in zip(found, meet, strict=True) if meets]
+        return [file for file, meets in zip(result, meet, strict=True) if meets]
 
     def along(self, files: Iterable[EligibleFile]) -> Positions:
         """The numbers of the files in the order of their middles along a curve."""
@@ -110,8 +110,8 @@ class Boxes:
             if len(apart):
                 some = [files[int(i)] for i in apart]
                 numbers = np.unique(numbers[apart], return_inverse=True)[1]
-                found = self._held(some, numbers, level[apart])
-                depth[apart], _, lowest[apart] = found
+                result = self._held(some, numbers, level[apart])
+                depth[apart], _, lowest[apart] = result
         return depth, lowest
 
     def _held(

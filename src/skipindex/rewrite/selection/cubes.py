@@ -73,16 +73,17 @@ def cubes_of(
     files: Iterable[EligibleFile], runs: Runs
 ) -> tuple[list[Cube], list[EligibleFile]]:
     """The cubes that these runs made of a partition, and the files in none of them."""
-    found: dict[tuple[str, int], list[EligibleFile]] = {}
+    result: dict[tuple[str, int], list[EligibleFile]] = {}
     others = []
     for file in files:
         wrote = round_of(file.path)
         if wrote is None or wrote[0] not in runs:
             others.append(file)
         else:
-            found.setdefault(wrote, []).append(file)
+            result.setdefault(wrote, []).append(file)
     cubes = [
-        Cube(run, number, runs[run], tuple(own)) for (run, number), own in found.items()
+        Cube(run, number, runs[run], tuple(own))
+        for (run, number), own in result.items()
     ]
     return cubes, others
 
@@ -100,7 +101,7 @@ def with_runs(
     properties: TableProperties, runs: Runs, paths: Iterable[str]
 ) -> TableProperties:
     """The properties with those of the runs that have written one of these files."""
-    wrote = {found[0] for found in map(round_of, paths) if found is not None}
+    wrote = {result[0] for result in map(round_of, paths) if result is not None}
     alike: dict[str, dict[str, Any]] = {}
     for run, how in runs.items():
         if run in wrote:

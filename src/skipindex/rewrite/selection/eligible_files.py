@@ -113,8 +113,8 @@ def check_rewritable(
         return foreign
 
     with ThreadPoolExecutor(_THREADS) as pool:
-        found = zip(files, pool.map(check, files), strict=True)
-        return {file.path: foreign for file, foreign in found if foreign}
+        result = zip(files, pool.map(check, files), strict=True)
+        return {file.path: foreign for file, foreign in result if foreign}
 
 
 def count_rows(location: Location, paths: Sequence[str]) -> int:
@@ -206,12 +206,12 @@ def clustering_columns(
 
     ``indexes`` are those that the new files will have.
     """
-    found: list[str] = []
+    result: list[str] = []
     known = {column.name for column, _ in requested(table, indexes)}
     for name in names:
         if attributes and name in attributes:
             table.resolve(attributes[name].key)
-            found.append(name)
+            result.append(name)
             continue
         column = table.resolve(name)
         problem = ""
@@ -225,9 +225,9 @@ def clustering_columns(
                 f"skipped (name it in indexes, or build_indexes first; there are: "
                 f"{sorted(known)})"
             )
-        elif column.own_name in found:
+        elif column.own_name in result:
             problem = "it is named twice"
         if problem:
             raise LayoutError(f"cannot cluster by column {name!r}: {problem}")
-        found.append(column.own_name)
-    return tuple(found)
+        result.append(column.own_name)
+    return tuple(result)

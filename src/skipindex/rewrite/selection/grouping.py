@@ -82,11 +82,11 @@ class Group:
 
 def by_partition(files: Iterable[EligibleFile]) -> list[list[EligibleFile]]:
     """The files that have rows, by the values of their partition columns."""
-    found: dict[Pairs, list[EligibleFile]] = {}
+    result: dict[Pairs, list[EligibleFile]] = {}
     for file in files:
         if file.n_rows:
-            found.setdefault(file.values, []).append(file)
-    return list(found.values())
+            result.setdefault(file.values, []).append(file)
+    return list(result.values())
 
 
 def plan_clustering(
@@ -182,23 +182,23 @@ def plan_joining(
         # Joined files have fewer bytes than went in, so they might fit together again;
         # they have as many rows, and so do not.
         joined = {run: how for run, how in known.items() if how == Run.of(target)}
-    found = []
+    result = []
     for mine in by_partition(files):
         _, plain = cubes_of(mine, clustered)
         small = [file for file in plain if target.weight(file) < target.limit]
         _, fresh = cubes_of(small, joined)
         if _bins(fresh, target):
-            found.append(_bins(small, target))
+            result.append(_bins(small, target))
     left = math.inf if budget is None else budget
     fit = set()
     for run in sorted(
-        (run for bins in found for run in bins),
+        (run for bins in result for run in bins),
         key=lambda run: weight_of(run) / len(run),
     ):
         if weight_of(run) <= left:
             left -= weight_of(run)
             fit.add(run)
-    kept = (tuple(run for run in bins if run in fit) for bins in found)
+    kept = (tuple(run for run in bins if run in fit) for bins in result)
     return [
         Group(tuple(file for run in bins for file in run), bins)
         for bins in kept
@@ -219,10 +219,10 @@ def rounds(groups: Iterable[Group]) -> list[list[Group]]:
 
     All groups of a round are of one level.
     """
-    found: dict[tuple[bool, int, int], list[Group]] = {}
+    result: dict[tuple[bool, int, int], list[Group]] = {}
     taken: Counter[tuple[Pairs, bool, int]] = Counter()
     for group in groups:
         key = group.values, group.sealed, group.level
-        found.setdefault((not group.sealed, group.level, taken[key]), []).append(group)
+        result.setdefault((not group.sealed, group.level, taken[key]), []).append(group)
         taken[key] += 1
-    return [found[number] for number in sorted(found)]
+    return [result[number] for number in sorted(result)]

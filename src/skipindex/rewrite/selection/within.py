@@ -177,9 +177,9 @@ class _Offer:
         stops = np.searchsorted(ends, ends[:-1] + room, side="right") - 1
         for _ in range(_TRIES):
             gained = np.concatenate([[0.0], np.cumsum(gains)])
-            found = gained[stops] - gained[:-1]
-            first = int(np.argmax(found))
-            if found[first] <= 0:
+            result = gained[stops] - gained[:-1]
+            first = int(np.argmax(result))
+            if result[first] <= 0:
                 return
             yield slice(first, int(stops[first]))
 
@@ -230,9 +230,9 @@ class _Space:
 
     def old(self, part: _Part, room: int) -> _Offer | None:
         """The layers of which so many bytes gain most, as far as they are deep."""
-        found = [self._of_chain(chain) for chain in self._chains(part.cubes)]
+        result = [self._of_chain(chain) for chain in self._chains(part.cubes)]
         offers = sorted(
-            (offer for offer in found if offer is not None),
+            (offer for offer in result if offer is not None),
             key=lambda one: -one.worth * min(room, weight_of(one.files)),
         )
         return next(

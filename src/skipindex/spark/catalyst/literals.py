@@ -53,8 +53,8 @@ def literal_text(kind: str, value: Any, *, compared: bool = False) -> str:
             return moment_text(kind, value).removeprefix("TIMESTAMP_NTZ ")
         case (("date" | "timestamp" | "timestamp_ntz"), int()):
             return moment_text(kind, value)
-        case _, str() if (found := _DECIMAL.fullmatch(kind)) is not None:
-            digits, scale = int(found[1]), int(found[2])
+        case _, str() if (match := _DECIMAL.fullmatch(kind)) is not None:
+            digits, scale = int(match[1]), int(match[2])
             return _decimal(Decimal(value), digits, scale, compared=compared)
     return interval_text(kind, value)
 

@@ -242,10 +242,10 @@ def _sample(
         keys = df.select(*map(column, columns), row_size(df.schema).alias(size))
     if n_rows > sample_rows:
         keys = keys.sample(fraction=sample_rows / n_rows, seed=_SEED)
-    found = _to_arrow(keys)
+    result = _to_arrow(keys)
     if balance == "bytes":
-        return found.drop_columns([size]), found[size].to_numpy()
-    return found, None
+        return result.drop_columns([size]), result[size].to_numpy()
+    return result, None
 
 
 def _to_arrow(df: DataFrame) -> pa.Table:

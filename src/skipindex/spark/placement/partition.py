@@ -41,8 +41,8 @@ def _hashed_to(n_partitions: int) -> npt.NDArray[np.int32]:
     while True:
         tried = np.arange(n_tried, dtype=np.int32)
         partition = _murmur3(tried) % n_partitions  # as Spark's pmod, never below 0
-        found, first = np.unique(partition, return_index=True)
-        if len(found) == n_partitions:
+        result, first = np.unique(partition, return_index=True)
+        if len(result) == n_partitions:
             return tried[first]
         n_tried *= 2
 

@@ -28,8 +28,8 @@ class Router:
         if self.layout.needs_salt:
             *columns, hashes = columns
             salt = hashes.to_numpy(zero_copy_only=False)
-        found = self.layout.assign(columns, salt=salt)
+        result = self.layout.assign(columns, salt=salt)
         return pa.StructArray.from_arrays(
-            [pa.array(found.keys), pa.array(self.labels[found.files])],
+            [pa.array(result.keys), pa.array(self.labels[result.files])],
             names=["key", "label"],
         )

@@ -66,9 +66,9 @@ class Asked:
             return json_text and write.text(*read_nodes(json_text))
 
         functions = [Function(one.name, name(one.column)) for one in asked.functions]
-        found = cls(name(asked.group), tuple(functions))
-        names = {found.group, *(function.column for function in functions)}
-        return None if OPAQUE in names else found
+        result = cls(name(asked.group), tuple(functions))
+        names = {result.group, *(function.column for function in functions)}
+        return None if OPAQUE in names else result
 
     def __str__(self) -> str:
         text = ", ".join(map(str, self.functions)) or "groups"
@@ -118,7 +118,7 @@ def _results(
     # and every result over it is known.
     plan = plan_of(())
     rows = MatchingRows(plan, listed)
-    known, found = rows.counted.copy(), []
+    known, result = rows.counted.copy(), []
     if asked.group is not None:
         column = _column(plan, asked.group)
         groups = rows.groups(column)
@@ -127,7 +127,7 @@ def _results(
         for function in asked.functions:
             results = _by_file(function, plan_of, plan, rows)
             known &= _among(results, len(known))
-            found.append((function, results))
+            result.append((function, results))
     files = np.flatnonzero(known)
     files = files[table.unchanged(files)]
     if not rows.counts[files].any() and len(files) < np.count_nonzero(listed):
@@ -142,7 +142,7 @@ def _results(
             for value, n in merged.items()
         ]
     else:
-        lines = [[_total(plan, f, results, files) for f, results in found]]
+        lines = [[_total(plan, f, results, files) for f, results in result]]
     text = "".join("\t".join(line) + "\n" for line in lines)
     return Answer(str(asked), files, text, plan)
 

@@ -140,20 +140,20 @@ class Dimensions:
         self, column: str, side: Dimension, reading: _Reading | None, end: float | None
     ) -> tuple[DimensionKeys, Keys | None]:
         place = side.location()
-        found = DimensionKeys(column, place.full(""))
+        result = DimensionKeys(column, place.full(""))
         if reading is None:
             why = "it takes too long to read, for a query before this one too"
-            return replace(found, problem=why), None
+            return replace(result, problem=why), None
         reading.join(None if end is None else max(0.0, end - time.monotonic()))
         with self._lock:
             if reading.is_alive():
                 self._late.add(place)
                 why = "it takes too long to read"
-                return replace(found, problem=why), None
-        found = replace(found, seconds=reading.seconds, problem=reading.problem)
+                return replace(result, problem=why), None
+        result = replace(result, seconds=reading.seconds, problem=reading.problem)
         if reading.keys is not None:
-            found = replace(found, n_keys=len(reading.keys))
-        return found, reading.keys
+            result = replace(result, n_keys=len(reading.keys))
+        return result, reading.keys
 
 
 class _Reading(threading.Thread):
@@ -191,17 +191,17 @@ class _SideReader:
 
     def __init__(self, side: Dimension, session: Session, kept: KeptColumns) -> None:
         check_reading({}, side.reader, side.options)
-        found = declared_schema(side.data)
-        if found is None:
+        result = declared_schema(side.data)
+        if result is None:
             raise PlanError(f"no schema of Spark's: {side.data[:80]!r}")
         self._side, self._session, self._kept = side, session, kept
-        self._refused = found[1]
+        self._refused = result[1]
         self._location = side.location()
         self._files = self._files_now()
         self._state = TableState(
             self._location,
-            Observed(self._files, *found, schema_path=side.paths[0]),
-            Options(declared=found[0]),
+            Observed(self._files, *result, schema_path=side.paths[0]),
+            Options(declared=result[0]),
         )
         self._state.check_names(case_sensitive=session.case_sensitive)
         self._judged = judged_columns(
@@ -301,8 +301,8 @@ class _SideReader:
         """The condition in Arrow; None if Spark alone can evaluate it."""
 
         def distinct(expression: pc.Expression) -> pa.Array:
-            found = ds.dataset(table).to_table(columns={"value": expression})
-            return pc.unique(found["value"])
+            result = ds.dataset(table).to_table(columns={"value": expression})
+            return pc.unique(result["value"])
 
         try:
             with relying_on(self._rules):
@@ -378,13 +378,13 @@ class _SideReader:
     def _files_now(self) -> Sequence[FileInfo]:
         """The files that Spark has listed, as they are now; an error if others are."""
         side, location = self._side, self._location
-        found: Sequence[FileInfo | None]
+        result: Sequence[FileInfo | None]
         if location.is_local:
-            found = [location.stat(path) for path in side.paths]
+            result = [location.stat(path) for path in side.paths]
         else:
             there = {file.path: file for file in location.list()}
-            found = [there.get(path) for path in side.paths]
-        files = [file for file in found if file is not None]
+            result = [there.get(path) for path in side.paths]
+        files = [file for file in result if file is not None]
         now = [(file.path, file.size, file.mtime // 1_000_000) for file in files]
         listed = list(zip(side.paths, side.sizes, side.millis, strict=True))
         if not files or now != listed:

@@ -55,20 +55,20 @@ def needed_files(plan: Plan, table: ScannedTable, listed: Mask) -> Mask:
     Rows count where they certainly match, in a file that Spark reads as it was judged:
     ``listed`` are those that it lists just so.
     """
-    found, counts = plan.evaluation, plan.row_counts
+    result, counts = plan.evaluation, plan.row_counts
     column = None
     for key in plan.row_limit.order_by[:1]:
-        column = found.table.resolve(
+        column = result.table.resolve(
             key.column.parts[0], case_sensitive=plan.session.case_sensitive
         )
 
     def with_matches(lower: np.ndarray) -> Mask:
         bounds = RowCounts(lower, counts.upper)
-        return needed(found, bounds, plan.row_limit, column).mask
+        return needed(result, bounds, plan.row_limit, column).mask
 
     lower = np.where(listed, counts.lower, 0)
-    if np.array_equal(with_matches(lower), found.possible):
-        return found.possible
+    if np.array_equal(with_matches(lower), result.possible):
+        return result.possible
     counted = np.flatnonzero(lower)
     lower[counted[~table.unchanged(counted)]] = 0
     return with_matches(lower)

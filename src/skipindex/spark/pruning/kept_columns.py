@@ -62,16 +62,16 @@ class KeptColumns:
             if turn is None:
                 turn = self._turns[owner] = _Turn()
         with turn.lock:
-            found = {name: _kept(owner, name) for name in names}
-            missing = [name for name, column in found.items() if column is None]
+            result = {name: _kept(owner, name) for name in names}
+            missing = [name for name, column in result.items() if column is None]
             if missing:
                 table = read(missing)
                 is_kept = all(map(_is_old, files))
                 for name in missing:
-                    found[name] = table[name]
+                    result[name] = table[name]
                     if is_kept:
                         _keep(owner, name, table[name])
-        return pa.table(found)
+        return pa.table(result)
 
 
 class _Turn:

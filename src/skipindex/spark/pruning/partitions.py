@@ -89,11 +89,11 @@ def needed_partitions(question: Question) -> Needed:
 @lru_cache(maxsize=_MOST_TABLES)
 def _table(location: Location, data: str, folders: tuple[str, ...]) -> ScannedTable:
     """A table of a file for each folder; what it derives is remembered with it."""
-    found = declared_schema(data)
-    if found is None:
+    result = declared_schema(data)
+    if result is None:
         raise TableError(f"no schema of Spark's: {data[:80]!r}")
     files = [FileInfo(f"{folder}/0.parquet", 1, 0) for folder in folders]
-    return ScannedTable(TableState(location, Observed(files, *found, schema_path="")))
+    return ScannedTable(TableState(location, Observed(files, *result, schema_path="")))
 
 
 def nulls_first(row: Sequence[Any]) -> list[tuple[bool, Any]]:
@@ -120,12 +120,12 @@ def choice(rows: Sequence[Sequence[Any]], kinds: Sequence[str]) -> Choice | None
     every: list[str | None] = []
     for value, same in groupby(rows, key=lambda row: row[0]):
         every.append(value)
-        found = choice([row[1:] for row in same], kinds[1:])
-        if found != []:
-            below.setdefault(repr(found), (found, []))[1].append(value)
+        result = choice([row[1:] for row in same], kinds[1:])
+        if result != []:
+            below.setdefault(repr(result), (result, []))[1].append(value)
     return [
-        (values, found or [])
-        for found, chosen in below.values()
+        (values, result or [])
+        for result, chosen in below.values()
         for values in _ranges(chosen, every, kinds[0])
     ]
 

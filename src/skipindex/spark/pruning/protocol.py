@@ -69,8 +69,8 @@ class Place:
 
     def location(self) -> Location:
         """Where the planner looks for it."""
-        found = scanned_location(self.scheme, self.authority, self.root)
-        return with_sidecar(found, self.sidecar or None, insist=False)
+        result = scanned_location(self.scheme, self.authority, self.root)
+        return with_sidecar(result, self.sidecar or None, insist=False)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -208,15 +208,15 @@ class Question(Scan):
             PlanError: it is of another version, or a member is not as it should be.
         """
         header, _, conjuncts = text.partition("\n")
-        found = json.loads(header)
-        version = found.get("version")
+        result = json.loads(header)
+        version = result.get("version")
         if version != VERSION:
             raise PlanError(
                 f"the driver asks by version {version!r} of the protocol, and this "
                 f"planner knows version {VERSION} (accepted: one skipindex on both "
                 "sides)"
             )
-        return _read(cls, _with_sides(found) | {"conjuncts": conjuncts})
+        return _read(cls, _with_sides(result) | {"conjuncts": conjuncts})
 
     def is_listed(self) -> Mask:
         """Which files of the listing Spark lists."""
@@ -252,16 +252,16 @@ class Problem:
     number: int = 0
 
 
-def told(text: str) -> Read | Problem:
+def read_report(text: str) -> Read | Problem:
     """What the driver tells, of which it waits for nothing.
 
     Raises:
         PlanError: a member is not as it should be.
     """
-    found = json.loads(text)
-    if "problem" in found:
-        return _read(Problem, found)
-    return _read(Read, found)
+    result = json.loads(text)
+    if "problem" in result:
+        return _read(Problem, result)
+    return _read(Read, result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,23 +288,23 @@ class Answer:
         return number + bits + self.results.encode()
 
 
-def _with_sides(found: dict[str, Any]) -> dict[str, Any]:
+def _with_sides(body: dict[str, Any]) -> dict[str, Any]:
     """Members of a message, whose keys that are objects are dimensions."""
-    if not isinstance(pairs := found.get("keys"), list):
-        return found
+    if not isinstance(pairs := body.get("keys"), list):
+        return body
     keys = [
         (name, _read(Dimension, _with_sides(side)) if isinstance(side, dict) else side)
         for name, side in pairs
     ]
-    return found | {"keys": keys}
+    return body | {"keys": keys}
 
 
-def _read(kind: Callable[..., T], found: Mapping[str, Any]) -> T:
+def _read(kind: Callable[..., T], body: Mapping[str, Any]) -> T:
     """The message that has these members; it may have others."""
     values = {}
     for name, wanted, is_needed in _fields(kind):
-        if is_needed or found.get(name) is not None:
-            values[name] = _value(name, wanted, found.get(name))
+        if is_needed or body.get(name) is not None:
+            values[name] = _value(name, wanted, body.get(name))
     return kind(**values)
 
 

@@ -89,9 +89,9 @@ class QueryPlan:
 
     def __str__(self) -> str:
         what = "partitions" if self.of_partitions else "files"
-        found = self.problem or f"{self.n_read} of {self.n_files} {what}"
+        result = self.problem or f"{self.n_read} of {self.n_files} {what}"
         if self.n_unindexed:
-            found = f"{found} ({self.n_unindexed} have no index yet)"
+            result = f"{result} ({self.n_unindexed} have no index yet)"
         if self.answered:
-            found = f"{self.answered} from indexes and {found}"
-        return f"{self.folder}: {found} for: {self.condition}"
+            result = f"{self.answered} from indexes and {result}"
+        return f"{self.folder}: {result} for: {self.condition}"

@@ -31,7 +31,7 @@ from skipindex.spark.pruning.protocol import (
     Problem,
     Question,
     Read,
-    told,
+    read_report,
 )
 from skipindex.spark.pruning.query_plan import DimensionKeys, QueryPlan
 from skipindex.spark.pruning.tables import ScannedTable, Tables
@@ -108,7 +108,7 @@ class QueryPlanner:
 
     def told(self, text: str) -> None:
         """Remember what a scan reads, or why a question had no answer."""
-        match told(text):
+        match read_report(text):
             case Problem() as one:
                 self._give_up(one.number)
                 self._failed(one.root, one.problem)
@@ -199,31 +199,31 @@ class QueryPlanner:
             return Answer(table.number).to_bytes()
         key = None if listing or question.keys else (table.number, asked)
         dimensions, keys = self._joined(table, question)
-        found = self._remembered(key) or verdict(table, question, keys)
-        if found is None:
+        result = self._remembered(key) or verdict(table, question, keys)
+        if result is None:
             return None
         if key:
-            self._remember(key, found)
-        files = found.files
+            self._remember(key, result)
+        files = result.files
         is_asked_again = len(files) or table.rewrites
         if is_asked_again and call.purpose == "ahead":
             return NO_ANSWER
-        if not found.answered:  # else that they are unchanged is a part of the answer
+        if not result.answered:  # else that they are unchanged is a part of the answer
             files = files[table.unchanged(files)]
         is_left = np.ones(len(table.state), np.bool_)
-        if found.plan is not None:
-            is_left = found.plan.evaluation.possible.copy()
-        is_left[found.files] = False
+        if result.plan is not None:
+            is_left = result.plan.evaluation.possible.copy()
+        is_left[result.files] = False
         self._record(
             QueryPlan(
                 location.full(""),
-                found.condition,
+                result.condition,
                 len(table.state),
                 len(files),
                 time.perf_counter() - start,
                 is_estimate=call.purpose == "estimate",
-                plan=found.plan,
-                answered=found.answered,
+                plan=result.plan,
+                answered=result.answered,
                 n_unindexed=int((is_left & (table.state.rows < 0)).sum()),
                 number=call.number,
                 dimensions=dimensions,
@@ -233,7 +233,7 @@ class QueryPlanner:
             return None
         is_skipped = np.zeros(len(table.state), np.bool_)
         is_skipped[files] = True
-        return Answer(table.number, is_skipped, found.results).to_bytes()
+        return Answer(table.number, is_skipped, result.results).to_bytes()
 
     def _joined(
         self, table: ScannedTable, question: Question

@@ -80,10 +80,10 @@ class ScannedTable:
         key = schema, tuple(sorted((properties or {}).items()))
         typed = self._typed.get(key)
         if typed is None:
-            found = declared_schema(schema)
-            if found is None:
+            result = declared_schema(schema)
+            if result is None:
                 raise TableError(f"no schema of Spark's: {schema[:80]!r}")
-            typed = self.state.typed(*found)
+            typed = self.state.typed(*result)
             names = (partition.name for partition in typed.partitions)
             derived = derived_by(properties or {}, names, typed.schema)
             if derived is not None:
@@ -166,7 +166,7 @@ class _Looks:
         self._running: list[_Look] = []
         self._start = float("-inf")
         """Of the newest look that has ended, by the monotonic clock."""
-        self._found: ScannedTable | None = None
+        self._scanned: ScannedTable | None = None
         self._problem = ""
 
     def since(self, moment: float, current: Callable[[], ScannedTable]) -> ScannedTable:
@@ -179,14 +179,14 @@ class _Looks:
         own = Deadline(seconds_left())
         with self._changed:
             if self._is_known(moment, own):
-                if self._found is None:
+                if self._scanned is None:
                     raise TableError(self._problem)
-                return self._found
+                return self._scanned
             look = _Look(time.monotonic(), own)
             self._running.append(look)
-        found, problem = None, ""
+        result, problem = None, ""
         try:
-            found = current()
+            result = current()
         except Exception as error:
             problem = f"{type(error).__name__}: {first_line(error)}"
             raise
@@ -194,11 +194,15 @@ class _Looks:
             with self._changed:
                 if look in self._running:
                     self._running.remove(look)
-                is_ended = found is not None or problem  # else it was cancelled
+                is_ended = result is not None or problem  # else it was cancelled
                 if is_ended and look.start > self._start:
-                    self._start, self._found, self._problem = look.start, found, problem
+                    self._start, self._scanned, self._problem = (
+                        look.start,
+                        result,
+                        problem,
+                    )
                 self._changed.notify_all()
-        return found
+        return result
 
     def _is_known(self, moment: float, own: Deadline) -> bool:
         """Wait for a look begun after ``moment``; False if this thread is to look."""
@@ -217,8 +221,8 @@ class _Looks:
 def _shortest(deadlines: Iterable[Deadline]) -> float | None:
     """The seconds until the first of some deadlines; None if there is no end."""
     left = [deadline.seconds_left for deadline in deadlines]
-    found = min((seconds for seconds in left if seconds is not None), default=None)
-    return None if found is None else min(found, threading.TIMEOUT_MAX)
+    result = min((seconds for seconds in left if seconds is not None), default=None)
+    return None if result is None else min(result, threading.TIMEOUT_MAX)
 
 
 class Tables:
@@ -289,20 +293,20 @@ class Tables:
         else:
             state = given.listed() if given else open_state(location)
         # Spark lists the folder, so what counts are the files that it finds there.
-        found = ScannedTable(state.shown())
+        result = ScannedTable(state.shown())
         rewrites = state.snapshot.rewrites
         standing = rewrites.standing(state.paths) if rewrites.replacements else ()
         if standing:
-            found.counted = ScannedTable(state, standing)
+            result.counted = ScannedTable(state, standing)
         with self._lock:
-            self._recent += filter(None, (found, found.counted))
+            self._recent += filter(None, (result, result.counted))
             if self._given.get(folder) is not given:
-                return found  # it was registered meanwhile: the next one opens it so
-            self._known[location] = found
+                return result  # it was registered meanwhile: the next one opens it so
+            self._known[location] = result
             self._known.move_to_end(location)
             while len(self._known) > MAX_TABLES:
                 self._known.popitem(last=False)
-        return found
+        return result
 
     def numbered(self, number: int) -> ScannedTable:
         """The table whose listing has that number."""

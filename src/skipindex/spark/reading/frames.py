@@ -68,7 +68,7 @@ def _given(
     marks = _local_marks(table, paths) if location.is_local else _marks(table, paths)
     marks[:, 1] //= 1_000_000
     java = spark._jsparkSession  # noqa: SLF001
-    found = relation.of(
+    result = relation.of(
         java,
         location.spark_path(),
         "".join(f"{path}\0" for path in paths).encode("utf-8", "surrogateescape"),
@@ -77,7 +77,7 @@ def _given(
         not table.partitions,
         is_case_sensitive(spark),
     )
-    return DataFrame(java.baseRelationToDataFrame(found), spark)
+    return DataFrame(java.baseRelationToDataFrame(result), spark)
 
 
 def _local_marks(table: TableState, paths: Sequence[str]) -> np.ndarray:
@@ -86,10 +86,10 @@ def _local_marks(table: TableState, paths: Sequence[str]) -> np.ndarray:
     marks = np.empty((len(paths), 2), np.int64)
     for i, path in enumerate(paths):
         try:
-            found = os.stat(f"{root}/{path}")  # noqa: PTH116 (three times faster)
+            result = os.stat(f"{root}/{path}")  # noqa: PTH116 (three times faster)
         except FileNotFoundError:
             raise _gone(table, paths) from None
-        marks[i] = found.st_size, mark_of(found.st_mtime_ns)
+        marks[i] = result.st_size, mark_of(result.st_mtime_ns)
     return marks
 
 

@@ -96,10 +96,10 @@ def count_files(
     with session_settings(spark, {"spark.sql.parquet.filterPushdown": "false"}):
         rows = read_files(spark, table, paths, schema).where(_condition(spark, plan))
         counted = rows.groupBy(sf.input_file_name()).count().collect()
-    found = dict.fromkeys(files, 0)
+    result = dict.fromkeys(files, 0)
     for name, n in counted:
-        found[place[_uri(unquote(str(name)))]] = int(n)
-    return found
+        result[place[_uri(unquote(str(name)))]] = int(n)
+    return result
 
 
 def _uri(path: str) -> str:
@@ -148,8 +148,8 @@ def _schema_of(spark: SparkSession, plan: Plan) -> StructType:
     schema = table_schema(spark, plan.table)
     here = {
         leaf.name: leaf.domain
-        for found in typed(plan.table, schema).columns
-        for leaf in found.leaves
+        for result in typed(plan.table, schema).columns
+        for leaf in result.leaves
     }
     for leaf in (leaf for named in plan.columns for leaf in named.leaves):
         if leaf.domain is not None and leaf.domain != here.get(leaf.name):

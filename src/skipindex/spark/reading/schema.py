@@ -135,9 +135,9 @@ def _check_merged(spark: SparkSession, table: TableState) -> None:
 
 def typed(table: TableState, schema: StructType) -> TableState:
     """The table, with the types that Spark gives the columns of its files."""
-    found = declared_schema(schema.json())
-    assert found is not None
-    return table.typed(*found)
+    result = declared_schema(schema.json())
+    assert result is not None
+    return table.typed(*result)
 
 
 def _check_inference(spark: SparkSession, table: TableState) -> None:

@@ -26,13 +26,13 @@ def offsets_in(spark: SparkSession) -> OffsetsOf:
             rules = zones.getZoneId(zone).getRules()
         except (Py4JError, PySparkException):  # Java has no such zone
             return None
-        found = [(low, int(rules.getOffset(at).getTotalSeconds()))]
+        result = [(low, int(rules.getOffset(at).getTotalSeconds()))]
         while (change := rules.nextTransition(at)) is not None:
             at = change.getInstant()
             second = int(at.getEpochSecond())
             if second > high:
                 break
-            found.append((second, int(change.getOffsetAfter().getTotalSeconds())))
-        return tuple(found)
+            result.append((second, int(change.getOffsetAfter().getTotalSeconds())))
+        return tuple(result)
 
     return offsets

@@ -128,7 +128,7 @@ def _schema(spark: SparkSession, table: TableState, name: str) -> StructType:
     """The columns of the table; by path the partitions as text, as of no type."""
     if name and table.declared is not None:
         return spark_schema(table.declared)
-    found = (
+    result = (
         spark.read.option("__globPaths__", "false")
         .option("mergeSchema", "false")
         .parquet(table.location.spark_path(table.schema_path))
@@ -137,7 +137,7 @@ def _schema(spark: SparkSession, table: TableState, name: str) -> StructType:
     names = [partition.name for partition in table.partitions]
     return StructType(
         [
-            *(field for field in found if field.name not in names),
+            *(field for field in result if field.name not in names),
             *(StructField(name, StringType()) for name in names),
         ]
     )

@@ -118,10 +118,10 @@ def refusing_contradictions() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JJavaError) as error:  # the latter in Spark 3.5
-        found = _REFUSED.search(str(error))
-        if found is None:
+        match = _REFUSED.search(str(error))
+        if match is None:
             raise
-        raise TableError(found[0]) from error
+        raise TableError(match[0]) from error
 
 
 def _check_parser(df: DataFrame, name: str, text: str) -> None:

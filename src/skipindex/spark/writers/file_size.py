@@ -48,24 +48,24 @@ def rows_in(
     codec = _codec(df, options)
 
     def measure(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        found = [batch for batch in batches if batch.num_rows]
-        if found:
-            sizes = written_size(pa.Table.from_batches(found), codec)
+        result = [batch for batch in batches if batch.num_rows]
+        if result:
+            sizes = written_size(pa.Table.from_batches(result), codec)
             yield pa.RecordBatch.from_pydict({"n": [sizes[0]], "size": [sizes[1]]})
 
     share = min(1.0, SAMPLE_ROWS / n_rows)
     sample = df if share == 1 else df.sample(False, share, _SEED)
     try:
         sizes = sample.repartition(1).mapInArrow(measure, "n bigint, size bigint")
-        found = sizes.agg(sf.sum("n"), sf.sum("size")).first()
+        result = sizes.agg(sf.sum("n"), sf.sum("size")).first()
     except PySparkException as error:
         raise LayoutError(
             f"the size of a row cannot be measured: {first_line(error)} (accepted: "
             "rows_per_file)"
         ) from error
-    if found is None or not found[0]:  # the sample of few rows may be empty
+    if result is None or not result[0]:  # the sample of few rows may be empty
         return n_rows
-    return max(1, n_bytes * int(found[0]) // max(1, int(found[1])))
+    return max(1, n_bytes * int(result[0]) // max(1, int(result[1])))
 
 
 def written_size(rows: pa.Table, codec: str) -> tuple[int, int]:

@@ -186,13 +186,13 @@ class _RowWriter:
     def read(self, files: Sequence[EligibleFile]) -> DataFrame:
         """All rows; partition values as text, so that folders keep their names."""
         if self._schema is None:
-            found = table_schema(self.spark, self.table)
+            result = table_schema(self.spark, self.table)
             self._schema = StructType(
                 [
                     StructField(f.name, StringType(), f.nullable, f.metadata)
                     if f.name in self._partitions
                     else f
-                    for f in found
+                    for f in result
                 ]
             )
         paths = [file.path for file in files]

@@ -44,5 +44,5 @@ def row_group_options(
 
 
 def _are_counted(spark: SparkSession) -> bool:
-    found = re.match(r"(\d+)\.(\d+)", spark.version)
-    return found is not None and (int(found[1]), int(found[2])) >= _SINCE
+    match = re.match(r"(\d+)\.(\d+)", spark.version)
+    return match is not None and (int(match[1]), int(match[2])) >= _SINCE

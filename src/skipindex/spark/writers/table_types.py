@@ -52,10 +52,10 @@ def conformed(
     return df.select(*chosen)
 
 
-def _check_names(found: list[str], wanted: list[str]) -> None:
-    missing = [name for name in wanted if name not in found]
-    unknown = [name for name in found if name not in wanted]
-    if not (missing or unknown or len(found) != len(wanted)):
+def _check_names(texts: list[str], wanted: list[str]) -> None:
+    missing = [name for name in wanted if name not in texts]
+    unknown = [name for name in texts if name not in wanted]
+    if not (missing or unknown or len(texts) != len(wanted)):
         return
     by_case = {name.lower(): name for name in missing}
     spelled = [
@@ -65,7 +65,7 @@ def _check_names(found: list[str], wanted: list[str]) -> None:
     ]
     problem = "; ".join(spelled) or f"missing: {missing}, not in the table: {unknown}"
     raise TableError(
-        f"cannot append columns {sorted(found)} to {sorted(wanted)} ({problem}; "
+        f"cannot append columns {sorted(texts)} to {sorted(wanted)} ({problem}; "
         "accepted: the columns of the table, each once, in any order)"
     )
 

@@ -204,9 +204,9 @@ def write_counted(
     with _to_be_stored(laid_out.rows, like) as frame:
         observed = frame.observe(rows, sf.count(sf.lit(1)).alias("n"))
         replace(laid_out, rows=observed).write(location, folder, options)
-    found: list[int] = []
+    result: list[int] = []
     # Spark waits for ever where its message queue has dropped the count.
-    waiter = threading.Thread(target=lambda: found.append(rows.get["n"]), daemon=True)
+    waiter = threading.Thread(target=lambda: result.append(rows.get["n"]), daemon=True)
     waiter.start()
     waiter.join(_WAIT)
-    return found[0] if found else laid_out.rows.count()
+    return result[0] if result else laid_out.rows.count()

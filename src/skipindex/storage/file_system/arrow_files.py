@@ -73,14 +73,14 @@ class ArrowFiles:
         full = self.full(folder)
         try:
             # With ``allow_not_found`` every error of HDFS would be "there is none".
-            found = self._files.get_file_info(
+            result = self._files.get_file_info(
                 pafs.FileSelector(full, recursive=recursive)
             )
         except FileNotFoundError:
             if self.holds(full):  # one of its folders is gone, or cannot be listed
                 raise
             return []
-        return list(found)
+        return list(result)
 
     def stat(self, path: str) -> FileInfo | None:
         """The file as it is now, or None if there is none."""

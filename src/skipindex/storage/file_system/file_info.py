@@ -144,7 +144,7 @@ class Clock:
         self._look = now
         self._now: int | None = None
 
-    def has_passed(self, found: FileInfo) -> bool:
+    def has_passed(self, info: FileInfo) -> bool:
         """Whether every write from now on gives the file another tag or time.
 
         A file without a tag that was modified in the tick that it is now is waited
@@ -153,15 +153,15 @@ class Clock:
         Raises:
             StorageError: the file system takes no file by which its time is learned.
         """
-        if found.tag is not None:
+        if info.tag is not None:
             return True
         now = self._learned() if self._now is None else self._now
         for pause in _PAUSES:
-            if found.mtime < now or found.mtime - now > _AHEAD:
+            if info.mtime < now or info.mtime - now > _AHEAD:
                 break
             time.sleep(pause)
             now = self._learned()
-        return found.mtime < now
+        return info.mtime < now
 
     def _learned(self) -> int:
         self._now = self._look()

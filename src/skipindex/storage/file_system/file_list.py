@@ -91,11 +91,11 @@ class FileList(Sequence[FileInfo]):
     def _made(self, places: Ints) -> list[FileInfo]:
         marks = self.marks.at(places)
         columns = marks.sizes.tolist(), marks.mtimes.tolist()
-        found = map(FileInfo, self.paths_at(places), *columns)
+        result = map(FileInfo, self.paths_at(places), *columns)
         if marks.tags is None:
-            return list(found)
+            return list(result)
         tags = marks.tags.to_pylist()
-        return [replace(file, tag=tag) for file, tag in zip(found, tags, strict=True)]
+        return [replace(file, tag=tag) for file, tag in zip(result, tags, strict=True)]
 
     @cached_property
     def paths(self) -> list[str]:

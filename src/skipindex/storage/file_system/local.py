@@ -270,9 +270,9 @@ def link_new(target: Path, data: bytes) -> bool:
 
 def _rename_new(hidden: Path, target: Path) -> bool:
     """``link_new`` where there are no hard links: exFAT, SMB, many FUSE mounts."""
-    found = renamed_unless_there(hidden, target)
-    if found is not None:
-        return found
+    result = renamed_unless_there(hidden, target)
+    if result is not None:
+        return result
     lock = commit_lock()
     if lock is None:
         raise StorageError(

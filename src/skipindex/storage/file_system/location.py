@@ -401,12 +401,12 @@ class Location:
             return place.delete_own(file)
         if self.is_local and not self.owns(file.path):
             return False
-        found = self.stat(file.path)
-        if found is None or not (file.is_same(found) or _is_listed(file, found)):
+        result = self.stat(file.path)
+        if result is None or not (file.is_same(result) or _is_listed(file, result)):
             return False
         if self.is_local:
             with _storage_errors("delete", self.full(file.path)):
-                return delete_aside(Path(self.full(file.path)), found)
+                return delete_aside(Path(self.full(file.path)), result)
         self.delete(file.path)
         return True
 
@@ -514,12 +514,12 @@ class Location:
             self._files.delete_tree(folder)
 
 
-def _is_listed(listed: FileInfo, found: FileInfo) -> bool:
+def _is_listed(listed: FileInfo, info: FileInfo) -> bool:
     """Whether a store that has no tags may mean one object, by size and second."""
-    seconds = {one.mtime // SECOND for one in (listed, found)}
-    sizes = {one.size for one in (listed, found)}
-    no_tags = listed.tag is None and found.tag is None
-    whole = found.mtime % SECOND == 0
+    seconds = {one.mtime // SECOND for one in (listed, info)}
+    sizes = {one.size for one in (listed, info)}
+    no_tags = listed.tag is None and info.tag is None
+    whole = info.mtime % SECOND == 0
     return no_tags and whole and len(seconds) == len(sizes) == 1
 
 
@@ -548,8 +548,8 @@ def location_of(
     text = os.fspath(path)
     place = store_place(text)
     if place is not None:
-        found = checked_options(place, options or {})
-        return Location(place.root, place.uri, found)
+        result = checked_options(place, options or {})
+        return Location(place.root, place.uri, result)
     if options:
         raise TableError(
             f"{without_secrets(text)!r} takes no storage_options (accepted: an s3:, "

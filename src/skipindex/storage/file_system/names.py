@@ -88,8 +88,8 @@ def aside_name(size: int, mtime: int) -> str:
 
 def aside_file(folder: str) -> tuple[int, int] | None:
     """The size and time that a folder of ``aside_name`` tells; None for other names."""
-    found = _ASIDE.fullmatch(folder)
-    return (int(found[1]), int(found[2])) if found else None
+    match = _ASIDE.fullmatch(folder)
+    return (int(match[1]), int(match[2])) if match else None
 
 
 def is_aside(path: str) -> bool:
@@ -142,10 +142,10 @@ def hidden_twins(path: str) -> list[str]:
 
 def round_of(path: str) -> tuple[str, int] | None:
     """The run that wrote a file, and its round, by the name; None for other names."""
-    found = _PUBLISHED.match(path.rpartition("/")[2])
-    if found is None:
+    match = _PUBLISHED.match(path.rpartition("/")[2])
+    if match is None:
         return None
-    run, _, number = found[1].partition("-")
+    run, _, number = match[1].partition("-")
     return run, int(number)
 
 

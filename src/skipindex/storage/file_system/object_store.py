@@ -63,9 +63,9 @@ class StoreFiles:
 
     def below(self, folder: str, *, links: bool = True) -> Iterator[FileInfo]:  # noqa: ARG002
         """All objects below a folder, but for marks of folders."""
-        found = list(self._objects(folder))
-        parents = {path.rpartition("/")[0] for path, _ in found}
-        for path, meta in found:
+        result = list(self._objects(folder))
+        parents = {path.rpartition("/")[0] for path, _ in result}
+        for path, meta in result:
             if meta["size"] or not _is_mark(path, parents):
                 yield _info(path, meta)
 
@@ -94,22 +94,22 @@ class StoreFiles:
 
     def entries(self, folder: str) -> Iterator[FileInfo]:
         """The objects of a folder, and its folders, whose paths end with a slash."""
-        found = self._in_folder(folder)
+        result = self._in_folder(folder)
         start = len(self.prefix) + 1 if self.prefix else 0
-        folders = [path.rstrip("/")[start:] for path in found["common_prefixes"]]
+        folders = [path.rstrip("/")[start:] for path in result["common_prefixes"]]
         for path in folders:
             yield FileInfo(f"{path}/", 0, 0)
         parents = set(folders)
-        for meta in found["objects"]:
+        for meta in result["objects"]:
             path = meta["path"][start:]
             if meta["size"] or not _is_mark(path, parents):
                 yield _info(path, meta)
 
     def names(self, folder: str) -> Sequence[str]:
         """The names of all entries of a folder."""
-        found = self._in_folder(folder)
-        objects = (meta["path"] for meta in found["objects"])
-        paths = [*objects, *found["common_prefixes"]]
+        result = self._in_folder(folder)
+        objects = (meta["path"] for meta in result["objects"])
+        paths = [*objects, *result["common_prefixes"]]
         return [path.rstrip("/").rpartition("/")[2] for path in paths]
 
     def _in_folder(self, folder: str) -> Any:
@@ -148,10 +148,10 @@ class StoreFiles:
 
         With ``known``, from a listing, every read is of that content.
         """
-        found = known or self.stat(path)
-        if found is None:
+        result = known or self.stat(path)
+        if result is None:
             raise _not_found(self.bucket, self._key(path))
-        return pa.PythonFile(StoreInput(self._source(path, found)), mode="r")
+        return pa.PythonFile(StoreInput(self._source(path, result)), mode="r")
 
     def view(self, path: str) -> ByteSource:
         """The object as a source of byte ranges; the first read says if it is there."""
@@ -171,11 +171,11 @@ class StoreFiles:
         import obstore  # noqa: PLC0415
 
         with self._errors(path):
-            found = obstore.get(self.store, self._key(path))
-            size = found.meta["size"]
+            result = obstore.get(self.store, self._key(path))
+            size = result.meta["size"]
             if size > limit:
                 raise too_large(path, size, limit)
-            data = bytes(found.bytes())
+            data = bytes(result.bytes())
             if len(data) < size:
                 raise too_short(path, len(data), size)
             return data
@@ -292,11 +292,11 @@ class StoreFiles:
         except FileNotFoundError:
             raise
         except OSError as error:
-            found = self.stat(path)
-            if found is None or found.size <= MAX_COPY:
+            result = self.stat(path)
+            if result is None or result.size <= MAX_COPY:
                 raise
             raise StorageError(
-                f"cannot copy {self.bucket}/{self._key(path)!r}: it has {found.size} "
+                f"cannot copy {self.bucket}/{self._key(path)!r}: it has {result.size} "
                 f"bytes, and S3 copies at most {MAX_COPY} by one request (accepted: "
                 "smaller files, by rows_per_file or bytes_per_file)"
             ) from error

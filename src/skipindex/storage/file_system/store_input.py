@@ -94,9 +94,9 @@ class StoreSource:
         if self._tag is not None:
             options["if_match"] = f'"{self._tag}"'
         with self._errors():
-            found = obstore.get(self._store, self._key, options=options)
-            self._size = found.meta["size"]
-            data = memoryview(bytes(found.bytes()))
+            result = obstore.get(self._store, self._key, options=options)
+            self._size = result.meta["size"]
+            data = memoryview(bytes(result.bytes()))
         length = min(length, self._size - offset)
         if len(data) < length:
             raise too_short(self._key, len(data), length)
@@ -111,10 +111,10 @@ class StoreSource:
         if not starts:
             return
         with self._errors():
-            found = obstore.get_ranges(
+            result = obstore.get_ranges(
                 self._store, self._key, starts=starts, lengths=lengths, coalesce=_NEAR
             )
-        for start, data in zip(starts, found, strict=True):
+        for start, data in zip(starts, result, strict=True):
             _AHEAD.hold(self, start, memoryview(bytes(data)))
 
 

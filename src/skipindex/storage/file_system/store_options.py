@@ -207,13 +207,13 @@ def _opened(
     if account:
         config["account_name"] = account
     make = getattr(stores, _KINDS[kind].name)
-    found: ObjectStore = make(
+    result: ObjectStore = make(
         bucket,
         config=config,
         client_options=client or None,
         retry_config=retry or None,
     )
-    return found
+    return result
 
 
 def _translated(

@@ -95,14 +95,14 @@ def store_place(uri: str) -> StorePlace | None:
     bucket = parts.netloc.rpartition("@")[2]
     match kind:
         case "azure":
-            found = _AZURE_HOST.fullmatch(host)
+            match = _AZURE_HOST.fullmatch(host)
             bucket = unquote(parts.username or "")
-            if found is None:
+            if match is None:
                 bucket = bucket or parts.netloc.rpartition("@")[2]
             else:
-                account = found[1]
-                if not found[3].endswith(("core.windows.net", "fabric.microsoft.com")):
-                    options.setdefault("endpoint", f"https://{account}.blob.{found[3]}")
+                account = match[1]
+                if not match[3].endswith(("core.windows.net", "fabric.microsoft.com")):
+                    options.setdefault("endpoint", f"https://{account}.blob.{match[3]}")
             if parts.password is not None:
                 options["account_key"] = unquote(parts.password)
             if not bucket:

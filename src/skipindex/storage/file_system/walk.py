@@ -91,8 +91,8 @@ def _require_passable(error: OSError, *, shown: bool) -> None:
         raise error
 
 
-def _identity(found: os.stat_result) -> tuple[int, int]:
-    return found.st_dev, found.st_ino
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def is_plain(root: str, path: str) -> bool:

@@ -199,9 +199,9 @@ class Blob:
     def has_payload(self, slots: np.ndarray) -> np.ndarray:
         """For each slot, whether there is a payload of its own, or no such slot."""
         inside = self._inside(slots)
-        found = ~inside
-        found[inside] = self._has_parts[slots[inside]]
-        return found
+        result = ~inside
+        result[inside] = self._has_parts[slots[inside]]
+        return result
 
     def fits(
         self, slots: np.ndarray, n_rows: np.ndarray, footer_crcs: np.ndarray
@@ -212,18 +212,18 @@ class Blob:
         """
         inside = self._inside(slots)
         if inside.all():
-            found: np.ndarray = self.n_rows[slots] == (n_rows & MAX_U32)
-            found &= self.identity[slots] == footer_crcs
-            return found
-        found = inside.copy()
-        found[inside] = self.fits(slots[inside], n_rows[inside], footer_crcs[inside])
-        return found
+            result: np.ndarray = self.n_rows[slots] == (n_rows & MAX_U32)
+            result &= self.identity[slots] == footer_crcs
+            return result
+        result = inside.copy()
+        result[inside] = self.fits(slots[inside], n_rows[inside], footer_crcs[inside])
+        return result
 
     def _inside(self, slots: np.ndarray) -> np.ndarray:
         """For each number, whether there is such a slot."""
         # A negative number is a great one without its sign.
-        found: np.ndarray = slots.view(f"u{slots.itemsize}") < len(self.n_rows)
-        return found
+        result: np.ndarray = slots.view(f"u{slots.itemsize}") < len(self.n_rows)
+        return result
 
     def check_identity(self, slot: int, *, n_rows: int, footer_crc: int) -> None:
         """Raise ``CorruptIndexError`` unless ``slot`` is of that data file."""
@@ -267,12 +267,12 @@ class Blob:
         if form not in payload.cached.forms:
             payload.cached = cache.find((self, at))
         cached = cast("list[P | None]", payload.cached.forms.get(form, [])[start:stop])
-        found = [part for part in cached if part is not None]
-        if found:
+        result = [part for part in cached if part is not None]
+        if result:
             payload.cached.was_used = True
-        if len(found) == stop - start:
+        if len(result) == stop - start:
             count.cached_bytes += n_bytes
-            return found
+            return result
         missing = [i for i, part in enumerate(cached, start) if part is None]
         first, end = (missing[0], missing[-1] + 1) if missing else (start, stop)
         raw = self._fetch(at + first, at + end)
@@ -285,7 +285,7 @@ class Blob:
         cache.put((self, at), form, payload.n_parts, first, read, n_decoded)
         count.cached_bytes += n_bytes - n_read
         # Outside of first .. end - 1 all parts are cached.
-        return [*found[: first - start], *read, *found[len(found) - (stop - end) :]]
+        return [*result[: first - start], *read, *result[len(result) - (stop - end) :]]
 
     def _span(self, start: int, stop: int) -> int:
         """Bytes from the beginning of a part to the end of another, without gaps."""

@@ -53,10 +53,10 @@ def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> 
     ``paths`` are those of all files below it.  ``insist`` says that the caller takes
     ``plain=True``, which the message then names.
     """
-    found = other_format(paths)
-    if found is None:
+    result = other_format(paths)
+    if result is None:
         return
-    name, path = found
+    name, path = result
     expected = "expected a plain folder of Parquet files"
     if insist:
         expected += "; pass plain=True to take it for one nevertheless"
@@ -72,9 +72,9 @@ def require_unbucketed(folder: str, paths: Iterable[str]) -> None:
     Spark takes the bucket of a file from its name, and cannot read a bucketed table
     that has a file of another name.
     """
-    if found := next(filter(_BUCKET.fullmatch, paths), None):
+    if result := next(filter(_BUCKET.fullmatch, paths), None):
         raise TableError(
             f"cannot write files into {folder!r}: it is bucketed, as the name of "
-            f"{found!r} shows, and Spark could not read the table any more (accepted: "
+            f"{result!r} shows, and Spark could not read the table any more (accepted: "
             "a table without buckets, or optimize with into=, which writes a copy)"
         )

@@ -23,7 +23,7 @@ from skipindex.log import (
     newest_usable,
     warn_of_damage,
 )
-from skipindex.log.manifest import Manifest, whole
+from skipindex.log.manifest import Manifest, as_one_array
 from skipindex.log.replacements import without_files
 from skipindex.storage.file_system.file_info import FileInfo, Marks
 from skipindex.storage.file_system.file_list import FileList
@@ -57,7 +57,7 @@ def check_trust(trust: str) -> None:
         )
 
 
-def observe_trusting(
+def list_from_log(
     location: Location,
     *,
     trust: Trust,
@@ -84,10 +84,10 @@ def observe_trusting(
         if why:
             doubt = (f"the files were listed, not taken from the log: {why}",)
             break
-        found = _observed(location, snapshot, schema)
-        if not isinstance(found, str):
-            return found
-        known, gone = snapshot, found
+        result = _observed(location, snapshot, schema)
+        if not isinstance(result, str):
+            return result
+        known, gone = snapshot, result
     else:
         if trust == "log":
             raise never_still(location)
@@ -134,7 +134,7 @@ def _observed(
 
 def _files_of(manifest: Manifest) -> FileList:
     """The files of a manifest, by path."""
-    names = whole(manifest.files["path"]).cast(pa.binary())
+    names = as_one_array(manifest.files["path"]).cast(pa.binary())
     order = np.asarray(pc.sort_indices(names))
     marks = Marks.of_table(manifest.files).at(order)
     return FileList(names.take(pa.array(order)), *marks[:2], tags=marks.tags)
@@ -162,7 +162,7 @@ def _schema_file(
     return path, listing[pc.index(listing.names, path.encode()).as_py()]
 
 
-def unlike_log(location: Location, snapshot: Snapshot) -> str:
+def difference_from_log(location: Location, snapshot: Snapshot) -> str:
     """Why a listing and the log do not say the same of a table; empty if they do.
 
     The folder is listed.

@@ -57,16 +57,16 @@ def partition_folders(folders: Iterable[str]) -> dict[str, Pairs]:
     Those without a value are left out: Spark reads no file in them, unless no folder
     has any.
     """
-    found: dict[str, Pairs] = {}
+    result: dict[str, Pairs] = {}
     bases: dict[str, str] = {}
     names: dict[tuple[str, ...], str] = {}
     for folder in folders:
         pairs, base = _split(folder)
         bases.setdefault(base.lower(), folder)
         if pairs:
-            found[folder] = pairs
+            result[folder] = pairs
             names.setdefault(tuple(name.lower() for name, _ in pairs), folder)
-    if found and len(bases) > 1:
+    if result and len(bases) > 1:
         one, other, *_ = bases.values()
         raise TableError(
             f"the folders {one!r} and {other!r} hold data files, and their partition "
@@ -76,16 +76,16 @@ def partition_folders(folders: Iterable[str]) -> dict[str, Pairs]:
     if len(names) > 1:
         one, other, *_ = names.values()
         raise TableError(
-            f"the partition columns of {other!r} are {_names(found[other])}, those "
-            f"of {one!r} are {_names(found[one])} (expected the same for all files)"
+            f"the partition columns of {other!r} are {_names(result[other])}, those "
+            f"of {one!r} are {_names(result[one])} (expected the same for all files)"
         )
-    for folder, pairs in found.items():
+    for folder, pairs in result.items():
         if len(set(_names(pairs))) < len(pairs):
             raise TableError(
                 f"the partition columns of {folder!r} are {_names(pairs)}, "
                 "two of one name (expected each once)"
             )
-    return found
+    return result
 
 
 def partition_columns(
@@ -99,21 +99,21 @@ def partition_columns(
     for the types too, because they hold empty files.
     """
     own = [path.rpartition("/")[0] for path in paths]
-    found = partition_folders(dict.fromkeys([*folders, *own]))
-    first = next((found[folder] for folder in own if folder in found), None)
+    result = partition_folders(dict.fromkeys([*folders, *own]))
+    first = next((result[folder] for folder in own if folder in result), None)
     outside = next(
-        (path for path, f in zip(paths, own, strict=True) if f not in found), None
+        (path for path, f in zip(paths, own, strict=True) if f not in result), None
     )
-    if found and outside is not None:
+    if result and outside is not None:
         raise TableError(
             f"{outside!r} lies in no folder with partition values, and other files do "
             "(expected the same for all files)"
         )
     columns = []
-    chosen = first or next(iter(found.values()), ())
+    chosen = first or next(iter(result.values()), ())
     free = {k: v for k, v in declared.items() if k not in set(_names(chosen))}
     for i, (name, _) in enumerate(chosen):
-        texts = {folder: pairs[i][1] for folder, pairs in found.items()}
+        texts = {folder: pairs[i][1] for folder, pairs in result.items()}
         raw = frozenset(text for text in texts.values() if text is not None)
         plain = {f: t if t is None else unescape(t) for f, t in texts.items()}
         columns.append(
@@ -122,7 +122,7 @@ def partition_columns(
                 tuple(plain[folder] for folder in own),
                 declared.get(name) or _alike(name, free) or infer_type(raw),
                 raw,
-                tuple(dict.fromkeys(pairs[i][0] for pairs in found.values())),
+                tuple(dict.fromkeys(pairs[i][0] for pairs in result.values())),
             )
         )
     return columns
@@ -142,7 +142,7 @@ def partition_values(path: str) -> Pairs:
 
 def _split(folder: str) -> tuple[Pairs, str]:
     """Names and values of a folder, and the folder that the outermost lies in."""
-    found: list[tuple[str, str | None]] = []
+    result: list[tuple[str, str | None]] = []
     parts = folder.split("/")
     depth = len(parts)
     # As in Spark, a folder of another form hides those above it, unless all below are
@@ -155,11 +155,11 @@ def _split(folder: str) -> tuple[Pairs, str]:
                     f"the folder {folder!r} has no name or no value in "
                     f"{parts[depth - 1]!r}, so Spark refuses it too (expected k=v)"
                 )
-            found.append((unescape(name), None if raw == DEFAULT_PARTITION else raw))
-        elif found:
+            result.append((unescape(name), None if raw == DEFAULT_PARTITION else raw))
+        elif result:
             break
         depth -= 1
-    return tuple(found[::-1]), "/".join(parts[:depth]) if found else folder
+    return tuple(result[::-1]), "/".join(parts[:depth]) if result else folder
 
 
 def _names(pairs: Pairs) -> list[str]:

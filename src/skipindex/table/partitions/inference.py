@@ -52,7 +52,7 @@ def unescape(text: str) -> str:
     """Hive's escapes: one character each, never the bytes of UTF-8."""
     if "%" not in text:
         return text
-    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+    return _ESCAPED.sub(lambda result: chr(int(result[1], 16)), text)
 
 
 def infer_type(values: Collection[str]) -> pa.DataType | None:
@@ -62,13 +62,13 @@ def infer_type(values: Collection[str]) -> pa.DataType | None:
     Spark's own parsers decide, or its version, as without any value: the column is then
     left to Spark, and prunes nothing.
     """
-    found = {_type_of(value) for value in values}
-    known = found - {None}
+    result = {_type_of(value) for value in values}
+    known = result - {None}
     # One text among the values makes a text of the column, whatever the others are.
     if pa.string() in known:
         return pa.string()
     common = _common(known) if known else None
-    return common if len(known) == len(found) or common == pa.string() else None
+    return common if len(known) == len(result) or common == pa.string() else None
 
 
 def _common(types: set[pa.DataType]) -> pa.DataType:
@@ -108,11 +108,11 @@ def _type_of(value: str) -> pa.DataType | None:
 
 def _number_type(value: str) -> pa.DataType | None:
     """A decimal for whole numbers of up to 38 digits, as ``1e5`` is, else a double."""
-    found = _NUMBER.fullmatch(value)
-    if found is None:  # blanks, a suffix, NaN: not for decimals
+    match = _NUMBER.fullmatch(value)
+    if match is None:  # blanks, a suffix, NaN: not for decimals
         return pa.float64()
-    digits = (found["whole"] + (found["fraction"] or "")).lstrip("0")
-    zeros = int(found["exponent"] or 0) - len(found["fraction"] or "")
+    digits = (match["whole"] + (match["fraction"] or "")).lstrip("0")
+    zeros = int(match["exponent"] or 0) - len(match["fraction"] or "")
     if zeros < 0:
         return pa.float64()
     if not digits and zeros:

@@ -62,7 +62,7 @@ class Cut:
     text: ByteStrings | None = None
 
 
-class Ends(ABC):
+class FileBounds(ABC):
     """The bounds of the values of every file.
 
     Every answer is arbitrary for files whose bounds are not known.
@@ -77,7 +77,7 @@ class Ends(ABC):
         self._known = known
 
     @classmethod
-    def of(cls, low: pa.Array, high: pa.Array, known: Mask) -> Ends:
+    def of(cls, low: pa.Array, high: pa.Array, known: Mask) -> FileBounds:
         """Bounds as Arrow has them: integers or byte strings, null where not known."""
         if pa.types.is_integer(low.type):
             assert low.type == high.type
@@ -118,8 +118,8 @@ class Ends(ABC):
 
     def _below(self, side: int, block: slice, cut: Cut) -> Mask:
         """``bound < value`` for every file of a block."""
-        found: Mask = ~self._at_least(side, block, cut)
-        return found
+        mask: Mask = ~self._at_least(side, block, cut)
+        return mask
 
     def between(self, low: Value | None, high: Value | None) -> tuple[Mask, Mask]:
         """Whether ``[low, high)`` encloses, and whether it touches, each file."""
@@ -190,12 +190,12 @@ class Ends(ABC):
     def _blocks_with(self, wanted: Keys) -> Iterator[slice]:
         """Blocks that may hold a value with one of the keys, which ascend."""
         least, most = self._zones
-        found = np.searchsorted(wanted, least) < np.searchsorted(wanted, most, "right")
-        is_met = found.tolist()
+        result = np.searchsorted(wanted, least) < np.searchsorted(wanted, most, "right")
+        is_met = result.tolist()
         return (block for i, block in enumerate(self._blocks()) if is_met[i])
 
 
-class IntegerEnds(Ends):
+class IntegerEnds(FileBounds):
     """Bounds that are integers of any width, and their own keys."""
 
     low: npt.NDArray[np.signedinteger[Any]]
@@ -241,15 +241,15 @@ class IntegerEnds(Ends):
         return Beyond.BELOW if value < limits.min else Cut(self.low.dtype.type(value))
 
     def _at_least(self, side: int, block: slice, cut: Cut) -> Mask:
-        found: Mask = self.keys[side][block] >= cut.key
-        return found
+        mask: Mask = self.keys[side][block] >= cut.key
+        return mask
 
     def _below(self, side: int, block: slice, cut: Cut) -> Mask:
-        found: Mask = self.keys[side][block] < cut.key
-        return found
+        mask: Mask = self.keys[side][block] < cut.key
+        return mask
 
 
-class TextEnds(Ends):
+class TextEnds(FileBounds):
     """Bounds that are byte strings; what is made of them is made when it is used."""
 
     low: pa.LargeBinaryArray | pa.BinaryArray
@@ -290,10 +290,10 @@ class TextEnds(Ends):
     @cached_property
     def equal(self) -> Mask:
         """Files whose least value and greatest value are the same."""
-        found: Mask = self.keys[_LOW] == self.keys[_HIGH]
-        tied = np.flatnonzero(found)
-        found[tied] = self._compare(_LOW, tied, self._texts[_HIGH], tied) == 0
-        return found
+        mask: Mask = self.keys[_LOW] == self.keys[_HIGH]
+        tied = np.flatnonzero(mask)
+        mask[tied] = self._compare(_LOW, tied, self._texts[_HIGH], tied) == 0
+        return mask
 
     def among(self, values: Values) -> tuple[Mask, Mask]:
         """Like ``Ends.among``."""
@@ -346,8 +346,8 @@ class TextEnds(Ends):
             known = pa.array(self._known)
             low, high = low.filter(known), high.filter(known)
         ends = low, high
-        found = [limit(end).as_py() for limit in (pc.min, pc.max) for end in ends]
-        return (b"", b"") if None in found else (min(found), max(found))
+        result = [limit(end).as_py() for limit in (pc.min, pc.max) for end in ends]
+        return (b"", b"") if None in result else (min(result), max(result))
 
     @cached_property
     def _word_keys(self) -> WordKeys:
@@ -365,13 +365,13 @@ class TextEnds(Ends):
     def _at_least(self, side: int, block: slice, cut: Cut) -> Mask:
         assert cut.text is not None
         keys = self.keys[side][block]
-        found: Mask = keys > cut.key
+        mask: Mask = keys > cut.key
         tied = np.flatnonzero(keys == cut.key)
         if len(tied):
             places = np.zeros(len(tied), np.int64)
             order = self._compare(side, tied + block.start, cut.text, places)
-            found[tied] = order >= 0
-        return found
+            mask[tied] = order >= 0
+        return mask
 
     def _compare(
         self, side: int, files: Ints, texts: ByteStrings, places: Ints

@@ -28,7 +28,7 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import select
-from skipindex.table.statistics.ends import Ends
+from skipindex.table.statistics.ends import FileBounds
 from skipindex.table.summaries import bound_type
 
 
@@ -48,7 +48,7 @@ class FileStats:
     can_null: Mask
     can_value: Mask
     bounded: Mask
-    ends: Ends
+    ends: FileBounds
     exact: Mask
     nulls: Ints
 
@@ -140,7 +140,7 @@ class FileStats:
     ) -> FileStats:
         masks = can_null, can_value, bounded, exact
         can_null, can_value, bounded, exact = map(_compact, masks)
-        ends = Ends.of(low, high, bounded)
+        ends = FileBounds.of(low, high, bounded)
         if nulls is None:
             nulls = np.broadcast_to(np.int64(-1), exact.shape)
         return cls(can_null, can_value, bounded, ends, exact, nulls)
@@ -192,7 +192,7 @@ class FileStats:
 
     def holds(self, atom: Atom) -> Mask:
         """Files where the row of a bound surely makes ``atom`` TRUE; errs to fewer."""
-        found = np.zeros(len(self.bounded), bool)
+        result = np.zeros(len(self.bounded), bool)
         if isinstance(atom, Range) and isinstance(self.low, np.ndarray):
             for bound in (self.low, self.high):
                 inside = self.bounded & self.exact
@@ -200,8 +200,8 @@ class FileStats:
                     inside &= bound >= atom.low
                 if atom.high is not None:
                     inside &= bound < atom.high
-                found |= inside
-        return found
+                result |= inside
+        return result
 
     def every_value(self, atom: Atom) -> Mask:
         """Files where ``atom`` is TRUE for every row that is not NULL."""

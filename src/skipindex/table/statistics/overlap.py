@@ -60,14 +60,14 @@ def partition_numbers(paths: Sequence[str]) -> Positions:
     """The number of the partition of each file."""
     folders: dict[str, int] = {}
     numbers: dict[object, int] = {}
-    found = np.empty(len(paths), np.int64)
+    result = np.empty(len(paths), np.int64)
     for i, path in enumerate(paths):
         folder = path.rpartition("/")[0]
         if folder not in folders:
             values = partition_values(path)
             folders[folder] = numbers.setdefault(values, len(numbers))
-        found[i] = folders[folder]
-    return found
+        result[i] = folders[folder]
+    return result
 
 
 def ranked(stats: FileStats) -> tuple[Positions, Positions]:

@@ -43,11 +43,11 @@ class SortedSearch:
         least, most = self._ordered[0], self._ordered[-1]
         inside: Any = np.clip(keys, least, most)
         buckets = self._buckets(inside).view(np.int64)
-        found: Ints = self._table[buckets]
-        mixed = np.flatnonzero(found != self._table[buckets + 1])
-        found[mixed] = np.searchsorted(self._ordered, keys[mixed])
-        found[keys > most] = len(self._ordered)
-        return found
+        result: Ints = self._table[buckets]
+        mixed = np.flatnonzero(result != self._table[buckets + 1])
+        result[mixed] = np.searchsorted(self._ordered, keys[mixed])
+        result[keys > most] = len(self._ordered)
+        return result
 
     def _buckets(self, keys: Ints | Words) -> Words:
         """The bucket of every key, which lies in the span of the list."""

@@ -49,8 +49,8 @@ class ByteStrings:
 
     def lengths(self, rows: Ints | slice) -> Ints:
         """How many bytes the strings at ``rows`` have."""
-        found = self._ends[rows] - self._begins[rows]
-        return found.astype(np.int64, copy=False)
+        result = self._ends[rows] - self._begins[rows]
+        return result.astype(np.int64, copy=False)
 
     def words(self, rows: Ints | slice, at: int) -> Words:
         """The bytes from ``at`` to ``at + 8`` of the strings at ``rows``."""
@@ -91,7 +91,7 @@ class WordKeys:
 
     def keys(self, strings: ByteStrings) -> Words:
         """The keys of all strings; arbitrary for one that is not in the span."""
-        found = np.empty(len(strings), np.uint64)
+        result = np.empty(len(strings), np.uint64)
         shift, rest = np.uint64(self._shift), np.uint64(8 * WORD - self._shift)
         high, low = (np.uint64(half) for half in divmod(self._least, 1 << 8 * WORD))
         for start in range(0, len(strings), _BLOCK):
@@ -102,8 +102,8 @@ class WordKeys:
             lows -= low
             if 0 < self._shift < 8 * WORD:
                 lows = highs << rest | lows >> shift
-            found[block] = lows if self._shift < 8 * WORD else highs
-        return found
+            result[block] = lows if self._shift < 8 * WORD else highs
+        return result
 
     def _number(self, value: bytes) -> int:
         part = value[self._skip : self._skip + 2 * WORD]
@@ -122,15 +122,15 @@ def compare(
     >>> compare(some, np.array([0, 1, 2]), some, np.array([1, 1, 0])).tolist()
     [-1, 0, -1]
     """
-    found = np.zeros(len(at), np.int8)
+    result = np.zeros(len(at), np.int8)
     tied = np.arange(len(at))
     while len(tied):
         one, other = left.words(at[tied], begin), right.words(places[tied], begin)
-        found[tied] = (one > other).view(np.int8) - (one < other).view(np.int8)
+        result[tied] = (one > other).view(np.int8) - (one < other).view(np.int8)
         tied = tied[one == other]
         begin += WORD
         lengths = left.lengths(at[tied]), right.lengths(places[tied])
         ended = np.minimum(*lengths) <= begin
-        found[tied[ended]] = np.sign(lengths[0] - lengths[1])[ended]
+        result[tied[ended]] = np.sign(lengths[0] - lengths[1])[ended]
         tied = tied[~ended]
-    return found
+    return result
