@@ -48,18 +48,18 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 432,
     "advice": 2081,
-    "api": 3387,
+    "api": 3378,
     "build": 3242,
     "cli": 1300,
     "expressions": 1914,
     "indexes": 7660,
     "layout": 2529,
-    "log": 3140,
-    "planner": 15687,
-    "rewrite": 3739,
-    "spark": 7257,
+    "log": 3139,
+    "planner": 15689,
+    "rewrite": 3738,
+    "spark": 7256,
     "storage": 5182,
-    "table": 4460,
+    "table": 4461,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -132,7 +132,7 @@ class IndexVersionError(CorruptIndexError):
 
 
 class CommitConflictError(SkipIndexError, RuntimeError):
-    """Other writers committed first, more often than we retry.
+    """Other writers committed first, in every attempt of this writer.
 
     >>> issubclass(sx.CommitConflictError, RuntimeError)
     True

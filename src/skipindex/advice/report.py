@@ -17,13 +17,13 @@ _NOTES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One candidate of one column, as it was measured on the sample.
+    """One candidate for one column, measured on the sample.
 
     Args:
-        specs: what would be built; none is min/max alone.
-        n_bytes: estimated for the whole table.
-        kept_alone: files kept over all questions with nothing else but min/max.
-        kept_with_choice: files kept where all other columns are as chosen.
+        specs: the indexes to build; empty is min/max alone.
+        n_bytes: their bytes, estimated for the entire table.
+        kept_alone: files kept over all queries with this candidate and min/max.
+        kept_with_choice: files kept with this candidate and the other chosen columns.
     """
 
     specs: tuple[IndexSpec, ...]
@@ -34,17 +34,17 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class ColumnAdvice:
-    """What was chosen for one column, and why.
+    """The choice for one column, and the reason.
 
     Args:
-        name: of the column.
-        specs: to be built; none is min/max alone.
-        n_bytes: estimated for the whole table.
+        name: the name of the column.
+        specs: the indexes to build; empty is min/max alone.
+        n_bytes: their bytes, estimated for the entire table.
         n_distinct: distinct values in a file, on average.
-        null_share: part of the rows that is NULL.
-        run_length: neighbouring rows of one value, on average.
-        overlap: the part of the files whose bounds a value lies between, on average.
-        reason: in words.
+        null_share: the fraction of rows that are NULL.
+        run_length: consecutive rows with one value, on average.
+        overlap: the fraction of files whose bounds include a value, on average.
+        reason: the reason as text.
         trials: the candidates, by size.
     """
 
@@ -67,12 +67,12 @@ class QueryAdvice:
         text: its condition.
         with_minmax: files kept by min/max alone.
         with_choice: files kept with the chosen indexes.
-        with_all: files kept with the richest candidate of every column.
-        files_now: files of the table that it reads now; None if that was not looked at.
-        files_then: files that it would read with the chosen indexes, as the sample
-            suggests.
-        trials: by column and candidate of that column, as ``bit_sliced``, the files
-            kept with nothing else but min/max, and where the others are as chosen.
+        with_all: files kept with the largest candidate of every column.
+        files_now: files of the table that it reads now; None if not measured.
+        files_then: files that it would read with the chosen indexes, estimated from
+            the sample.
+        trials: by column and candidate, such as ``bit_sliced``, the files kept with
+            this candidate and min/max alone, and with the chosen other columns.
     """
 
     text: str
@@ -86,22 +86,22 @@ class QueryAdvice:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """What to build on a table.
+    """The indexes to build on a table, with the measurements.
 
     Args:
-        columns: what was chosen, by column.
-        queries: what it does for each query of the workload; none if there was none.
-        unasked: columns that get statistics alone, because no query asks for them.
-        not_judged: columns that get statistics alone, as no index can judge what is
-            asked of them, or they could not be sampled, and why.
-        data_bytes: of the table.
+        columns: the choice, by column.
+        queries: the effect on each query of the workload; empty without a workload.
+        unasked: columns that get statistics alone, because no query filters them.
+        not_judged: columns that get statistics alone, because no index can evaluate
+            the conditions on them, or they could not be sampled, with the reason.
+        data_bytes: the bytes of the table's data files.
         max_bytes: the cap of the indexes' bytes.
-        table_files: of the table.
-        n_files: that were sampled.
-        n_questions: that were asked: the queries, or else questions that were drawn.
-        kept: files of the sample kept over all questions, with min/max alone, with
-            the choice, and with the richest candidate of every column.
-        notes: what could not be sampled or asked, and why.
+        table_files: the number of the table's files.
+        n_files: the number of sampled files.
+        n_questions: the number of evaluated queries, given or drawn.
+        kept: files of the sample kept over all queries, with min/max alone, with
+            the choice, and with the largest candidate of every column.
+        notes: files and queries that could not be sampled or evaluated, and why.
         seconds: wall time.
     """
 
@@ -120,12 +120,12 @@ class Advice:
 
     @property
     def n_bytes(self) -> int:
-        """The bytes of all chosen indexes, estimated for the whole table."""
+        """The bytes of all chosen indexes, estimated for the entire table."""
         return sum(column.n_bytes for column in self.columns)
 
     @property
     def request(self) -> dict[str, list[IndexSpec | MinMax]]:
-        """The choice as ``build_indexes`` takes it."""
+        """The choice as an argument of ``build_indexes``."""
         chosen: dict[str, list[IndexSpec | MinMax]] = {
             column.name: [MinMax(), *column.specs] for column in self.columns
         }
@@ -181,7 +181,7 @@ class Advice:
         )
 
     def to_text(self) -> str:
-        """What the choice does, what it is, and what it leaves out: four lines."""
+        """The choice, its effect, and the columns without indexes, as text."""
         lines = [self._headline()]
         if chosen := [column for column in self.columns if column.specs]:
             named = (
@@ -225,7 +225,7 @@ class Advice:
         )
 
     def details(self) -> str:
-        """What each column was measured to be, and what each candidate would do."""
+        """The measurements of each column, and the effect of each candidate."""
         head = (
             f"measured on {self.n_files} of {self.table_files:,} files in "
             f"{self.seconds:.1f} s"

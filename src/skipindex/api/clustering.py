@@ -14,32 +14,31 @@ from skipindex.table.associated import AssociatedColumn
 
 @dataclass(frozen=True, slots=True)
 class Clustering:
-    """How rows are distributed over files: by ``write_table`` and ``Table.optimize``.
+    """How ``write_table`` and ``Table.optimize`` distribute rows over files.
 
-    None is the table's own value where there is one, and the default below elsewhere.
+    None is the table's own value, or the default below if the table has none.
 
     Args:
         by: columns that queries filter on; two to four work best.  A column may be an
             attribute of a joined table, as ``skipindex.via`` names it: it is looked
-            up for the write, and not stored.  Or a ``Workload``: the queries
-            themselves, which choose columns and curve.  ``[]`` clusters
-            by nothing: ``write_table`` leaves the rows in their order, ``optimize``
-            only joins small files.
+            up for the write, and not stored.  A ``Workload`` chooses columns and
+            curve by its queries.  With ``[]``, ``write_table`` keeps the order of
+            the rows, and ``optimize`` only joins small files.
         curve: ``"hilbert"`` (the default), ``"zorder"`` or ``"linear"``;
             ``write_table`` takes ``"hash"`` too, and ``"none"``, which writes rows in
             their order and records ``by`` for ``optimize``.  A workload chooses its
             own curve.
         sort_within: columns to sort by within each file; by default the curve.
         rows_per_file: the target number of rows of a file (1,000,000).  The first
-            ``optimize`` of a table keeps as many files as it has, up to 64 in a
-            partition, as long as each has 1 MB.
+            ``optimize`` of a table keeps the number of files of each partition, up to
+            64, if each has at least 1 MB.
         bytes_per_file: the target size of a file instead, in bytes or as ``"512MB"``.
-            ``write_table`` measures a sample of the rows, one count more, and clustered
-            rows take somewhat less.
-        rows_per_group: the most rows of a row group of a file (128,000).  Readers pass
-            over groups that cannot match, so small ones make look-ups faster, and files
-            larger.  Spark counts them from version 4.1 on; before, and beside the
-            writer's option ``parquet.block.size``, groups are cut by their bytes.
+            ``write_table`` measures it on a sample of the rows, with one more count.
+            Clustered rows take somewhat less.
+        rows_per_group: the maximum number of rows of a row group (128,000).  Readers
+            skip groups that cannot match, so small groups make look-ups faster and
+            files larger.  Before Spark 4.1, and with the writer's option
+            ``parquet.block.size``, groups are limited by their bytes.
         balance: for ``write_table``: ``"rows"`` (the default), or ``"bytes"`` for
             files of nearly equal sizes before encoding.
 

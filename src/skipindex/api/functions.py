@@ -220,55 +220,52 @@ def open_table(
     trust: Trust = "listing",
     sidecar: str | os.PathLike[str] | None = None,
 ) -> Table:
-    """The table below a folder: any directory of Parquet files that Spark reads.
+    """Open a folder of Parquet files that Spark reads as a table.
 
-    Its files are those of ``spark.read.parquet(path)``: the files in the folder, or,
-    if there are folders named ``k=v``, those in such folders.
+    Its files are those of ``spark.read.parquet(path)``: the files in the folder, or the
+    files in its partition folders named ``k=v``, if it has any.
 
     Args:
         table: a path or URI, or the name of a Parquet table such as ``"db.events"``
-            in the catalog of the active Spark session.  The catalog then says the
-            folder, the schema and the partitions: a folder that it does not have is not
-            read.  If it has a partition in a folder of another name, the files are all
-            below the table's folder.  A path that exists comes first.  A ``Table`` is
-            returned as it is.
+            in the catalog of the active Spark session.  The catalog then has the
+            folder, the schema and the partitions, and other folders are not read.  If
+            a partition is in a folder of another name, all files below the table's
+            folder are read.  An existing path takes precedence over a name.  A
+            ``Table`` is returned unchanged.
         schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
-            ``StructType``.  A file that lacks one of them holds NULL.  By default they
-            are those of one footer, as in Spark.
-        partition_types: types of hive partition columns, by name, where the
-            reader does not let Spark infer them.
-        derived: what the partition columns were made of; by default what the
-            properties of a table of the catalog say, or else what
-            ``Table.declare_derived`` has committed.
-        plain: take the folder for one of Parquet files, even if the log of Delta,
-            Iceberg, Hudi or another format in it says which files count.
-        storage_options: what the object store of an ``s3:``, ``gs:`` or ``abfss:`` URI
-            is opened with, as obstore calls it, such as ``access_key_id``, ``region``
-            and ``endpoint``.  By default they come from the environment.  Workers get
-            them; no message has their values.
-        trust: what says which files there are.  With ``"listing"`` every plan is
-            right, also if others write to the folder.  With ``"log"`` it is right as
-            long as the files change only through skipindex, and none is listed: opening
-            takes as many requests for a million files as for ten.  The price: a file
-            that another writer adds is not seen, one that it overwrites may be skipped
-            by what was known of it, and one that it deletes is an error of the reader.
-            The log must say that the table is written so (``write_table`` with
-            ``exclusive=True``, or ``Table.declare_exclusive``).  Where a part of the
-            log is damaged, or a vacuum is at work, the files are listed.
-        sidecar: a folder elsewhere, as a path or URI, for all that is stored of the
-            table: nothing is written to the table's own folder, which may be
-            read-only.  One sidecar may serve many tables: each has a folder in it,
-            which is found by the table's path or URI.  Every reader and writer of the
-            table names the same sidecar.  ``append`` and ``Table.optimize`` need a
-            table without.  ``storage_options`` are for its store too.  None is
-            ``_skipindex`` in the table's folder.
+            ``StructType``.  A file that lacks a column holds NULL.  By default the
+            schema is that of one footer, as in Spark.
+        partition_types: types of hive partition columns, by name, if the reader does
+            not let Spark infer them.
+        derived: what the partition columns were computed from; by default the
+            properties of a catalog table, or else ``Table.declare_derived``.
+        plain: read the folder as plain Parquet files, even if it has the log of Delta,
+            Iceberg, Hudi or another format.
+        storage_options: options of obstore for an ``s3:``, ``gs:`` or ``abfss:`` URI,
+            such as ``access_key_id``, ``region`` and ``endpoint``.  By default they
+            come from the environment.  Workers get them; no message has their values.
+        trust: the source of the list of files.  With ``"listing"`` every plan is right,
+            also if other tools write to the folder.  With ``"log"`` nothing is listed,
+            so opening takes as many requests for a million files as for ten.  Then
+            only skipindex may write: a file that another writer adds is not read, one
+            that it overwrites may be skipped wrongly, and one that it deletes is an
+            error.  The table must be declared exclusive (``write_table`` with
+            ``exclusive=True``, or ``Table.declare_exclusive``).  If a part of the log
+            is damaged, the files are listed.
+        sidecar: another folder, as a path or URI, for the indexes and the log: nothing
+            is written to the table's own folder, which may be read-only.  One sidecar
+            may serve many tables: each has a folder in it, named after the table's
+            path or URI.  Every reader and writer of the table must pass the same
+            sidecar.  ``append`` and ``Table.optimize`` refuse a table with a sidecar.
+            ``storage_options`` apply to its store too.  None is ``_skipindex`` in the
+            table's folder.
 
     Raises:
-        TableError: there is no such folder, or no Parquet file in it, or Spark refuses
-            its folders, or it is a table of another format, or ``trust`` is
-            ``"log"`` and the log does not name all files, or a storage option is
-            unknown or refused, or the indexes in the sidecar are of another table, or
-            the table has indexes in its own folder.
+        TableError: the folder does not exist or has no Parquet file, Spark refuses its
+            folders, it is a table of another format, ``trust`` is ``"log"`` and the
+            log does not name all files, a storage option is unknown or refused, the
+            indexes in the sidecar are of another table, or the table has indexes in
+            its own folder.
 
     >>> [column.name for column in sx.open_table(path).columns]
     ['city', 'price']
@@ -321,11 +318,10 @@ def build_indexes(
     memory: MemoryLike | None = None,
     sidecar: str | os.PathLike[str] | None = None,
 ) -> BuildReport[Table]:
-    """Build the indexes that are missing, beside the data, in one commit.
+    """Build the missing indexes beside the data, in one commit.
 
     ``open_table(table, plain=…, sidecar=…, …).build_indexes(indexes, …)`` does the
-    same, and ``Table.build_indexes`` tells the arguments and the errors.  The files are
-    listed once before the build.
+    same.  ``Table.build_indexes`` documents the arguments and errors.
 
     >>> report = sx.build_indexes(path, {"price": "bit_sliced"}, workers=1)
     >>> report.files, report.table.plan("price > 4").count()
@@ -374,7 +370,7 @@ _MISSING: Final = object()
 
 
 class PlanOptions(TypedDict, total=False):
-    """What ``plan_files`` takes by name, beside the table and the predicate."""
+    """The keyword arguments of ``plan_files`` that are those of ``Table.plan``."""
 
     timezone: str | None
     case_sensitive: bool
@@ -419,24 +415,23 @@ def plan_files(
     sidecar: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Plan:
-    """The files that may hold a row for which ``predicate`` is TRUE.
+    """The files that can hold a row for which ``predicate`` is TRUE.
 
-    No other file holds one.  The table is the first argument, as in
-    ``plan_files(table, predicate)``, or is named, as in
+    No other file holds such a row.  Pass the table first,
+    ``plan_files(table, predicate)``, or by name,
     ``plan_files(predicate, table=table)``.
     ``open_table(table, plain=…, storage_options=…).plan(predicate, …)`` does the same,
-    and ``Table.plan`` tells the other arguments.
+    and ``Table.plan`` documents the other arguments.
 
-    Of a table with partitions, folders that cannot hold such a row are not even listed,
-    if its columns are known without that: by ``schema``, or by the name of a table of
-    the catalog.  The plan's notes then say how many folders were left out, whose files
-    it does not count.
+    If the columns are known, by ``schema`` or by the name of a catalog table, partition
+    folders that cannot hold such a row are not listed.  The plan's notes then have the
+    number of these folders; their files are not counted.
 
     Args:
         first: the table, or, with ``table``, the predicate.
         predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
             PySpark ``Column``.
-        table: a ``Table``, a path or a URI, or the name of a table of the catalog.
+        table: a ``Table``, a path or a URI, or the name of a catalog table.
         schema: as for ``open_table``, with the partition columns.
         plain: as for ``open_table``.
         storage_options: as for ``open_table``.
@@ -445,8 +440,8 @@ def plan_files(
             ``order_by``, ``session`` and ``now``, as for ``Table.plan``.
 
     Raises:
-        TypeError: the table or the predicate is missing, or one is there twice.
-        TableError: there is no such table.
+        TypeError: the table or the predicate is missing, or given twice.
+        TableError: the table does not exist.
         PredicateError: as for ``Table.plan``, whose other errors are raised too.
 
     >>> sx.plan_files(path, "city = 'Rome' AND price < 4").paths
@@ -503,22 +498,22 @@ def read(
 ) -> DataFrame:
     """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
 
-    The same rows and columns as ``spark.read.parquet(path).where(predicate)``; with
-    ``spark.sql.parquet.mergeSchema``, those of all files.
+    The rows and columns are those of ``spark.read.parquet(path).where(predicate)``,
+    with ``spark.sql.parquet.mergeSchema`` too.
 
     Args:
         table: as for ``plan_files``.
         predicate: as for ``plan_files``.
-        spark: the session that reads, whose settings count for the plan.
+        spark: the session that reads; the plan uses its settings.
         plain: as for ``open_table``.
         storage_options: as for ``open_table``; Spark has settings of its own.
         sidecar: as for ``open_table``.
 
     Raises:
-        PredicateError: it cannot be parsed, or names a column that is not there.
+        PredicateError: ``predicate`` cannot be parsed, or a column does not exist.
         PlanError: a setting of the session would give the plan another meaning.
-        TableError: there is no such table.
-        EngineError: Spark is not installed, or there is no session.
+        TableError: the table does not exist.
+        EngineError: Spark is not installed, or no session is active.
 
     >>> sx.read(path, "city = 'Rome' AND price < 4", spark=spark).count()
     1
@@ -558,43 +553,43 @@ def write_table(
 ) -> Table:
     """Write ``df`` as a table of Parquet files, clustered and indexed.
 
-    The rows, the schema and the NULLs are those of ``df``; only their order and
-    their distribution over files is ours.  Any Parquet reader can read the result.
-    One commit replaces what was there, once the new rows are whole and indexed, so
-    ``df`` may read the very folder; a call that fails changes nothing.
+    The rows, the schema and the NULLs are those of ``df``; their order and their
+    distribution over files follow ``layout``.  Any Parquet reader can read the result.
+    One commit replaces the former table when the new rows are complete and indexed, so
+    ``df`` may read the same folder.  A call that fails changes nothing.
 
     Args:
         df: any batch DataFrame; it is evaluated three times (a
             count, a sample, the write), so cache it if it is expensive.
         path: a folder that does not exist, or is empty.
         layout: which rows share a file, as a ``Clustering``, or as the ``Workload``
-            that chooses one; None writes ``df`` in the order that it has.
+            that chooses one; None keeps the order of ``df``.
         partition_by: hive partition columns, as a list of columns of ``df``, or as a
-            mapping such as ``{"year": "year(dt)"}``, by which they are computed.  It is
-            then committed with the table, as by ``Table.declare_derived``, so that
-            conditions on ``dt`` leave out folders.
-        indexes: as for ``build_indexes``: None is the indexes that the overwritten
-            table was asked to have, or else lets the advisor choose, and
-            ``{"*": "minmax"}`` builds statistics alone.
+            mapping such as ``{"year": "year(dt)"}``, by which they are computed.  The
+            mapping is stored, as by ``Table.declare_derived``, so conditions on ``dt``
+            skip folders.
+        indexes: as for ``build_indexes``.  None is the request of the overwritten
+            table, or else the advisor's choice; ``{"*": "minmax"}`` builds statistics
+            alone.
         overwrite: replace all data files at ``path``.
-        options: for Spark's Parquet writer, such as ``compression``.
+        options: options of Spark's Parquet writer, such as ``compression``.
         progress: as for ``Table.build_indexes``, of the rows and the new indexes.
         plain: replace a table of another format too, with its log.
         storage_options: as for ``open_table``; Spark, which writes the data files, has
-            settings of its own.
-        exclusive: record that the files change only through skipindex, as
+            its own settings.
+        exclusive: declare that only skipindex changes the files, as
             ``Table.declare_exclusive`` does.
 
     Raises:
         TableError: ``path`` is a file or a table of another format, or is not empty and
-            ``overwrite`` is not set, or there is no row with ``partition_by``.
+            ``overwrite`` is not set, or ``df`` has no rows with ``partition_by``.
         LayoutError: the layout is impossible, or ``df`` has a column that
             ``partition_by`` computes.
-        PredicateError: ``indexes`` names a column that does not exist, or conditions
-            could not be judged by a function of ``partition_by``.
+        PredicateError: ``indexes`` names a column that does not exist, or a function of
+            ``partition_by`` cannot be evaluated.
         UnsupportedTypeError: a column cannot have an index of that kind.
-        UnknownIndexError: there is no such kind.
-        CommitConflictError: other writers commit all the time.
+        UnknownIndexError: the kind does not exist.
+        CommitConflictError: other writers committed first, in every attempt.
         EngineError: Spark is not installed.
 
     >>> df = spark.range(100).selectExpr("id % 7 AS city", "id AS price")
@@ -636,36 +631,34 @@ def append(
     progress: ProgressLike | None = None,
     storage_options: StorageOptions | None = None,
 ) -> Table:
-    """Add the rows of ``df`` as new files, laid out and indexed as the others are.
+    """Add the rows of ``df`` as new files, with the layout and indexes of the table.
 
-    A clustering is fitted to the new rows.  No file that is there is changed.  A call
-    that fails adds no row.  One that is killed while its files become visible leaves
-    those that are, without indexes, as an append by Spark does.  Any number of
-    appends, of ``Table.optimize`` and one plain Spark append may run at once.
+    No existing file is changed.  A call that fails adds no row.  A call that is killed
+    while its files become visible leaves the visible ones, without indexes, as an
+    append by Spark does.  Any number of appends and ``Table.optimize``, and one plain
+    Spark append, may run at the same time.
 
     Args:
         df: rows with the columns of the table, in any order; narrower types are
-            cast to the table's.  Derived partition columns are computed where they are
-            missing, in the time zone that was declared, and compared where they are
-            given.
-        table: what ``write_table`` wrote, or a table that has a layout.  By the name of
-            a table of the catalog, new partitions are added to the catalog too; by the
-            path of such a table, a warning says which the catalog lacks.
-        indexes: as for ``build_indexes``; None is the indexes that the table has.
-        options: for Spark's Parquet writer, such as ``compression``.
+            cast to the table's.  Missing derived partition columns are computed, in
+            the declared time zone; given ones must have the computed values.
+        table: a table of ``write_table``, or one with a layout.  With the name of a
+            catalog table, new partitions are added to the catalog; with the path of
+            such a table, a warning names the partitions that the catalog lacks.
+        indexes: as for ``build_indexes``; None is the indexes of the table.
+        options: options of Spark's Parquet writer, such as ``compression``.
         progress: as for ``Table.build_indexes``, of the rows and the new indexes.
         storage_options: as for ``write_table``.
 
     Raises:
-        TableError: there is no such table, its columns are not those of ``df`` or
-            cannot hold their values, or it is a table of another format or bucketed,
-            or a row is not in the partition that the table declares for it, or a
-            missing partition column was declared for no time zone.
-        LayoutError: nothing says how the table is laid out, or it is a layout that
-            this version does not know.
+        TableError: the table does not exist, its columns are not those of ``df`` or
+            cannot hold their values, it has another format or is bucketed, a row is
+            not in the partition that the table declares for it, or a missing
+            partition column was declared without a time zone.
+        LayoutError: the table has no layout, or one that this version does not know.
         PredicateError: ``indexes`` names a column that does not exist.
         UnsupportedTypeError: a column cannot have an index of that kind.
-        UnknownIndexError: there is no such kind.
+        UnknownIndexError: the kind does not exist.
         EngineError: Spark is not installed.
 
     >>> df = spark.range(100).selectExpr("id % 7 AS city", "id AS price")

@@ -28,14 +28,14 @@ _LOG_SECONDS: Final = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a part of a call is.
+    """The progress of one part of a call.
 
     Args:
-        what: it does, such as ``indexing``.
-        unit: what is counted, such as ``files``.
-        done: so many of them are done.
-        total: so many there are.
-        seconds: since this part began.
+        what: the work, such as ``indexing``.
+        unit: the counted units, such as ``files``.
+        done: the number of finished units.
+        total: the number of all units.
+        seconds: seconds since this part began.
     """
 
     what: str
@@ -46,12 +46,12 @@ class Progress:
 
     @property
     def rate(self) -> float | None:
-        """How many are done in a second; None where none is done yet."""
+        """Finished units per second; None if none is finished yet."""
         return self.done / self.seconds if self.done and self.seconds > 0 else None
 
     @property
     def left(self) -> float | None:
-        """The seconds that are left if it goes on so; None if that is not known."""
+        """The estimated remaining seconds; None if not known."""
         return None if self.rate is None else (self.total - self.done) / self.rate
 
     def __str__(self) -> str:

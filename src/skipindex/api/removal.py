@@ -35,10 +35,10 @@ class RemovalReport(InNotebook):
 
     Args:
         folder: the table.
-        deleted: paths of the files that were deleted, relative to the table.
+        deleted: paths of the deleted files, relative to the table.
         n_bytes: the size of these files.
-        left: paths of files beside them that are not ours, and so are still there.
-        dry_run: whether nothing was done.
+        left: paths of files beside them that other tools wrote, which stay.
+        dry_run: whether nothing was deleted.
     """
 
     folder: str

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
 
 
 def enable(spark: SparkSession) -> None:
-    """From now on every query of Spark reads only files that can hold a match.
+    """Make every query of Spark read only the files that can hold a matching row.
 
-    The rows of every query are those that Spark returns without it.  DataFrames, SQL
-    text, views, catalog tables, joins, subqueries and CTEs count, also those that were
-    defined before.  All sessions of the Spark application count: those that
-    ``newSession`` makes, and those that a Thrift server in this driver makes for its
-    connections.  A table is a folder of Parquet files with indexes beside them, as
-    ``build_indexes`` leaves them; what else Spark reads stays as it is.  A file that is
-    new, changed or without an index is read.  If planning fails, or takes longer than
-    the setting ``skipindex.timeLimit`` (10 seconds), the query reads all files, and a
-    warning is logged once.
+    A query returns the rows that Spark returns without this call.  It works for
+    DataFrames, SQL text, views, catalog tables, joins, subqueries and CTEs, also those
+    that were defined before.  It applies to all sessions of the Spark application, also
+    those of ``newSession`` and of a Thrift server in this driver.
 
-    ``spark.conf.set("skipindex.enabled", "false")`` switches it off for what the
-    session runs next, ``disable`` for all sessions.  A DataFrame that has run keeps its
-    list of files: after files were replaced in place, define it again, as for Spark's
-    own list.  ``skipindex.answers`` is another setting, false unless set: if it is
-    true, counts, extremes and groups come from indexes where these know them.
+    Pruned are scans of folders of Parquet files that have indexes (``build_indexes``).
+    Files that are new, changed or without an index are read.  If planning fails, or
+    takes longer than the setting ``skipindex.timeLimit`` (10 seconds), the query reads
+    all files, and a warning is logged once.
 
-    The sessions take statements in SQL too: ``OPTIMIZE … ZORDER BY``, ``CREATE INDEX``,
+    ``spark.conf.set("skipindex.enabled", "false")`` turns it off for the next queries
+    of the session, ``disable`` for all sessions.  A DataFrame that has run keeps its
+    list of files: define it again after files were replaced in place.  If the setting
+    ``skipindex.answers`` is true (false by default), counts, extremes and groups are
+    computed from indexes.
+
+    The sessions also accept SQL statements: ``OPTIMIZE … ZORDER BY``, ``CREATE INDEX``,
     ``VACUUM``, ``EXPLAIN SKIPPING`` and others.
 
     Args:
@@ -44,7 +44,7 @@ def enable(spark: SparkSession) -> None:
 
     Raises:
         EngineError: Spark is not installed, or the session is one of Spark Connect, or
-            its version of Spark takes no such rule.
+            its version of Spark does not support such a rule.
 
     >>> sx.enable(spark)
     >>> spark.read.parquet(path).where("price < 4").count()
@@ -60,12 +60,12 @@ def enable(spark: SparkSession) -> None:
 
 
 def disable(spark: SparkSession) -> None:
-    """Undo ``enable``: queries read all files again, those defined already too.
+    """Undo ``enable``: queries read all files again, also those defined already.
 
-    That is so in all sessions of the Spark application.
+    This applies to all sessions of the Spark application.
 
     Args:
-        spark: any session of it.
+        spark: any session of the application.
 
     Raises:
         EngineError: as for ``enable``.
@@ -82,10 +82,10 @@ def disable(spark: SparkSession) -> None:
 
 
 def register(spark: SparkSession, table: AnyTable) -> None:
-    """Let queries use a table as it was opened, and ``enable`` them.
+    """Make queries use a table as it was opened, and ``enable`` the session.
 
-    Not needed for a folder with indexes beside it.  A table that was opened with a
-    ``schema`` or with derived partition columns is used as such.
+    This is needed only for a table that was opened with a ``schema`` or with derived
+    partition columns.
 
     Args:
         spark: as for ``enable``.
@@ -112,15 +112,15 @@ def register(spark: SparkSession, table: AnyTable) -> None:
 
 
 def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
-    """What the newest scans asked, and which files they read for it.
+    """The plans of the newest scans: conditions, files read and files skipped.
 
-    At most 32, the newest last.  Each has the ``folder`` of the table, the
-    ``condition`` as it was judged, ``n_files``, ``n_skipped``, ``n_read``, ``seconds``,
-    the ``problem`` if nothing could be planned, and the ``plan`` with all reasons.
+    There are at most 32, the newest last.  Each has the ``folder`` of the table, the
+    evaluated ``condition``, ``n_files``, ``n_skipped``, ``n_read``, ``seconds``, the
+    ``problem`` if planning failed, and the ``plan`` with the reason for every file.
 
     Args:
-        spark: a session; the plans are those of all sessions of its application, and
-            there are none before ``enable``.
+        spark: a session; the plans are those of all sessions of its application.  There
+            are none before ``enable``.
 
     Raises:
         EngineError: as for ``enable``.

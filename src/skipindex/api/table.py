@@ -74,14 +74,14 @@ AnyPredicate: TypeAlias = "str | Predicate | SparkColumn"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Table:
-    """The files of a table and their indexes, as they were when it was opened.
+    """The files of a table and their indexes, at the time when it was opened.
 
-    Immutable.  A call that changes the stored table looks at it anew first, and
-    returns it as it is afterwards, or has it in the ``table`` of its report.
-    ``open_table`` opens one.
+    Immutable; ``open_table`` opens one.  A call that changes the stored table reads its
+    newest state first.  It returns the changed table, or has it in the ``table`` of its
+    report.
 
     Args:
-        state: what the package itself works with; it may change in any release.
+        state: internal state, which may change in any release.
 
     >>> table = sx.open_table(path)
     >>> table
@@ -98,7 +98,7 @@ class Table:
 
     @property
     def folder(self) -> str:
-        """Where the table is, as a path or URI."""
+        """The folder of the table, as a path or URI."""
         return self.state.folder
 
     @property
@@ -144,7 +144,7 @@ class Table:
         return self.state.notes
 
     def refresh(self) -> Table:
-        """The table as it is now.
+        """The newest state of the table.
 
         >>> len(table.refresh())
         2
@@ -164,39 +164,40 @@ class Table:
         session: CacheSession | None = None,
         now: datetime | None = None,
     ) -> Plan:
-        """The files that may hold a row for which ``predicate`` is TRUE.
+        """The files that can hold a row for which ``predicate`` is TRUE.
 
-        No other file holds one.  A file whose index is missing, stale, damaged or too
-        new is read, and the plan says so.
+        No other file holds such a row.  A file whose index is missing, stale, damaged
+        or too new is read, and the plan says so.
 
         Args:
             predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
                 PySpark ``Column``.
-            timezone: the time zone of the session that will read; without it,
-                timestamps that are written without a zone prune nothing.  Its rules are
-                those of ``zoneinfo``, and where Spark reads, those of its Java.
+            timezone: the time zone of the session that will read.  Without it,
+                conditions on timestamps without a zone skip nothing.  Its rules are
+                those of ``zoneinfo``, or of Java if Spark reads.
             case_sensitive: how column names are matched (``spark.sql.caseSensitive``).
             kinds: names of the index kinds that may be used (``"minmax"``,
-                ``"bloom"`` …, ``"file_map"`` for the maps), and are always asked; by
-                default all that there are, where asking them can be worth it.
+                ``"bloom"`` …, ``"file_map"`` for file maps), and are always probed; by
+                default all existing kinds, if probing them can pay.
             without: names of the kinds that may not be used.
-            limit: so many matching rows are enough, so other files are not read.
-            order_by: with ``limit``, the first rows in this order are wanted: ``"x"``,
-                or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are left out by
-                the statistics of the first column.
-            session: a ``skipindex.api.CacheSession``, which holds index bytes that were
-                read for later plans; None is that of the process (``set_cache_bytes``).
-            now: what ``now()`` stands for in SQL text and in a ``Column``, with a time
-                zone; by default the clock.  ``current_date()``, and whole days of
-                ``now() - INTERVAL 7 DAYS``, are those of ``timezone``.  The plan has
-                literals for them (``Plan.moment``), so whenever it is read, the rows
-                are those of this moment.
+            limit: the number of matching rows that are needed; files that are not
+                needed for them are not read.
+            order_by: with ``limit``, the order of which the first rows are needed:
+                ``"x"``, or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are
+                skipped by the statistics of the first column.
+            session: a ``skipindex.api.CacheSession``, which keeps index bytes in memory
+                for later plans; None is that of the process (``set_cache_bytes``).
+            now: the time for ``now()`` in SQL text and in a ``Column``, with a time
+                zone; by default the current time.  ``current_date()`` and days in
+                ``now() - INTERVAL 7 DAYS`` are those of ``timezone``.  The plan has
+                literals for them (``Plan.moment``), so it always returns the rows of
+                this moment.
 
         Raises:
-            PredicateError: it cannot be parsed, or names a column that is not there.
-            PlanError: ``limit`` is no number of rows, ``order_by`` is no order,
-                ``timezone`` is none, or ``now`` has no time zone.
-            UnknownIndexError: ``kinds`` or ``without`` names a kind that there is not.
+            PredicateError: ``predicate`` cannot be parsed, or a column does not exist.
+            PlanError: ``limit`` is not a number of rows, ``order_by`` is not an order,
+                ``timezone`` does not exist, or ``now`` has no time zone.
+            UnknownIndexError: a kind in ``kinds`` or ``without`` does not exist.
 
         >>> table.plan("price < 4").paths
         ['part-0.parquet']
@@ -224,7 +225,7 @@ class Table:
 
     @property
     def indexes(self) -> Sequence[IndexInfo]:
-        """The indexes that the table has, by column, in the table's order.
+        """The indexes of the table, by column, in the order of the table's columns.
 
         >>> [(info.column, info.kind, info.files) for info in table.indexes]
         [('city', 'minmax', 2), ('city', 'bitmap', 2), ('price', 'minmax', 2)]
@@ -235,9 +236,9 @@ class Table:
         return self.status()._repr_html_()
 
     def status(self) -> Status:
-        """What the table is made of, what indexes it has, and what is missing.
+        """The files, indexes and layout of the table, and which indexes are missing.
 
-        No index is read; ``verify`` does that.
+        Reads no index; ``verify`` reads them.
 
         >>> table.status().fresh
         True
@@ -245,10 +246,10 @@ class Table:
         return status_of(self.state)
 
     def history(self) -> list[CommitInfo]:
-        """The commits that are there, the newest first: what wrote each, and when.
+        """The existing commits, the newest first, with operation and time.
 
-        Older ones are deleted, as ``declare_retention`` tells.  One that is damaged
-        has a note.
+        Older commits are deleted after the retention (``declare_retention``).  A
+        damaged commit has a note.
 
         >>> [commit.operation for commit in table.history()]
         ['build']
@@ -262,22 +263,21 @@ class Table:
         workers: int = 1,
         progress: ProgressLike | None = None,
     ) -> TableReport:
-        """All that is damaged, stale or orphaned of what is stored of the table.
+        """Check every index byte, and list what is damaged, stale or orphaned.
 
-        The table is looked at anew.  Every index byte is read and checked, and
-        compared with the files that it is of.  Data files are listed and not read
-        (``Plan.verify`` holds a plan against the data).  Nothing is changed:
-        ``refresh_indexes(repair=True)`` builds again what is damaged or stale, and
+        The newest state of the table is read.  Data files are listed and not read
+        (``Plan.verify`` checks a plan against the data).  Nothing is changed:
+        ``refresh_indexes(repair=True)`` rebuilds damaged and stale indexes, and
         ``vacuum`` deletes orphans.
 
         Args:
-            spark: a session, whose executors then read the indexes.
-            workers: processes that read them, without ``spark``.
+            spark: a session whose executors read the indexes.
+            workers: the number of processes that read them, without ``spark``.
             progress: as for ``build_indexes``; it counts parts of index files.
 
         Raises:
-            TableError: there is no such table any more.
-            BuildError: a worker process was killed, or Spark gave a task up.
+            TableError: the table no longer exists.
+            BuildError: a worker process was killed, or a task of Spark failed.
             EngineError: Spark is not installed.
 
         >>> table.verify().ok
@@ -299,23 +299,25 @@ class Table:
         timezone: str | None = None,
         progress: ProgressLike | None = None,
     ) -> Advice:
-        """The indexes that are worth their bytes, and what each choice rests on.
+        """The indexes that skip most for their bytes, with the measurements.
 
-        Nothing is written.  A few files are read whole, in the columns that count.
+        Nothing is written.  All rows of a few files are read, in the needed columns.
 
         Args:
-            columns: those that may get an index; by default all that have an order.
-            queries: a workload, as WHERE conditions or whole SELECTs, several in one
-                text between ``;``.  Bytes then go to the columns and shapes that it
-                asks for alone.  A query that is named twice counts twice.
-            max_bytes_ratio: cap of the indexes' bytes, as a part of the data's bytes.
-            timezone: the time zone of the session that will ask; as for ``plan``.
+            columns: the columns that may get an index; by default all with an order.
+            queries: a workload, as WHERE conditions or SELECT statements; ``;``
+                separates several in one text.  Only columns and conditions of the
+                workload get indexes.  A query that is given twice counts twice.
+            max_bytes_ratio: the maximum bytes of the indexes, as a fraction of the
+                data's bytes.
+            timezone: the time zone of the session that will query; as for ``plan``.
             progress: as for ``build_indexes``; the parts of the work count files,
                 columns and questions.
 
         Raises:
-            AdviceError: the cap is no number above 0, or no query can be asked here.
-            PredicateError: a column does not exist, or a query cannot be read.
+            AdviceError: the cap is not a number above 0, or no query can be evaluated
+                on this table.
+            PredicateError: a column does not exist, or a query cannot be parsed.
             UnsupportedTypeError: a named column cannot have an index.
 
         >>> advice = table.advise(queries=["city = 'Rome'"], max_bytes_ratio=1)
@@ -343,11 +345,11 @@ class Table:
         """How well the files are separated; reads no data file.
 
         Args:
-            queries: conditions to measure against the ideal layout, in which the
-                matching rows fill files of average size by themselves.
-            columns: the columns to measure; by default all that have statistics.
-            spark: counts the matching rows exactly, by reading them; without it they
-                are as exact as the indexes are.
+            queries: conditions to compare with the ideal layout, in which matching
+                rows fill files of average size that have no other rows.
+            columns: the columns to measure; by default all with statistics.
+            spark: a session that counts the matching rows exactly, by reading them;
+                without it the indexes count them, as exactly as they can.
 
         Raises:
             PredicateError: a column does not exist, or a query cannot be parsed.
@@ -373,63 +375,61 @@ class Table:
         associated: AssociatedRequest | None = None,
         memory: MemoryLike | None = None,
     ) -> BuildReport[Table]:
-        """Build the indexes that are missing, beside the data, in one commit.
+        """Build the missing indexes beside the data, in one commit.
 
-        The data files are not touched.  Files that have all of it are not read again,
-        so a second call is cheap, and a call after an append indexes the new files.
-        Files that are gone are forgotten, and packs that have become many are merged.
+        The data files are not changed.  Files that already have the indexes are not
+        read again, so a second call is cheap, and a call after an append indexes only
+        the new files.  Deleted files leave the log, and small packs are merged.
 
         Args:
             indexes: by column, a kind's name, a spec, or a list of them, such as
                 ``{"city": "bitmap", "price": ["bloom", BitSliced()]}``.  Every column
                 gets min/max statistics too: ``"*"`` stands for every column not
-                named, and is ``"minmax"`` unless it is said; ``{"*": None}`` is no
-                statistics of the others, ``{"city": None}`` none of this one.  The
-                table remembers what it was asked.  None is all that it was given
-                before (``refresh_indexes``), and on a table without indexes lets the
-                advisor choose: it measures candidates on a few files (``advise``),
-                and the report's ``advice`` says what it took and why.
-            columns: the columns to choose for; by default all that have an order.
-            queries: a workload to choose by, as conditions or whole SELECTs.
+                named, by default ``"minmax"``; ``{"*": None}`` turns statistics off
+                for them, and ``{"city": None}`` for one column.  The table stores the
+                request.  None repeats earlier requests (``refresh_indexes``).  On a
+                table without indexes, None lets the advisor choose: it measures
+                candidates on a few files (``advise``), and the report's ``advice``
+                has its choice and reasons.
+            columns: the columns to choose for; by default all with an order.
+            queries: a workload to choose by, as conditions or SELECT statements.
             max_bytes_ratio: the cap for the choice: the bytes of all indexes of the
-                table together, as a part of the data's bytes.
-            timezone: the time zone of the session that asks the queries.
-            spark: a session whose executors do the work; None is a process pool here.
-            workers: how many processes, without Spark; by default one a core, and this
-                one alone for less than 32 MB of files.
-            progress: True for a bar on stderr, or plain lines where that is no
-                terminal; or a function that is called with a
-                ``skipindex.api.types.Progress``, from the beginning on: the part that
-                is at work, how many files are done and of how many, the rate, and the
-                time left.  Spark counts tasks.
-            repair: whether present indexes are checked, and built again where they
-                are damaged.  None checks what is cheap to know: whether packs are there
-                with their size and, on a local disk, whether their directories are
-                whole.  True reads every index byte, False nothing.
+                table together, as a fraction of the data's bytes.
+            timezone: the time zone of the session that runs the queries.
+            spark: a session whose executors build; None builds in local processes.
+            workers: the number of processes without Spark; by default one for each
+                core, or only this process for less than 32 MB of files.
+            progress: True for a bar on stderr, or for plain lines if it is not a
+                terminal.  Or a function that gets a ``skipindex.api.types.Progress``:
+                the running part of the work, the number of files that are done, their
+                total, the rate, and the remaining time.  Spark counts tasks.
+            repair: whether existing indexes are checked, and rebuilt if damaged.  None
+                makes cheap checks: whether packs exist with their size and, on a local
+                disk, whether their directories are valid.  True reads every index
+                byte, False nothing.
             associated: attributes of joined tables to index as columns of this one,
                 by the names that they get: ``{"c_region": sx.via("lo_custkey",
                 customer, "c_custkey", "c_region")}``.  ``indexes`` may name them, and
                 they get a ``"bitmap"`` otherwise.  Conditions on them leave out files
                 until the joined table changes; ``refresh_indexes`` builds them anew.
-            memory: what each worker may take, in bytes or as ``"2GB"``; at least 300
-                MB.  None is half of the machine's memory divided by the workers, at
-                most 4 GB each.  What takes more, a kind or all of a column, is not
-                indexed in such a file: the report says what it takes, and a build with
-                that much builds it.
+            memory: the maximum memory of each worker, in bytes or as ``"2GB"``; at
+                least 300 MB.  None is half of the machine's memory divided by the
+                workers, at most 4 GB each.  If a kind or a column needs more for a
+                file, it is not indexed there: the report says how much it needs.
 
         Returns:
-            What was built; its ``table`` has the new indexes.
+            The report; its ``table`` has the new indexes.
 
         Raises:
-            TableError: there is no such table any more.
-            PredicateError: a column does not exist, or a query cannot be read.
+            TableError: the table no longer exists.
+            PredicateError: a column does not exist, or a query cannot be parsed.
             UnsupportedTypeError: a column cannot have an index of that kind, or no
-                column that is named can have one.
-            UnknownIndexError: there is no such kind.
-            AdviceError: there is nothing to choose by, or indexes were named as well.
+                named column can have one.
+            UnknownIndexError: the kind does not exist.
+            AdviceError: the advisor has nothing to choose by, or indexes were named.
             BuildError: a column cannot be associated: its key is there twice, or the
-                joined table has more than 10,000,000 rows.  Or ``memory`` is no amount
-                of memory.
+                joined table has more than 10,000,000 rows.  Or ``memory`` is not an
+                amount of memory.
 
         >>> report = table.build_indexes({"price": "bit_sliced"}, workers=1)
         >>> report.table.plan("price BETWEEN 2 AND 3").count()
@@ -456,17 +456,17 @@ class Table:
         repair: bool | None = None,
         memory: MemoryLike | None = None,
     ) -> BuildReport[Table]:
-        """Bring the indexes that the table has up to date with its files.
+        """Bring the indexes of the table up to date with its files, in one commit.
 
-        New, changed and damaged files get the indexes that the table was given so
-        far, named or chosen.  Associated columns whose joined table has changed are
-        built anew.  Files that are gone are forgotten.  Nothing is chosen
-        anew.  One commit has all of it.  ``build_indexes`` tells the arguments.
-        (``refresh`` lists the files again, and builds nothing.)
+        New, changed and damaged files get the indexes that were requested or chosen
+        before.  Associated columns whose joined table has changed are built anew.
+        Deleted files leave the log.  No index kinds are chosen again.
+        ``build_indexes`` documents the arguments.  (``refresh`` lists the files
+        again, and builds nothing.)
 
         Raises:
-            TableError: there is no such table any more.
-            BuildError: ``memory`` is no amount of memory.
+            TableError: the table no longer exists.
+            BuildError: ``memory`` is not an amount of memory.
 
         >>> table.refresh_indexes(workers=1).unchanged
         2
@@ -488,19 +488,19 @@ class Table:
         columns: Sequence[str] | None = None,
         kinds: Sequence[str] | None = None,
     ) -> Table:
-        """Forget indexes, in one commit; the table without them.
+        """Drop indexes, in one commit; return the table without them.
 
-        Readers of older commits may still use their bytes, which ``vacuum`` frees once
-        the retention is over, and ``vacuum(purge=True)`` at once.
+        Readers of older commits can still use their bytes.  ``vacuum`` deletes these
+        after the retention, and ``vacuum(purge=True)`` immediately.
 
         Args:
-            columns: only the indexes of these columns.
-            kinds: only the indexes of these kinds; ``"minmax"`` is the statistics.
+            columns: drop only the indexes of these columns.
+            kinds: drop only the indexes of these kinds; ``"minmax"`` is the statistics.
 
         Raises:
-            TableError: there is no such table any more.
+            TableError: the table no longer exists.
             PredicateError: a column does not exist.
-            UnknownIndexError: there is no such kind.
+            UnknownIndexError: the kind does not exist.
 
         >>> [info.kind for info in table.drop_indexes(kinds=["bitmap"]).indexes]
         ['minmax', 'minmax']
@@ -511,22 +511,23 @@ class Table:
         return changed("drop of indexes", left)
 
     def remove_indexes(self, *, dry_run: bool = False) -> RemovalReport:
-        """Take away every byte that skipindex stores beside the data of this table.
+        """Delete every byte that skipindex stores beside the data of this table.
 
-        That is the folder ``_skipindex``: indexes, statistics, all commits, and with
-        them what was declared, such as a layout or derived partitions.  No data file is
-        touched, and every reader finds the same rows before and after.  A plan of
-        before then reads files whose indexes are gone whole.
+        This is the folder ``_skipindex``: indexes, statistics, all commits, and
+        declarations such as a layout or derived partitions.  No data file is changed,
+        and every reader finds the same rows before and after.  Earlier plans then read
+        all rows of files whose indexes are gone.
 
-        Where only the log says which files count, after ``optimize``, ``append`` or an
-        overwrite, it refuses until ``vacuum`` has shown them.
+        If only the log determines which files belong to the table, after
+        ``optimize``, ``append`` or an overwrite, the call refuses until ``vacuum`` has
+        published them.
 
         Args:
-            dry_run: only tell what would be deleted.
+            dry_run: only report what would be deleted.
 
         Raises:
-            TableError: rows of the table stand in hidden files, or the newest commit
-                is damaged or of a newer version.
+            TableError: rows of the table are in hidden files, or the newest commit is
+                damaged or of a newer version.
             CommitConflictError: another writer committed meanwhile.
 
         >>> report = table.remove_indexes()
@@ -544,18 +545,18 @@ class Table:
     ) -> Table:
         """Merge small packs of indexes into few large ones, in one commit.
 
-        Builds merge packs where there are many of one size.  This call merges all that
-        are not large, and rewrites those that are hardly in use.  The data files are
-        not read, and answers stay the same.  A pack that cannot be read, or fails a
-        check, stays as it is, and the ``notes`` of the returned table name it.  The old
-        packs stay on disk for readers of older commits.
+        Builds merge many packs of one size.  This call merges all packs that are not
+        large, and rewrites packs that are mostly unused.  The data files are not read,
+        and results do not change.  A pack that cannot be read, or fails a check, is not
+        merged, and the ``notes`` of the returned table name it.  The old packs stay on
+        disk for readers of older commits.
 
         Args:
-            max_files: the most data files in a pack.
+            max_files: the maximum number of data files in a pack.
             max_bytes: the number of bytes at which a pack is closed.
 
         Raises:
-            TableError: there is no such table any more.
+            TableError: the table no longer exists.
 
         >>> table.compact_indexes().notes
         ()
@@ -573,26 +574,26 @@ class Table:
         field: str | None = None,
         format: str | None = None,  # noqa: A002 - as in Spark's own functions
     ) -> Table:
-        """Declare what the partition columns were made of, in one commit.
+        """Declare what the partition columns were computed from, in one commit.
 
-        ``{"year": "year(ctime)", "month": "month(ctime)"}`` lets a condition on
-        ``ctime`` leave out folders.  It must be true of every file: no file is read to
-        check it.
+        With ``{"year": "year(ctime)", "month": "month(ctime)"}`` a condition on
+        ``ctime`` skips folders.  The declaration must hold for every file: no file is
+        read to check it.
 
         Args:
-            columns: by partition column, a function of one column of the files in
-                SQL; an empty mapping takes the declaration back.
-            timezone: the time zone of the session that wrote the files; without it
-                the wall clock of a timestamp is only known to a day.
-            field: a column of times that the partition columns named year, month, day
-                and hour hold the parts of; ``columns`` tells of others.
-            format: of the texts of ``field``, such as ``"yyyy-MM-dd HH:mm:ss"``, if it
-                is a column of strings.
+            columns: by partition column, a function of one column of the files, in
+                SQL; an empty mapping removes the declaration.
+            timezone: the time zone of the session that wrote the files; without it,
+                the local time of a timestamp is known only to a day.
+            field: a column of times, whose parts are in the partition columns named
+                year, month, day and hour; ``columns`` declares others.
+            format: the format of ``field`` if it is a column of strings, such as
+                ``"yyyy-MM-dd HH:mm:ss"``.
 
         Raises:
-            PredicateError: nothing is declared, there is no such partition column, or
-                the function cannot be judged.
-            TableError: there is no such table any more.
+            PredicateError: nothing is declared, the partition column does not exist,
+                or the function cannot be evaluated.
+            TableError: the table no longer exists.
 
         >>> table.declare_derived({}).status().derived
         {}
@@ -621,19 +622,19 @@ class Table:
         return changed("declaration", self.state.with_derived(None))
 
     def propose_derived(self, *, timezone: str = "UTC") -> tuple[Derived, ...]:
-        """What partition columns may have been made of, to declare one if it is true.
+        """Propose what the partition columns may have been computed from.
 
         The rows of up to 16 files, from all parts of the table, are compared with
-        their folders: by year, month, day and hour, and by dates.  What is proposed is
-        true of these.  Whether it is of all files, the writer knows, so nothing is
-        declared: ``declare_derived(one.columns, timezone=one.timezone)`` does that.
+        their folders: by year, month, day and hour, and by dates.  A proposal holds for
+        these files.  Only the writer knows whether it holds for all, so nothing is
+        declared: call ``declare_derived(one.columns, timezone=one.timezone)``.
 
         Args:
-            timezone: of the session that wrote the files.
+            timezone: the time zone of the session that wrote the files.
 
         Returns:
-            One for each column whose values are those of the folders.  None for a table
-            that has a declaration, or whose sample lies in one folder.
+            A proposal for each column that fits the folders.  Nothing for a table with
+            a declaration, or if all files of the sample are in one folder.
 
         >>> table.propose_derived()
         ()
@@ -641,17 +642,18 @@ class Table:
         return propose_derived(self.state, timezone)
 
     def declare_exclusive(self, exclusive: bool = True) -> Table:  # noqa: FBT001, FBT002
-        """Record in the log that the files of the table change only through skipindex.
+        """Declare that only skipindex changes the files of the table.
 
         From then on ``open_table(…, trust="log")`` opens the table without listing it.
-        The folder is listed once, and must hold just the files that the newest commit
-        names.  No file is read.
+        The folder is listed once now, and must have exactly the files that the newest
+        commit names.  No file is read.
 
-        The record ends, with a warning, at a commit or vacuum that finds a file that
-        another writer has added, overwritten or deleted.  Nothing finds it before.
+        The declaration ends, with a warning, if a commit or vacuum finds a file that
+        another writer has added, overwritten or deleted.  Until then such changes go
+        unnoticed.
 
         Args:
-            exclusive: False takes the record back.
+            exclusive: False removes the declaration.
 
         Raises:
             TableError: the folder has other files than the log names, empty partition
@@ -679,12 +681,11 @@ class Table:
         return changed("declaration", self.state.refresh())
 
     def declare_retention(self, retention: timedelta | None) -> Table:
-        """Record how long the table keeps what is superseded, for readers who need it.
+        """Declare how long superseded files, indexes and commits stay.
 
-        ``vacuum`` goes by it.  Of old commits and indexes, appends delete what is over
-        too, at every 64th commit, without listing the data.  A reader who opened the
-        table before that reads files whose indexes are gone whole, so its rows are
-        right, and one who asks for a commit that is gone gets an error.
+        ``vacuum`` deletes older ones.  Appends also delete old commits and indexes, at
+        every 64th commit, without listing the data.  If indexes of an opened table are
+        deleted, its plans read all rows of those files, so results stay right.
 
         Args:
             retention: 0 keeps the newest commit, and those of the last hour; None is
@@ -709,18 +710,18 @@ class Table:
         return changed("declaration", self.state.refresh())
 
     def declare_layout(self, layout: Clustering) -> Table:
-        """Record how rows are laid out from now on, in one commit.
+        """Declare the layout of rows, in one commit.
 
-        ``append`` lays new rows out so, and ``optimize`` clusters the others.  No file
-        is rewritten now.
+        ``append`` uses it for new rows, and ``optimize`` for all others.  No file is
+        rewritten now.
 
         Args:
-            layout: what to change of the table's own layout.
+            layout: the changes to the table's layout.
 
         Raises:
             LayoutError: the layout is impossible.
             PredicateError: a column does not exist.
-            TableError: there is no such table any more.
+            TableError: the table no longer exists.
 
         >>> city = table.declare_layout(sx.Clustering(by=["city"], curve="zorder"))
         >>> city.status().layout["curve"]
@@ -762,54 +763,54 @@ class Table:
     ) -> OptimizeReport[Table]:
         """Rewrite files so that more of them can be skipped; the rows stay the same.
 
-        With columns to cluster by, or a table that was written with them, rows are
-        clustered within each partition; without, files below the target size are
-        joined.  The new files, with their indexes, and the end of the old ones are
-        one commit.  ``vacuum`` deletes the old files later; until then, a reader who
-        lists the folder, and does not know of commits, reads those and not the new
-        ones.
+        If there are columns to cluster by, in ``layout`` or in the table's layout, rows
+        are clustered within each partition.  Otherwise files below the target size are
+        joined.  One commit replaces the old files by the new ones, with their indexes.
+        Readers that list the folder read the old files until ``vacuum`` publishes the
+        new ones and deletes the old.
 
         Args:
             spark: a classic session.
-            layout: what to change of the table's own layout, as a ``Clustering``; or
-                the ``Workload`` that the rows are to be clustered for, which chooses
-                columns and curve on a sample of them, and is recorded.
+            layout: the changes to the table's layout, as a ``Clustering``.  Or a
+                ``Workload``, which chooses columns and curve on a sample of the rows;
+                the table stores the result.
             predicate: the partitions to rewrite, as a condition that compares
                 partition columns with literals.
-            mode: ``"incremental"`` clusters what is new, together with what lies
-                where that does, is not sealed and not too heavy for it; ``"full"``
-                clusters all, unless one run has done just that.
-            cube_size: bytes from which on files that were clustered together are
-                sealed: incremental runs do not rewrite them.  A larger cube is better
-                separated, and costs more to grow.
-            size_ratio: how many times as heavy as the files that it is merged with a
-                group of clustered files may be, for an incremental run to rewrite it.
-                Larger reads fewer files and rewrites more bytes; 0 leaves all that is
-                clustered, and infinity merges all that is not sealed.
-            budget: the most bytes that this run rewrites, such as ``"10GB"``; an
-                incremental one.  New files come first, and what is left goes to old
-                ones: to those whose rewriting lowers the overlap most for each byte,
-                and that the queries read most if the layout was chosen for a
-                workload.  Runs with nothing new make a badly clustered table better,
-                one part after the other, and come to an end.
+            mode: ``"incremental"`` clusters new files, together with clustered files
+                that they overlap, that are not sealed and not too heavy
+                (``size_ratio``).  ``"full"`` clusters all files, unless one run has
+                already clustered them all.
+            cube_size: bytes at which a group of files that were clustered together is
+                sealed: incremental runs do not rewrite it.  Queries read fewer files
+                of larger cubes, but these take more bytes to grow.
+            size_ratio: an incremental run rewrites a group of clustered files if it has
+                at most this many times the bytes of the files that it is merged with.
+                A larger ratio rewrites more bytes, and queries read fewer files.  0
+                rewrites no clustered file, and infinity all that are not sealed.
+            budget: the maximum bytes that this incremental run rewrites, such as
+                ``"10GB"``.  New files come first.  The rest goes to old files where a
+                rewrite lowers the overlap most for each byte, first to those that the
+                queries read most if the layout was chosen for a workload.  Runs without
+                new files improve a badly clustered table part by part, and come to an
+                end.
             indexes: the indexes of the new files, as for ``build_indexes``; by default
-                those that the table has.
-            into: write an optimized copy of the whole table to this folder, which
-                does not exist or is empty, and leave the table alone.
+                those of the table.
+            into: write an optimized copy of the table to this folder, which must not
+                exist or be empty, and do not change the table.
             in_place: rewrite a table that skipindex has not written.
-            publish: show the new files to readers who list the folder too, and delete
-                the old ones, as ``vacuum(retention=timedelta(0))`` does afterwards.
-                Queries that are running then, on tables opened before, may fail.
-            options: for Spark's Parquet writer, such as ``compression``.
+            publish: show the new files to all readers and delete the old ones
+                immediately, as ``vacuum(retention=timedelta(0))`` does.  Running
+                queries on tables that were opened before may fail.
+            options: options of Spark's Parquet writer, such as ``compression``.
             progress: as for ``build_indexes``, of the rows and the new indexes.
 
         Raises:
             TableError: the table cannot be rewritten, or not in place.
             LayoutError: the layout or the budget is impossible, or the table has a
                 layout that this version does not know.
-            PredicateError: ``predicate`` asks for more than partition values.
+            PredicateError: ``predicate`` compares more than partition columns.
             UnsupportedTypeError: a column cannot have an index of that kind.
-            UnknownIndexError: there is no such kind.
+            UnknownIndexError: the kind does not exist.
             CommitConflictError: another writer changed the same files meanwhile.
             PlanError: a setting of the session would change values.
             EngineError: Spark is not installed.
@@ -862,25 +863,23 @@ class Table:
         dry_run: bool = False,
         purge: bool = False,
     ) -> VacuumReport:
-        """Publish rewritten files, and delete what no commit has needed for a while.
+        """Publish rewritten files, and delete files that are no longer needed.
 
-        That is: data files that were replaced, hidden copies of them, packs,
-        manifests and commits that are superseded, and what was left by a writer that
-        was killed.  No file that holds rows of the table is deleted, and none that is
-        not ours.
+        Deleted are replaced data files and their hidden copies, superseded packs,
+        manifests and commits, and leftover files of writers that were killed.  Files
+        that hold rows of the table, and files of other tools, are never deleted.
 
-        **It deletes at once.** ``vacuum(dry_run=True)`` has the same report, with the
-        paths in ``deleted``, and changes nothing.  Readers who list the folder while
-        files are published may see rows twice.
+        **It deletes immediately.** ``vacuum(dry_run=True)`` has the same report, with
+        the paths in ``deleted``, and changes nothing.  Readers that list the folder
+        while files are published may see rows twice.
 
         Args:
-            retention: how long readers may hold on to a table that they have opened;
-                None is what ``declare_retention`` has recorded, or 7 days.  Below the
-                duration of the longest query or write, those may fail.
-            dry_run: only tell what would be published and deleted.
-            purge: leave no value and no path of data that is gone: packs that hold
-                more than what is in use are written anew, and nothing stays for
-                readers that opened the table before (the retention is 0).
+            retention: how long replaced files stay for readers that have opened the
+                table; None is the declared time (``declare_retention``), or 7 days.  If
+                it is shorter than the longest query or write, these may fail.
+            dry_run: only report what would be published and deleted.
+            purge: remove every value and path of deleted data.  Packs that also have
+                unused data are rewritten, and the retention is 0.
 
         Raises:
             TableError: the retention is negative, or the newest commit cannot be

@@ -55,17 +55,17 @@ TableT_co = TypeVar("TableT_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class BuildReport(InNotebook, Generic[TableT_co]):
-    """What a build did.
+    """The result of a build.
 
     Args:
         table: the table with the new indexes.
-        files: data files that were read and indexed.
-        unchanged: data files that had all of it already.
-        unread: data files that could not be read, or not all of their columns, or that
+        files: the number of data files that were read and indexed.
+        unchanged: the number of data files that already had all indexes.
+        unread: the number of data files that could not be read completely, or that
             changed or were deleted meanwhile.
-        n_bytes: size of the packs that were written.
+        n_bytes: the size of the new packs, in bytes.
         seconds: wall time.
-        notes: data files, or columns of them, that have no index, and why.
+        notes: data files, or columns of them, without an index, and why.
     """
 
     table: TableT_co

@@ -193,7 +193,7 @@ class PackableType(IndexType, Protocol):
 class MinMax:
     """Least and greatest value, NULLs and NaNs of every file, and no other index.
 
-    Every indexed column has these statistics, so the spec asks for nothing else.
+    Every indexed column has these statistics.
 
     >>> report = sx.build_indexes(path, {"price": sx.MinMax()}, workers=1)
     >>> report.table.plan("price < 4").paths

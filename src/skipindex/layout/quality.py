@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ColumnQuality:
-    """How one column separates the files; 1 file is the best depth, 0 overlaps.
+    """How well one column separates the files; the best is depth 1 and 0 overlaps.
 
     Args:
-        column: its name.
-        n_known: files whose bounds are known, or that hold no value.
-        depth: of a file, the greatest number of files, itself included, whose ranges
-            hold one value of its range; the mean over all files.
-        overlaps: how many other files' ranges a file's range meets, on average.
-        look_up: the share of the files that a look-up of one value must read, for
+        column: the name of the column.
+        n_known: the number of files whose bounds are known, or that hold no value.
+        depth: for each file, the greatest number of files, itself included, whose
+            ranges contain one value of its range; the mean over all files.
+        overlaps: the number of other files whose ranges overlap a file's, on average.
+        look_up: the fraction of files that a look-up of one value must read, for
             values drawn from the bounds of the files.
     """
 
@@ -44,15 +44,15 @@ class ColumnQuality:
 
 @dataclass(frozen=True, slots=True)
 class QueryQuality:
-    """How near one query comes to reading nothing but its matches.
+    """The files that one query reads, compared with the best possible number.
 
     Args:
-        query: as SQL.
-        n_files: files that it reads.
+        query: the query as SQL.
+        n_files: the number of files that it reads.
         matching: the least and the greatest number of matching rows; None is not
             known.
-        ideal: the fewest files of average size that hold so many rows, for either
-            number.
+        ideal: the fewest files of average size that can hold this number of rows, for
+            both numbers.
     """
 
     query: str
@@ -63,7 +63,7 @@ class QueryQuality:
 
 @dataclass(frozen=True, slots=True)
 class Quality:
-    """What ``Table.layout_quality`` found; ``str`` of it is a text for people."""
+    """The result of ``Table.layout_quality``; ``str`` returns it as text."""
 
     table: str
     n_files: int

@@ -138,14 +138,13 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """What a commit says of itself.
+    """One entry of the table's history.
 
     Args:
-        version: its number.
-        time: when it was written, by the writer's clock, in UTC; empty if that is not
-            known.
-        operation: what wrote it, such as ``build``; empty if that is not known.
-        files: the number of data files that it knows; None if that is not known.
+        version: the number of the commit.
+        time: when it was written, by the writer's clock, in UTC; empty if not known.
+        operation: the operation that wrote it, such as ``build``; empty if not known.
+        files: the number of data files that it has; None if not known.
         note: why it cannot be read; empty if it can.
     """
 

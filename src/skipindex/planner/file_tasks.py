@@ -25,7 +25,7 @@ from skipindex.planner.stages.row_counts import RowCounts
 
 
 class Verdict(Enum):
-    """Whether every row of a file that is read matches."""
+    """Whether every row of a file to read matches."""
 
     ALL = "all rows match"
     READ = "some rows may match"
@@ -38,10 +38,10 @@ class FileTask:
     Args:
         path: relative to the table.
         size: in bytes.
-        n_rows: None if no index knows the file.
+        n_rows: its number of rows; None if no index has the file.
         verdict: whether every row is known to match.
         residual: the SQL that the reader must still check, ``TRUE`` if none.
-        matching: between how many and how many rows match; None if unknown.
+        matching: the least and greatest number of matching rows; None if unknown.
     """
 
     path: str

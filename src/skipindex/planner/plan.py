@@ -109,13 +109,14 @@ class Plan:
         where: the predicate as Spark SQL.
         session: the session settings that the plan relies on.
         kinds: the index kinds that may be used; None is all.
-        row_limit: how many of the matching rows are wanted, and in which order.
-        condition: the PySpark ``Column`` that ``where`` was made of, if it says more.
-        moment: what ``now()`` and its like stand for; ``where`` has literals for them.
-            None if the predicate does not depend on it.
+        row_limit: the requested number of matching rows, and their order.
+        condition: the PySpark ``Column`` that ``where`` was made of, if it has details
+            that SQL text does not have.
+        moment: the time for ``now()`` and similar functions, which are literals in
+            ``where``.  None if the predicate does not depend on it.
         columns: the columns that the predicate and the order name.
-        rules: the rules of time zones that the plan relies on.
-        evaluation: what every stage and every condition found.
+        rules: the time zone rules that the plan relies on.
+        evaluation: the results of every stage and every condition.
 
     >>> plan = table.plan("city = 'Rome' AND price < 4")
     >>> plan.paths, plan.count_bounds
@@ -161,12 +162,12 @@ class Plan:
 
     @property
     def table(self) -> TableState:
-        """The table, as it was when the plan was made."""
+        """The table at the time when the plan was made."""
         return self.evaluation.table
 
     @property
     def tree(self) -> BoundPredicate:
-        """The predicate over atoms, as the indexes were asked."""
+        """The predicate as a tree of the atoms that indexes evaluate."""
         return self.evaluation.tree
 
     @property
@@ -178,16 +179,16 @@ class Plan:
     def files(self) -> list[str]:
         """The files to read, as full paths or URIs for any reader; a new list.
 
-        Names are as they are: Spark takes some for patterns (``spark_paths``).
+        Names are not escaped: Spark reads some as patterns (``spark_paths``).
         """
         return list(map(self.table.location.plain_path, self.paths))
 
     @property
     def spark_paths(self) -> list[str]:
-        """The files to read, as ``spark.read`` takes exactly them; a new list.
+        """The files to read, escaped for ``spark.read``; a new list.
 
-        A reader of them needs the schema of the whole table, and its folder as
-        ``basePath`` if it has partitions: ``read`` gives both.
+        A reader needs the schema of the entire table, and its folder as
+        ``basePath`` if it has partitions.  ``read`` passes both.
 
         >>> plan = table.plan("price < 4")
         >>> whole = spark.read.parquet(path)
@@ -199,7 +200,7 @@ class Plan:
 
     @property
     def stages(self) -> list[Stage]:
-        """The funnel: what each stage left, took and read so far."""
+        """What each stage kept and read, and the time it took."""
         stages = list(self.evaluation.stages)
         if self.row_limit.limit is not None:
             stages.append(self._limit[1])
@@ -207,7 +208,7 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """Why indexes were missing, not used or not asked, with the number of times.
+        """Why indexes were missing, not used or not probed, with counts.
 
         The rows of all files are counted first, as for ``row_counts``.
         """
@@ -226,13 +227,13 @@ class Plan:
 
     @property
     def tasks(self) -> Sequence[FileTask]:
-        """The files to read, with what is known of them."""
+        """The files to read, each with its verdict and residual."""
         make = partial(tasks_of, self.evaluation, self.row_counts)
         return LazyList(np.flatnonzero(self._is_read), make)
 
     @property
     def skipped(self) -> Sequence[SkippedFile]:
-        """The files that are not read, each with its proof."""
+        """The files that are not read, each with the reason."""
         beyond = "" if self.row_limit.limit is None else self._limit[0].reason
 
         def proofs(files: np.ndarray) -> list[SkippedFile]:
@@ -243,7 +244,7 @@ class Plan:
 
     @property
     def conditions(self) -> list[ConditionReport]:
-        """Every condition, what ruled out files by it, and why others did not.
+        """Every condition, the kinds that ruled out files, and why others did not.
 
         The rows of all files are counted first, as for ``row_counts``.
         """
@@ -261,13 +262,13 @@ class Plan:
 
     @property
     def count_bounds(self) -> tuple[int, int | None]:
-        """Between how many and how many rows match; None is "not known"."""
+        """The least and greatest number of matching rows; None is "not known"."""
         return self.row_counts.total
 
     def under(self, offsets: OffsetsOf) -> Plan:
-        """The plan for an engine with these rules of time zones.
+        """The plan for an engine with these time zone rules.
 
-        It is this one, unless the offsets that it relies on are others there.
+        This is the same plan, unless the offsets that it relies on differ there.
 
         >>> plan = table.plan("price < 4")  # which depends on no zone
         >>> plan.under(lambda zone, first, last: None) is plan
@@ -278,7 +279,7 @@ class Plan:
         return self if self.rules.are_those_of(offsets) else self._anew(offsets)
 
     def explain(self, *, file: str | None = None) -> str:
-        """The funnel, the conditions and what answered them, for people.
+        """The stages, the conditions and the indexes that evaluated them, as text.
 
         Args:
             file: explain this one file, by its path relative to the table.
@@ -293,9 +294,9 @@ class Plan:
         return explain(self) if file is None else file_explanation(self, file).to_text()
 
     def count(self, spark: SparkSession | None = None) -> int:
-        """How many rows match, reading only the files where that is not known.
+        """The number of matching rows; reads only files whose number is not known.
 
-        ``limit`` does not matter.
+        ``limit`` is ignored.
 
         Raises:
             PlanError: some file must be read and there is no session, or its
@@ -318,7 +319,7 @@ class Plan:
         return engine_of(spark).count(self)
 
     def to_dict(self, *, file: str | None = None) -> dict[str, Any]:
-        """All of the plan, or the explanation of one file, as plain values for JSON.
+        """The plan, or the explanation of one file, as plain values for JSON.
 
         Raises:
             PlanError: the table has no such file.
@@ -331,15 +332,15 @@ class Plan:
         return as_dict(self)
 
     def read(self, spark: SparkSession | None = None) -> DataFrame:
-        """The matching rows: those of the whole table under the same filter.
+        """The matching rows: those of the entire table with the same filter.
 
-        With ``limit``, so many of them, in the order of ``order_by``.
+        With ``limit``, at most that many, in the order of ``order_by``.
 
         Raises:
             PlanError: the session's settings are not those of the plan, or the
                 predicate names an associated column.
-            EngineError: there is no session; the message names the methods that need
-                none.
+            EngineError: there is no session; the message names methods that do not
+                need one.
 
         >>> table.plan("price < 4").read(spark).count()
         3
@@ -356,22 +357,22 @@ class Plan:
     def to_arrow(self, *, rows: Rows = "matching") -> ds.Dataset:
         """The matching rows as a dataset of pyarrow: the same rows as ``read``.
 
-        The columns are the table's, those of partitions last, with the types that
-        Spark gives them.  The condition is part of the dataset, so what an engine
-        filters further is on top of it.  Rows come in no order.
+        The columns are those of the table, partition columns last, with the types
+        that Spark gives them.  The dataset applies the condition, and an engine's own
+        filters come on top.  Rows have no order.
 
-        A file is read when the dataset is, and its footer now.  A function of a column
-        that Arrow does not have is asked for each distinct value, which reads that
-        column of the files now.
+        Footers are read now, and files when the dataset is read.  If Arrow does not
+        have a function of the condition, it is evaluated for each distinct value, and
+        that column of the files is read now.
 
         Args:
-            rows: ``"files"`` gives all rows of the files to read, for conditions that
-                Spark alone can evaluate.  Then filter them yourself, and by nothing
-                that is TRUE where the plan's condition is not.
+            rows: ``"files"`` returns all rows of the files to read, for conditions that
+                only Spark can evaluate.  Filter them by the same condition, or a
+                narrower one.
 
         Raises:
-            PlanError: Spark alone can evaluate a part of the condition, or read a file
-                rightly (it spells columns in other capitals, or has a type that Arrow
+            PlanError: only Spark can evaluate a part of the condition, or read a file
+                correctly (it spells columns in other capitals, or has a type that Arrow
                 does not cast, or times of the old hybrid calendar), or a file is gone.
                 Or the plan has a ``limit``, or names an associated column.
 
@@ -391,12 +392,12 @@ class Plan:
     ) -> DuckDBPyRelation:
         """The matching rows as a relation of DuckDB: the same rows as ``read``.
 
-        It is lazy: files are read when it is, and of them the columns that are used.
-        With ``limit``, it is so many of the rows; they come in no order.
+        It is lazy: DuckDB reads the columns that a query uses when the query runs.
+        With ``limit``, it has at most that many rows.  Rows have no order.
 
         Args:
-            connection: of DuckDB; by default that of the module ``duckdb``.
-            rows: as for ``to_arrow``; with ``"files"``, ``limit`` does not matter.
+            connection: a DuckDB connection; by default that of the module ``duckdb``.
+            rows: as for ``to_arrow``; with ``"files"``, ``limit`` is ignored.
 
         Raises:
             PlanError: as for ``to_arrow``, or the plan has ``order_by``.
@@ -413,11 +414,11 @@ class Plan:
     def to_polars(self, *, rows: Rows = "matching") -> pl.LazyFrame:
         """The matching rows as a lazy frame of Polars: the same rows as ``read``.
 
-        Files are read when it is collected, and of them the columns that are used.
-        With ``limit``, it is so many of the rows; they come in no order.
+        Polars reads the columns that a query uses when the frame is collected.
+        With ``limit``, it has at most that many rows.  Rows have no order.
 
         Args:
-            rows: as for ``to_arrow``; with ``"files"``, ``limit`` does not matter.
+            rows: as for ``to_arrow``; with ``"files"``, ``limit`` is ignored.
 
         Raises:
             PlanError: as for ``to_arrow``, or the plan has ``order_by``.
@@ -434,18 +435,19 @@ class Plan:
     def to_pandas(
         self, *, columns: Sequence[str] | None = None, rows: Rows = "matching"
     ) -> pd.DataFrame:
-        """The matching rows as a frame of pandas, read now: the same rows as ``read``.
+        """The matching rows as a DataFrame of pandas: the same rows as ``read``.
 
-        With ``limit``, it is so many of the rows; they come in no order.  Integers and
-        booleans beside NULL have nullable types, such as ``Int64``.
+        The files are read now.  With ``limit``, it has at most that many rows.  Rows
+        have no order.  Columns of integers and booleans with NULL have nullable types,
+        such as ``Int64``.
 
         Args:
-            columns: that are wanted; by default all.
-            rows: as for ``to_arrow``; with ``"files"``, ``limit`` does not matter.
+            columns: names of the columns to read; by default all.
+            rows: as for ``to_arrow``; with ``"files"``, ``limit`` is ignored.
 
         Raises:
-            PlanError: as for ``to_arrow``, or the plan has ``order_by``, or a column is
-                not there.
+            PlanError: as for ``to_arrow``, or the plan has ``order_by``, or a column
+                does not exist.
             EngineError: pandas is not installed.
 
         >>> table.plan("city = 'Rome'").to_pandas()["price"].tolist()
@@ -463,21 +465,21 @@ class Plan:
         spark: SparkSession | None = None,
         seed: int = 0,
     ) -> VerifyReport:
-        """Read files again, and report every claim of the plan that does not hold.
+        """Read the files, and report every claim of the plan that does not hold.
 
-        Checked are the number of matching rows of skipped files (there must be none),
-        of those of which every row is said to match, and of all others against the
-        bounds given.  A file that LIMIT left out is checked against its bounds.
+        A skipped file must have no matching row.  If the plan says that every row of a
+        file matches, all must.  All other files, also those skipped by ``limit``, must
+        have a number of matching rows within the plan's bounds.
 
         Args:
-            sample: so many files, or such a share of them below 1, skipped ones
-                first; by default all.
-            spark: a session that counts, instead of pyarrow here.
-            seed: of the sample.
+            sample: the number of files to check, or below 1 their fraction, skipped
+                files first; by default all.
+            spark: a session that counts, instead of pyarrow.
+            seed: the seed of the sample.
 
         Raises:
-            PlanError: ``sample`` is no number of files, or the session's settings are
-                not those of the plan.
+            PlanError: ``sample`` is not a number of files, or the session's settings
+                are not those of the plan.
 
         >>> table.plan("price < 4").verify().violations
         ()
@@ -487,7 +489,7 @@ class Plan:
 
     @property
     def kept(self) -> np.ndarray:
-        """Which files are read, as a mask over those of the table."""
+        """The files to read, as a mask over the files of the table."""
         return self._is_read
 
     @property

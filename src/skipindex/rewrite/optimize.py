@@ -92,27 +92,27 @@ class OptimizeOptions:
 
 @dataclass(frozen=True, slots=True)
 class OptimizeReport(InNotebook, Generic[TableT_co]):
-    """What optimize did.
+    """The result of ``optimize``.
 
     Args:
-        table: the table as it is now.
-        files_in: data files that were rewritten.
-        files_out: data files that hold their rows now.
-        bytes_in: size of the data files that were rewritten.
-        bytes_out: size of the data files that hold their rows now.
-        n_rows: rows that were rewritten.
-        files_left: chosen files that were left as they are.
-        sealed: cubes that were sealed.
-        least: the bytes of the smallest rewrite that would be of use, if none fits into
-            the budget of the run.
-        overlap_before: by clustering column, how many files held a value of it; None
-            of one that is looked up.
-        overlap_after: likewise, now.
-        reads_before: the files that a query of the workload read for which the table is
-            laid out, on average by weight and by statistics alone; None without one.
-        reads_after: likewise, now.
+        table: the table after the run.
+        files_in: the number of rewritten data files.
+        files_out: the number of data files that hold their rows now.
+        bytes_in: the size of the rewritten data files.
+        bytes_out: the size of the data files that hold their rows now.
+        n_rows: the number of rewritten rows.
+        files_left: the number of chosen files that were not rewritten.
+        sealed: the number of cubes that were sealed.
+        least: the bytes of the smallest useful rewrite, if none fits into the budget of
+            the run.
+        overlap_before: by clustering column, how many files held one value before the
+            run; None for a column that is looked up.
+        overlap_after: the same after the run.
+        reads_before: the files that a query of the layout's workload read before the
+            run, on average by weight, by statistics alone; None without a workload.
+        reads_after: the same after the run.
         seconds: wall time.
-        notes: why files were left that were to be rewritten.
+        notes: why chosen files were not rewritten.
     """
 
     table: TableT_co

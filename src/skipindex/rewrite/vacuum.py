@@ -57,16 +57,16 @@ from skipindex.table import (
 
 @dataclass(frozen=True, slots=True)
 class VacuumReport(InNotebook):
-    """What a vacuum did, or would do.
+    """The result of a vacuum, or of a dry run.
 
     Args:
         published: the number of rewritten files that became visible.
-        deleted: paths of the files that were deleted.
-        n_bytes: the size of these files.
-        dry_run: whether nothing was done.
-        given_up: indexes that could not be read, and so were purged with their packs.
-        waiting: which rewritten files are not visible yet, and from when on they are;
-            empty if there are none.
+        deleted: paths of the deleted files.
+        n_bytes: the size of these files, in bytes.
+        dry_run: whether nothing was changed.
+        given_up: indexes that could not be read, and were purged with their packs.
+        waiting: the rewritten files that are not visible yet, and the time when they
+            will be; empty if there are none.
     """
 
     published: int

@@ -33,16 +33,15 @@ from skipindex.table import TableState, difference_from_log, open_state, status_
 
 @dataclass(frozen=True, slots=True)
 class TableReport(InNotebook):
-    """What ``verify`` found; an empty list is as it should be.
+    """The result of ``verify``; the lists are empty if nothing is wrong.
 
     Args:
         table: the folder.
-        damaged: what is stored and cannot be used: commits, manifests, payloads.
-        stale: data files that have no index, or not all of it, and what is known of
-            files that are gone.
-        misplaced: data files with rows that conditions do not find, as their folder
-            contradicts what is declared of the partition columns.
-        orphans: files of ours that nothing refers to; ``vacuum`` deletes them.
+        damaged: commits, manifests and payloads that cannot be used.
+        stale: data files without some index, and index entries of deleted files.
+        misplaced: data files whose folder contradicts the declaration of the partition
+            columns, so that conditions do not find their rows.
+        orphans: files of skipindex that nothing refers to; ``vacuum`` deletes them.
         index_bytes: the number of index bytes that were read and checked.
     """
 

@@ -47,35 +47,34 @@ class ColumnStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A table as it stands; no index is read, and joined tables are listed.
+    """The state of a table; no index is read, and joined tables are listed.
 
     Args:
         table: the folder.
         version: the number of the newest commit; -1 before the first.
         files: the number of data files.
         n_bytes: the size of the data files.
-        indexed_files: the number of files that an index knows.
-        indexed_rows: the number of rows of those.
-        vanished_files: the number of known files that are gone or changed; the next
-            build forgets them.
+        indexed_files: the number of files with an index.
+        indexed_rows: the number of their rows.
+        vanished_files: the number of indexed files that are deleted or changed; the
+            next build removes them from the log.
         packs: the number of packs in use.
-        index_bytes: the size of these packs.
-        superseded_bytes: the size of all other packs, which ``vacuum`` deletes once the
-            retention is over; those of a build that is at work count too.
-        gaps: by reason, the number of files that have no index, or not all of it.
+        index_bytes: the size of these packs, in bytes.
+        superseded_bytes: the size of all other packs, also those of a running build;
+            ``vacuum`` deletes them after the retention.
+        gaps: by reason, the number of files without some index.
         columns: the indexes of each column, and of each associated column; one whose
             joined table has changed has none.
         layout: the layout of the table, if it is known.
-        overlap: how many files hold a value of each column that the table is clustered
-            by; None of one that is looked up, or not there.
-        derived: by partition column, what it was declared to be made of.
+        overlap: how many files hold one value of each clustering column; None for a
+            column that is looked up, or does not exist.
+        derived: by partition column, the declared function.
         undeclared: if nothing is declared, the partition columns that are named as
-            parts of a time, where a column of the files may hold that time.
-        exclusive: whether the files change only through skipindex, by declaration.
-        retention_seconds: how long the table keeps what is superseded; None is the
-            default.
-        waiting: which rewritten files are not visible yet to readers who list the
-            folder, and from when on they are; empty if there are none.
+            parts of a time, if a column of the files may hold that time.
+        exclusive: whether the table is declared exclusive.
+        retention_seconds: how long superseded files stay; None is the default.
+        waiting: the rewritten files that are not visible yet to readers that list the
+            folder, and the time when they will be; empty if there are none.
         notes: warnings about parts of the log that were ignored.
     """
 
@@ -102,7 +101,7 @@ class Status:
 
     @property
     def fresh(self) -> bool:
-        """Whether every file is indexed as the newest commit knows it."""
+        """Whether every file has the indexes of the newest commit."""
         return not (self.gaps or self.vanished_files or self.notes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -268,8 +267,9 @@ class IndexInfo:
         kind: the name of the kind, such as ``"bitmap"``.
         spec: the kind with its parameters; None if this installation does not know
             them.
-        files: the number of the table's files, as they are now, that have it.
-        n_bytes: its size; 0 for the statistics, which are part of every commit.
+        files: the number of the table's current files that have the index.
+        n_bytes: its size in bytes; 0 for the statistics, which are part of every
+            commit.
     """
 
     column: str

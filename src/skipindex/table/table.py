@@ -51,8 +51,8 @@ class FileEntry:
     Args:
         path: relative to the table.
         size: in bytes.
-        mtime: modification mark, in nanoseconds.
-        n_rows: None if no index knows the file.
+        mtime: modification time, in nanoseconds.
+        n_rows: its number of rows; None if no index has the file.
     """
 
     path: str

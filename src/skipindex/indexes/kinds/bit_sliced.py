@@ -61,18 +61,18 @@ _SMALL_DICTIONARY: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BitSliced:
-    """Bitmaps of the digits of a column's codes; exact for every atom.
+    """Bitmaps of the digits of a column's codes, exact for every condition.
 
-    In base 2 the smallest kind that answers ranges.  Sources: O'Neil and Quass,
+    In base 2 it is the smallest kind for ranges.  Sources: O'Neil and Quass,
     Improved Query Performance with Variant Indexes, SIGMOD 1997; Chan and Ioannidis,
     Bitmap Index Design and Evaluation, SIGMOD 1998.
 
     Args:
-        base: of the digits, 2 to 16.  2 is the smallest, in any order of the rows.
-        encoding: ``range``, a bitmap is "the digit is at most v"; ``equality``, "the
-            digit is v", which answers ``=`` from one bitmap a digit.
-        max_slices: the most bitmaps that are stored (one digit at least), those of
-            the topmost digits; answers become supersets.  None stores all.
+        base: base of the digits, 2 to 16.  Base 2 takes the fewest bytes.
+        encoding: with ``range``, a bitmap means "the digit is at most v"; with
+            ``equality``, "the digit is v", which answers ``=`` by one bitmap a digit.
+        max_slices: maximum number of stored bitmaps, at least those of one digit.  The
+            highest digits are stored, and answers become supersets.  None stores all.
 
     >>> report = table.build_indexes({"price": sx.BitSliced(base=10)}, workers=1)
     >>> report.table.plan("price > 2").count()

@@ -43,9 +43,9 @@ _FEW_VALUES: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bitmap:
-    """A bitmap of the rows of every value: equality encoding, exact for every atom.
+    """A bitmap of the rows of each value (equality encoding), exact for all conditions.
 
-    The cheapest kind for ``=`` and IN.
+    It is the fastest kind for ``=`` and IN.
 
     Source: O'Neil and Quass, Improved Query Performance with Variant Indexes,
     SIGMOD 1997 (the value-list index).

@@ -30,9 +30,9 @@ class Bloom(FilterSpec):
     1970; ``filters.blocked`` names the source of the layout.
 
     Args:
-        error_rate: the share of absent values that are taken for present ones.
-        hashing: ``"pybloom"`` for the bits of pybloom-live, which take over ten
-            times as long to build; by default SplitMix64.
+        error_rate: the fraction of absent values that the filter does not exclude.
+        hashing: the hash function, by default SplitMix64.  ``"pybloom"`` writes the
+            bits of pybloom-live, which take over ten times as long to build.
 
     >>> report = table.build_indexes({"price": sx.Bloom(error_rate=0.001)}, workers=1)
     >>> report.n_bytes > 0

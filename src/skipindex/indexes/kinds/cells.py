@@ -67,21 +67,21 @@ D = TypeVar("D", bound=Decoded)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cells:
-    """The cells of values that a file has, and with ``max_slices`` about which rows.
+    """The ranges of values (cells) in a file, and with ``max_slices`` about which rows.
 
-    The smallest kind that answers ranges of a nearly unique column: about 7 bits a
-    distinct value, where a Bloom filter has 10.  Answers are supersets; they are exact
-    where all values are stored and all slices.
+    It is the smallest kind for ranges of a nearly unique column: about 7 bits a
+    distinct value, where a Bloom filter has 10.  Answers are supersets.  They are exact
+    if all values and all slices are stored.
 
     Source of the dictionary: Vaidya et al., SNARF: A Learning-Enhanced Range Filter,
     VLDB 2022, whose ranks in a compressed array stand here without a model.
 
     Args:
-        per_value: about how many cells there are for each distinct value; below 1
-            values share cells even where they are dense.  None stores each value; so
-            does every column of byte strings.
-        max_slices: how many bits of the rank of a row's cell are stored, the topmost
-            ones.  0 stores no rows, None all bits.
+        per_value: the number of cells for each distinct value, approximately; below 1,
+            several values share a cell.  None stores each value, as columns of byte
+            strings always do.
+        max_slices: how many of the highest bits of the rank of a row's cell are
+            stored.  0 stores no rows, None all bits.
 
     >>> report = table.build_indexes({"price": sx.Cells()}, workers=1)
     >>> report.table.plan("price BETWEEN 9 AND 11").paths

@@ -72,10 +72,10 @@ _MOST_MAPPINGS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exact:
-    """Every condition, exactly and by rows, in the smallest encoding that there is.
+    """A row-level index for every condition, in the smallest encoding for each file.
 
-    The encoding is chosen for each file.  A column that is a function of another one
-    with such an index, in the rows of a file, is stored as a mapping of its values.
+    If a column is a function of another column with this kind, in the rows of a file,
+    it is stored as a mapping of that column's values.
 
     >>> report = table.build_indexes({"city": sx.Exact()}, workers=1)
     >>> report.table.plan("city = 'Oslo'").count()

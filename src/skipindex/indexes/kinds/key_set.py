@@ -62,7 +62,7 @@ _MAX_SINGLE_LOOKUPS: Final = 64
 class KeySet:
     """The set of the distinct values of an integer column.
 
-    For ``IN`` lists of many keys, as joins have them; it knows no rows.
+    It is for ``IN`` lists of many keys, as in joins, and has no row positions.
 
     >>> report = table.build_indexes({"price": sx.KeySet()}, workers=1)
     >>> report.table.plan("price IN (4, 9)").paths

@@ -44,9 +44,9 @@ class NGramBloom(TextFilterSpec):
     """A Bloom filter of the pieces of ``n`` bytes of a string column.
 
     Args:
-        n: bytes of UTF-8 in a piece, 2 to 8.  A longer piece rules out more, and a
-            text that is asked for must be as long.
-        error_rate: the share of absent pieces that are taken for present ones.
+        n: bytes of UTF-8 in a piece, 2 to 8.  Longer pieces rule out more files, but
+            the text of a condition must have at least ``n`` bytes.
+        error_rate: the fraction of absent pieces that the filter does not exclude.
         hashing: see ``Bloom``.
 
     >>> report = table.build_indexes({"city": sx.NGramBloom(n=2)}, workers=1)

@@ -64,9 +64,9 @@ class RangeBitmap:
 
     Args:
         max_bitmaps: with more distinct values than this, neighbours share a bitmap
-            and answers become supersets.  None is as many as take about 3 bytes a
-            row: about 22 over rows in random order, up to 1,024 where neighbours are
-            alike.
+            and answers become supersets.  None takes about 3 bytes a row: about 22
+            bitmaps if rows are in random order, up to 1,024 if neighbouring rows are
+            similar.
 
     >>> report = table.build_indexes({"price": sx.RangeBitmap()}, workers=1)
     >>> report.table.plan("price > 2").count()

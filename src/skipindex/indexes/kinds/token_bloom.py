@@ -36,7 +36,7 @@ class TokenBloom(TextFilterSpec):
     """A Bloom filter of the words of a string column.
 
     Args:
-        error_rate: the share of absent words that are taken for present ones.
+        error_rate: the fraction of absent words that the filter does not exclude.
         hashing: see ``Bloom``.
 
     >>> report = table.build_indexes({"city": sx.TokenBloom()}, workers=1)

@@ -32,8 +32,8 @@ ANSWERS_SHARE: Final = 0.2
 class Workload:
     """The queries that a table is laid out for; pass it as ``layout``.
 
-    Columns, bits and curves are compared by the files that each query would skip on
-    a sample.  Every query finds its rows in any layout.
+    skipindex chooses columns, bits and curve by the files that each query would skip,
+    on a sample of the rows.  Every query finds its rows in any layout.
 
     >>> sx.Workload(["city = 'Rome'", sx.col("price") < 4]).queries
     ("city = 'Rome'", 'price < 4')

@@ -38,10 +38,10 @@ class Evidence:
 
     Args:
         condition: the condition as the user wrote it.
-        kinds: the index kinds that say so; ``minmax`` and ``partition`` are the
+        kinds: the index kinds with these data; ``minmax`` and ``partition`` are the
             statistics and the path.
-        words: the contradiction, for people.
-        facts: the same as plain values: bounds as Spark would show them.
+        words: the contradiction as text.
+        facts: the same as plain values: bounds as Spark shows them.
     """
 
     condition: str
@@ -70,18 +70,18 @@ _Refuted: TypeAlias = tuple[Leaf | Computed | ComparedColumns | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class SkippedFile:
-    """A file that is not read: it holds no matching row, or LIMIT needs none of it.
+    """A file that is not read: it has no matching row, or LIMIT needs no row of it.
 
     Args:
         path: relative to the table.
-        size: in bytes; with ``mtime`` and ``footer_crc`` the identity that the
-            proof is about.
-        mtime: modification mark in nanoseconds.
+        size: in bytes; with ``mtime`` and ``footer_crc`` the identity of the file that
+            the reason is about.
+        mtime: modification time in nanoseconds.
         stage: the stage that skipped it.
         reason: the atom, or the conjunction, and the evidence against it.
         footer_crc: crc32c of the Parquet footer when it was indexed; None if no
-            index knows the file.
-        n_rows: None if no index knows the file.
+            index has the file.
+        n_rows: its number of rows; None if no index has the file.
         evidence: one for a conjunction, one for every branch of a disjunction.
     """
 
@@ -224,16 +224,16 @@ def _bounds(
 
 @dataclass(frozen=True, slots=True)
 class ConditionReport:
-    """One condition, and what the indexes did about it.
+    """One condition, and how indexes evaluated it.
 
     Args:
         text: the condition as the user wrote it.
-        column: the column that it asks about, or both with a comma; empty if no index
-            can judge it.
-        removed: how many files each kind ruled out by this condition alone.
-        unused: kinds that ruled out none, and why; ``"other kinds"`` are those that
-            the column lacks, where it has none but the statistics.
-        reason: why no index can judge it; empty if one could.
+        column: the column of the condition, or two with a comma; empty if no index can
+            evaluate it.
+        removed: the number of files that each kind ruled out by this condition alone.
+        unused: kinds that ruled out no file, and why; ``"other kinds"`` stands for all
+            kinds if the column has only statistics.
+        reason: why no index can evaluate it; empty if one can.
     """
 
     text: str

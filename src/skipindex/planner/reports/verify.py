@@ -75,9 +75,9 @@ class Violation:
     """A claim of a plan that does not hold.
 
     Args:
-        path: the file's, relative to the table.
-        claim: what the plan says about it.
-        actual: what is true instead.
+        path: the file, relative to the table.
+        claim: what the plan says about the file.
+        actual: what the file's rows show.
     """
 
     path: str
@@ -90,8 +90,8 @@ class VerifyReport(InNotebook):
     """What ``Plan.verify`` found.
 
     Args:
-        checked: how many files were read.
-        violations: claims that do not hold; empty if the plan is right.
+        checked: the number of files that were read.
+        violations: claims of the plan that do not hold; empty if the plan is right.
         unchecked: why other files could not be checked, with their number.
     """
 
@@ -101,7 +101,7 @@ class VerifyReport(InNotebook):
 
     @property
     def is_right(self) -> bool:
-        """Nothing that was checked is wrong."""
+        """Whether all checked claims hold."""
         return not self.violations
 
     def __str__(self) -> str:

@@ -41,12 +41,12 @@ _ANY_NAME: Final = re.compile(rf"\b({'|'.join(_NAMES)})\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class MomentConstant:
-    """What a condition makes of the moment.
+    """An expression of a condition that depends on the moment.
 
     Args:
-        text: as it was written.
-        engine_text: the same, of literals of the moment, for the engine.
-        value: as a literal in SQL; None if the engine alone computes it.
+        text: the expression as it was written.
+        engine_text: the expression with literals for the moment, for the engine.
+        value: its value as a SQL literal; None if only the engine can compute it.
     """
 
     text: str
@@ -56,13 +56,13 @@ class MomentConstant:
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The moment that ``now()``, ``current_date()`` and their like stand for.
+    """The moment that a plan uses for ``now()``, ``current_date()`` and the like.
 
     Args:
-        now: in UTC.
-        constants: what the condition makes of it, in the order of the text.
-        has_rules: whether the constants depend on rules of a time zone, of which the
-            engine may have another copy.
+        now: the time, in UTC.
+        constants: the values computed from it, in the order of the condition's text.
+        has_rules: whether the constants depend on time zone rules, of which the engine
+            may have another version.
     """
 
     now: datetime

@@ -24,12 +24,12 @@ ROWS: Final = "bitmaps"
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """What one stage achieved.
+    """The result of one stage.
 
     Args:
-        name: as ``explain`` shows it.
-        n_files: the files that are left after it.
-        n_bytes: their size.
+        name: the name in ``explain``.
+        n_files: the number of files that remain after it.
+        n_bytes: their size in bytes.
         seconds: the time that it took.
         read: the index bytes and bitmaps that it read.
         note: why it was not run, or empty.

@@ -22,11 +22,11 @@ _Counts: TypeAlias = tuple[np.ndarray, np.ndarray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowCounts:
-    """Between how many and how many rows of every file of a table match.
+    """The least and greatest number of matching rows of every file of a table.
 
     Args:
-        lower: rows that certainly match.
-        upper: rows that may match; -1 where the file's row count is not known.
+        lower: the number of rows that certainly match.
+        upper: the number of rows that may match; -1 if the row count is not known.
     """
 
     lower: np.ndarray
@@ -34,7 +34,7 @@ class RowCounts:
 
     @property
     def exact(self) -> np.ndarray:
-        """The files of which the number is known."""
+        """The files whose number of matching rows is known."""
         same: np.ndarray = self.lower == self.upper
         return same
 

@@ -30,31 +30,30 @@ class DimensionKeys:
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What one scan of a query asked, and which files it reads for it.
+    """The plan of one scan of a query: its condition, and the files that it reads.
 
     Args:
-        folder: of the table.
-        condition: the conditions of the scan as they were judged, in Spark SQL;
-            what only Spark can compute has the name of its class, as in
-            ``{RLike(name, 'a+')}``, and ``IN (99 keys)`` stands for a long list, or for
-            many keys of a dimension that the scan is joined with.
-        n_files: that the scan lists, which a filter of partitions may have left; of the
-            table, as long as Spark has not listed them.
-        n_skipped: of these, files that hold no matching row, none of the first rows,
-            or of which the results are known.
-        seconds: that planning took.
-        is_estimate: whether only the size of a join's side was asked for.
+        folder: the folder of the table.
+        condition: the evaluated conditions of the scan, in Spark SQL.  An expression
+            that only Spark can evaluate has the name of its class, as in
+            ``{RLike(name, 'a+')}``.  ``IN (99 keys)`` is a long list, or the keys of a
+            dimension that the scan is joined with.
+        n_files: the number of files that the scan lists, after partition filters; of
+            the table, until Spark has listed them.
+        n_skipped: the number of these files that are skipped: they hold no matching
+            row, none of the first rows, or their results are known from indexes.
+        seconds: the time of planning.
+        is_estimate: whether only the size of a join's side was requested.
         problem: why nothing was skipped, if planning failed.
-        plan: tells more; None if planning failed.
-        answered: results that are known of the files which are not read, such as
-            ``count(*), max(day)``; empty if none was asked for.
-        n_unindexed: files that are read because they came or changed after the indexes
-            were built, or never were; ``refresh_indexes`` builds what they lack.
-        number: of the question, by which the driver tells what was read.
-        of_partitions: whether the files that are counted stand for partitions of a
-            table of the catalog, which no index knows: only those that are read are
-            listed.
-        dimensions: that were asked for keys, as the scan is joined with them.
+        plan: the plan with all details; None if planning failed.
+        answered: the results that are known of the files which are not read, such as
+            ``count(*), max(day)``; empty if none was requested.
+        n_unindexed: the number of files that are read because they have no index, or
+            changed after the build; ``refresh_indexes`` indexes them.
+        number: the number of the question, by which the driver reports what was read.
+        of_partitions: whether the counted files stand for partitions of a catalog
+            table, of which only those that are read are listed.
+        dimensions: the dimensions that the scan is joined with, and their keys.
 
     >>> sx.enable(spark)
     >>> spark.read.parquet(path).where("price < 4").count()
@@ -80,7 +79,7 @@ class QueryPlan:
 
     @property
     def n_read(self) -> int:
-        """The files that are left to read, of those that the scan lists."""
+        """The number of files to read, of those that the scan lists."""
         return self.n_files - self.n_skipped
 
     def _repr_html_(self) -> str:

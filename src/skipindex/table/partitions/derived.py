@@ -10,17 +10,17 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Derived:
-    """The functions that the partition columns of a table were computed by.
+    """The functions by which the partition columns of a table were computed.
 
-    A function may read a time from text, as ``to_timestamp(dt, 'yyyy-MM-dd')`` does: by
-    Spark's own parser, so that other texts are in the partition of NULL.  Spark reads
-    more texts with ``spark.sql.legacy.timeParserPolicy=LEGACY``, and without a pattern:
-    then comparisons by ``<`` and ``>`` leave out no folder.  Times before the year 1
-    that ``date_format`` has shown under that setting, without a sign, are not found.
+    A function may parse a time from text, as ``to_timestamp(dt, 'yyyy-MM-dd')`` does.
+    Texts that Spark's parser refuses are in the partition of NULL.  With
+    ``spark.sql.legacy.timeParserPolicy=LEGACY``, and without a pattern, Spark accepts
+    more texts.  Then comparisons by ``<`` and ``>`` skip no folder.  Times before the
+    year 1 that ``date_format`` wrote under that setting, without a sign, are not found.
 
     Args:
-        columns: by partition column, a function of a column of the files in SQL.
-        timezone: of the session that wrote; None if it is not known.
+        columns: by partition column, a function of a column of the files, in SQL.
+        timezone: the time zone of the session that wrote; None if it is not known.
 
     >>> sx.Derived({"year": "year(ctime)"}, "UTC").columns
     {'year': 'year(ctime)'}

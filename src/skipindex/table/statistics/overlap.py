@@ -19,14 +19,15 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """How many files of its partition hold a value of a column; 1 is the best.
+    """The number of files of a partition that hold one value of a column; best is 1.
 
-    Values are the least and the greatest one of each file.  A file whose bounds are not
-    known holds every value of its partition.  Where no file holds any, both are 0.
+    The values are the least and the greatest one of each file.  A file whose bounds are
+    not known counts for every value of its partition.  If no file holds a value, both
+    are 0.
 
     Args:
-        mean: the mean over the values; those of a file weigh by its bytes.
-        worst: of the value that the most files hold.
+        mean: the mean over the values, weighted by the bytes of their files.
+        worst: the number for the value that the most files hold.
     """
 
     mean: float
