@@ -28,33 +28,32 @@ PLACE: Final = "/data/events"
 HEAD = """\
 # Command line
 
-`pip install 'skipindex[cli]'` brings the command `skipindex`, and so does
-`skipindex[spark]`; `python -m skipindex` is the same.
+`pip install 'skipindex[cli]'` or `'skipindex[spark]'` installs the command
+`skipindex`.  `python -m skipindex` is the same.
 
-The exit code is
+| exit code | meaning |
+|---|---|
+| 0 | success |
+| 1 | damaged or stale indexes (`verify`), or an unreadable file (`build`, `refresh`) |
+| 2 | wrong arguments; one line says which, and what is accepted |
+| 130 | Ctrl-C |
 
-- 0 if the command did what it says,
-- 1 if it found a problem: `verify` something that is damaged or stale, `build` or
-  `refresh` a file that they could not read,
-- 2 if the arguments are wrong, or what they name is not there; one line says what, and
-  what would be accepted,
-- 130 after Ctrl-C.
+Results go to the standard output as tables.  In a pipe or a file no cell is cut, and
+every row is one line.  `--json` prints [JSON](cli-json.md) with the names of Python.
+Progress goes to the standard error: a bar with rate and remaining time in a terminal, a
+line every ten seconds elsewhere.
 
-Answers go to the standard output, as tables for people; in a pipe or a file no cell is
-cut, and every row is one line.  `--json` prints [the names that Python
-has](cli-json.md) instead.  How far a long command is stands on the standard error: as a
-bar with rate and time left in a terminal, as a plain line every ten seconds elsewhere.
-
-Names of files and columns take one line.  Line breaks and control characters are
-escapes, such as `\\n` and `\\x1b`.  So are characters that the output cannot encode, as
-under `LC_ALL=C`.  Bytes that are no UTF-8 are shown as U+FFFD.  `--json` is ASCII.
+Line breaks and control characters in names are escaped, such as `\\n` and `\\x1b`.  So
+are characters that the output cannot encode, as under `LC_ALL=C`.  Bytes that are not
+UTF-8 are shown as U+FFFD.  `--json` is ASCII.
 
 PATH is a folder, or a URI such as `s3://bucket/events`.  With `--catalog` it is the
-name of a table in the catalog of a Spark session, which `--master` and `--conf` tell:
+name of a table in the catalog of a Spark session with the settings of `--master` and
+`--conf`:
 `skipindex status sales.orders --catalog --conf spark.sql.catalogImplementation=hive`.
 
-This page is written by `python -m tests.cli_page`, and so are the answers, which are of
-the folder that `skipindex sample /data/events` writes.
+`python -m tests.cli_page` writes this page.  The examples use the folder that
+`skipindex sample /data/events` writes.
 """
 EXAMPLES: Final = (
     "advise /data/events --columns user,status",

@@ -1,6 +1,6 @@
-"""The commands as click has them: their options, their help, and what runs them.
+"""The commands of the command line: options, help, and how click calls them.
 
-What a command does is in ``actions``, which is imported when one runs.
+The module ``actions`` runs a command; it is imported only when one runs.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _SHELLS: Final = ("bash", "zsh", "fish")
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """What a command is to click.
+    """A command of the command line.
 
     Args:
-        text: what it does, in a line.
-        example: what may stand after its name.
-        options: its own, besides those that all have.
-        on_table: whether it is about a table.
+        text: the help, in one line.
+        example: example arguments.
+        options: its own options, besides those of all commands.
+        on_table: whether its first argument is a table.
     """
 
     text: str
@@ -80,95 +80,92 @@ def _parted(parts: tuple[str, str, str], value: str, form: str) -> tuple[str, st
 
 
 _ALL: Final = (
-    _flag("--json", "print JSON, as docs/reference/cli-json.md tells"),
-    _option("--quiet", None, "tell of no progress and of no warning", is_flag=True),
-    click.Option(["--verbose", "-v"], is_flag=True, help="tell of each step"),
+    _flag("--json", "print JSON, documented in docs/reference/cli-json.md"),
+    _option("--quiet", None, "print no progress and no warnings", is_flag=True),
+    click.Option(["--verbose", "-v"], is_flag=True, help="print each step"),
 )
 _PATH: Final = (click.Argument(["path"], metavar="PATH", type=click.Path()),)
 _ON_TABLE: Final = (
-    _flag(
-        "--plain", "take a table of another format for a plain folder of Parquet files"
-    ),
+    _flag("--plain", "read a table of another format as plain Parquet files"),
     _option(
         "--sidecar", "FOLDER",
-        "where the indexes are, if not in the table's folder, as a path or URI",
+        "folder of the indexes, if not in the table's folder; a path or URI",
     ),
-    _flag("--catalog", "PATH is the name of a table in the catalog of a Spark session"),
-    _option("--master", "URL", "of the session that is started, such as local[4]"),
+    _flag("--catalog", "PATH is the name of a table in the catalog of Spark"),
+    _option("--master", "URL", "master of the Spark session, such as local[4]"),
     _option(
-        "--conf", "NAME=VALUE", "a setting of that session; may be repeated",
+        "--conf", "NAME=VALUE", "setting of the Spark session; may be repeated",
         multiple=True, type=_setting,
     ),
 )  # fmt: skip
 _TRUST: Final = _option(
     "--trust", None,
-    "what says which files there are; the log only where it is recorded that they "
-    "change through skipindex alone",
+    "source of the list of files; log needs a table that is declared exclusive",
     type=click.Choice(["listing", "log"]), default="listing", show_default=True,
 )  # fmt: skip
 _ZONE: Final = _option(
-    "--timezone", "ZONE", "of the session that asks, such as Europe/Rome"
+    "--timezone", "ZONE", "time zone of the queries, such as Europe/Rome"
 )
 _QUERIES: Final = _option(
     "--queries", "FILE.sql",
-    "a workload: conditions or whole SELECTs, with ; between them",
+    "file of queries: conditions or SELECT statements, separated by ;",
     type=click.Path(),
 )  # fmt: skip
 _CHOICE: Final = (
     _QUERIES,
-    _option("--columns", "A,B", "choose for these columns alone", type=_names),
+    _option("--columns", "A,B", "choose indexes only for these columns", type=_names),
     _option(
-        "--max-bytes-ratio", "R", "cap of the indexes, as a part of the data's bytes",
+        "--max-bytes-ratio", "R", "maximum bytes of the indexes, per byte of data",
         type=float, default=0.1, show_default=True,
     ),
     _ZONE,
 )  # fmt: skip
 _WORKERS: Final = _option(
-    "--workers", "N", "processes; by default one a core, where that pays", type=int
+    "--workers", "N", "number of processes; by default one for each core", type=int
 )
 _WORK: Final = (
     _WORKERS,
     _option(
         "--memory", "SIZE",
-        "what each process may take, such as 2GB  [default: half of the machine's "
+        "maximum memory of each process, such as 2GB  [default: half of the machine's "
         "memory divided by the processes, at most 4GB]",
     ),
     _flag(
         "--repair",
-        "read every byte of the indexes that are there, and build damaged ones again",
+        "read every byte of the existing indexes, and rebuild damaged ones",
     ),
 )  # fmt: skip
 _CONDITION: Final = (
     click.Argument(["predicate"], metavar="PREDICATE"),
-    _option("--kinds", "A,B", "use these kinds of index alone", type=_names),
+    _option("--kinds", "A,B", "use only these kinds of index", type=_names),
     _ZONE,
     _TRUST,
 )
-_DRY_RUN: Final = _flag("--dry-run", "only say what would be done")
+_DRY_RUN: Final = _flag("--dry-run", "only print what would be done")
 
 COMMANDS: Final[Mapping[str, Command]] = {
     "status": Command(
-        "say whether the indexes are up to date, and what they take",
+        "print whether the indexes are up to date, and their size",
         "/data/events",
         (_TRUST,),
     ),
     "describe": Command(
-        "say what a table is made of, and what indexes it has",
+        "print the files, columns, indexes and layout of a table",
         "/data/events",
         (_TRUST,),
     ),
     "advise": Command(
-        "say which indexes are worth their bytes, measured on a few files",
+        "print which indexes to build, measured on a few files",
         "/data/events --queries queries.sql",
         _CHOICE,
     ),
     "build": Command(
-        "build the indexes that are missing: those named, those there, or advised",
+        "build missing indexes: named, existing or advised ones",
         "/data/events --index user_id=bitmap --index amount=bit_sliced",
         (
             _option(
                 "--index", "COLUMN=KIND",
-                "build this one; may be repeated, and * is every column; KIND may have "
+                "index to build; may be repeated, and * is every column; KIND may have "
                 "arguments, such as 'bloom(error_rate=0.001)'",
                 multiple=True, type=_index,
             ),
@@ -177,37 +174,37 @@ COMMANDS: Final[Mapping[str, Command]] = {
         ),
     ),
     "refresh": Command(
-        "bring the indexes that a table has up to date with its files",
+        "bring the indexes of a table up to date with its files",
         "/data/events --repair",
         _WORK,
     ),
     "drop": Command(
-        "forget indexes of some columns or kinds, or --all",
+        "drop indexes of some columns or kinds, or --all",
         "/data/events --columns user_id --kinds bloom",
         (
-            _option("--columns", "A,B", "those of these columns", type=_names),
+            _option("--columns", "A,B", "drop those of these columns", type=_names),
             _option(
-                "--kinds", "A,B", "those of these kinds; minmax is the statistics",
+                "--kinds", "A,B", "drop these kinds; minmax is the statistics",
                 type=_names,
             ),
-            _flag("--all", "all of them"),
+            _flag("--all", "drop all indexes"),
         ),
     ),
     "plan": Command(
-        "say which files can hold a row for which a predicate is true",
+        "print the files that can hold a row that matches a predicate",
         """/data/events "user_id = 7 AND day >= '2024-01-01'" """,
-        (*_CONDITION, _flag("--files", "print the paths of all of them, and no more")),
+        (*_CONDITION, _flag("--files", "print only the paths, of all files")),
     ),
     "explain": Command(
-        "say what each index ruled out for a predicate, and why not more",
+        "print the files that each index ruled out, and why not more",
         '/data/events "user_id = 7" --file day=2024-01-01/part-0.parquet',
         (
             *_CONDITION,
-            _option("--file", "FILE", "of this file alone, by its path in the table"),
+            _option("--file", "FILE", "explain one file, by its path in the table"),
         ),
     ),
     "verify": Command(
-        "find all that is damaged, stale or orphaned of what is stored of a table",
+        "find damaged and stale indexes, and leftover files",
         "/data/events --workers 4",
         (_WORKERS,),
     ),
@@ -222,65 +219,65 @@ COMMANDS: Final[Mapping[str, Command]] = {
             _option("--by", "A,B", "cluster by these columns", type=_names),
             _QUERIES,
             _option("--curve", "NAME", "hilbert, zorder or linear"),
-            _option("--where", "PREDICATE", "these partitions alone"),
+            _option("--where", "PREDICATE", "rewrite only these partitions"),
             _option(
-                "--mode", None, "cluster what is new, or all",
+                "--mode", None, "cluster new files, or all files",
                 type=click.Choice(["incremental", "full"]), default="incremental",
                 show_default=True,
             ),
-            _option("--budget", "SIZE", "rewrite at most so much, such as 10GB"),
-            _option("--rows-per-file", "N", "of the new files", type=int),
+            _option("--budget", "SIZE", "maximum bytes to rewrite, such as 10GB"),
+            _option("--rows-per-file", "N", "rows of each new file", type=int),
             _flag("--in-place", "rewrite a table that skipindex has not written"),
             _flag("--publish", "show the new files to all readers, and delete the old"),
-            _option("--into", "PATH", "write a copy there, and leave the table alone"),
+            _option("--into", "PATH", "write an optimized copy to this folder instead"),
             _ZONE,
         ),
     ),
     "vacuum": Command(
-        "publish rewritten files, and delete what no commit has needed for a while",
+        "publish rewritten files, and delete files that are not needed",
         "/data/events --retention 7d --dry-run",
         (
             _option(
                 "--retention", "TIME",
-                "how long readers may hold on to an open table, such as 12h or 7d",
+                "how long replaced files stay for readers, such as 12h or 7d",
             ),
-            _flag("--purge", "leave no value and no path of data that is gone"),
+            _flag("--purge", "erase every value and path of deleted data"),
             _DRY_RUN,
         ),
     ),
     "history": Command(
-        "list the commits that are there, the newest first",
+        "list the commits, the newest first",
         "/data/events",
     ),
     "exclusive": Command(
-        "record that the files of a table change only through skipindex",
+        "declare that only skipindex changes the files of a table",
         "/data/events",
-        (_flag("--off", "take the record back"),),
+        (_flag("--off", "remove the declaration"),),
     ),
     "remove": Command(
-        "delete all that skipindex stores beside the data, and no data file",
+        "delete everything that skipindex stores beside the data",
         "/data/events --dry-run",
         (_DRY_RUN,),
     ),
     "sample": Command(
-        "write the Parquet files that the documentation works on: 40 files, 35 MB",
+        "write the example data of the documentation: 40 files, 35 MB",
         "/data/events",
         (click.Argument(["folder"], metavar="FOLDER", type=click.Path()),),
         on_table=False,
     ),
     "spark-conf": Command(
-        "print the settings by which Spark prunes queries without a line of Python",
+        "print the settings that prune Spark's queries without Python code",
         "--spark 3.5",
         (
             _option(
                 "--spark", "VERSION",
-                "of Spark, such as 3.5 or 4.1; by default that of PySpark here",
+                "version of Spark, such as 3.5; by default the installed one",
             ),
         ),
         on_table=False,
     ),
     "completion": Command(
-        "print what makes a shell complete commands and options",
+        "print a script that completes commands and options in a shell",
         "bash >> ~/.bashrc",
         (click.Argument(["shell"], type=click.Choice(_SHELLS)),),
         on_table=False,
@@ -317,7 +314,7 @@ def group() -> click.Group:
     result = _Group(
         _PROG,
         commands=[_click_command(name, one) for name, one in COMMANDS.items()],
-        help="Read only the Parquet files that can match.",
+        help="Read only the Parquet files that can hold a matching row.",
         epilog="\b\nExample:\n  skipindex build /data/events --index user_id=bitmap\n"
         '  skipindex plan /data/events "user_id = 7"',
         context_settings={"help_option_names": ["-h", "--help"]},
