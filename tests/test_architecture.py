@@ -47,14 +47,14 @@ MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 432,
-    "advice": 2081,
-    "api": 3378,
+    "advice": 2079,
+    "api": 3379,
     "build": 3242,
     "cli": 1297,
     "expressions": 1914,
     "indexes": 7660,
     "layout": 2529,
-    "log": 3139,
+    "log": 3138,
     "planner": 15689,
     "rewrite": 3738,
     "spark": 7256,

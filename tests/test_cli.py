@@ -164,7 +164,7 @@ def test_a_file_that_cannot_be_read_is_exit_code_1(
         (["advise", "{folder}", "--columns", " "], "accepted: such as A or A,B"),
         (["build", "{folder}", "--index", "=bloom"], "accepted: COLUMN=KIND"),
         (["drop", "{folder}"], "accepted: --columns, --kinds or both, or --all"),
-        (["drop", "{folder}", "--all", "--kinds", "bloom"], "nothing says which"),
+        (["drop", "{folder}", "--all", "--kinds", "bloom"], "no indexes to drop"),
         (["drop", "{folder}", "--columns", "nope"], "no column 'nope'"),
         (["vacuum", "{folder}", "--retention", "a week"], "accepted: a number of"),
         (["status", "{folder}", "--conf", "a"], "accepted: NAME=VALUE"),
@@ -360,7 +360,7 @@ def test_optimize_takes_queries_of_a_file(
     assert "enough" in capsys.readouterr().err
     assert asked == [sx.Workload(["a = 1", "b < 3"], timezone="Europe/Rome")]
     assert main([*named, "--by", "a"]) == 2
-    assert "--by and --queries both say" in capsys.readouterr().err
+    assert "--by and --queries both choose" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -473,11 +473,10 @@ def test_bytes_that_wait_for_a_vacuum_are_told(
     stored = sum(path.stat().st_size for path in packs(folder))
     assert stored == status.index_bytes + status.superseded_bytes
     assert status.superseded_bytes == before.index_bytes
-    assert "MB of other index files wait for vacuum" in str(status)
+    assert "MB of superseded index files wait for vacuum" in str(status)
     assert main(["status", str(folder)]) == 0
-    line = (
-        f"{size(stored)} of other index files are freed by: skipindex vacuum {folder}"
-    )
+    line = f"{size(stored)} of superseded index files are freed by: "
+    line += f"skipindex vacuum {folder}"
     assert line in capsys.readouterr().out
     assert main(["vacuum", str(folder), "--purge"]) == 0
     assert sx.open_table(folder).status().superseded_bytes == 0

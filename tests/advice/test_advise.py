@@ -116,7 +116,7 @@ def test_what_was_asked_for_is_not_called_never_asked_for(tmp_path: Path) -> Non
     assert advice.not_judged.keys() == {"t", "s"}
     assert "time zone" in advice.not_judged["t"]
     text = str(advice)
-    assert "never asked for: never\n" in text
+    assert "in no query: never\n" in text
     assert "not judged: t (" in text
     assert set(advice.request) == {"t", "a", "s", "never"}
     for zone in ("UTC", "Europe/Berlin"):
@@ -140,7 +140,7 @@ def test_the_advice_is_six_lines_that_are_true(made: Path, tmp_path: Path) -> No
     n = sum(len(column.specs) for column in advice.columns)
     assert f"; with these {n} indexes about " in text
     drawn = str(table.advise())
-    assert "questions that were drawn read" in drawn
+    assert "sample conditions read" in drawn
     one = str(table.advise(queries=QUERIES[:1], max_bytes_ratio=1e-9))
     assert one.startswith("your query reads ")
     assert "with min/max alone, as no index is worth its bytes" in one
@@ -304,7 +304,7 @@ def test_what_if_names_each_candidate_and_its_bytes(made: Path) -> None:
     assert sizes == sorted(sizes)
     assert sizes[0] == 0
     text = advice.details()
-    assert "files kept, of the 5 of the sample" in text
+    assert "files kept, of 5 sampled files" in text
     assert all(query in text for query in QUERIES)
     record = advice.to_dict()
     assert record["columns"][0]["trials"][0]["specs"] == []
@@ -318,7 +318,7 @@ def test_a_second_build_after_an_append_builds_what_was_chosen(
     monkeypatch.setattr(advice_build, "advise", None)  # it is not asked again
     again = sx.build_indexes(folder, queries=QUERIES, max_bytes_ratio=0.3, workers=1)
     assert (again.files, again.unchanged) == (1, 5)
-    assert "chosen before" in str(again)
+    assert "earlier choice" in str(again)
     names = first.table.state.snapshot.properties.to_json()["choice"]["indexes"]
     assert again.table.state.snapshot.properties.to_json()["choice"]["indexes"] == names
     third = sx.build_indexes(folder, queries=QUERIES, max_bytes_ratio=0.3, workers=1)
@@ -381,8 +381,8 @@ def test_a_cap_is_a_number_above_0(made: Path, ratio: float) -> None:
 
 def test_questions_of_other_tables_are_noted(made: Path) -> None:
     advice = sx.open_table(made).advise(queries=["nowhere = 3", *QUERIES])
-    assert any("'nowhere = 3' was left out: no column" in note for note in advice.notes)
-    with pytest.raises(AdviceError, match="no query can be asked"):
+    assert any("'nowhere = 3' ignored: no column" in note for note in advice.notes)
+    with pytest.raises(AdviceError, match="no query can be evaluated"):
         sx.open_table(made).advise(queries=["nowhere = 3"])
     with pytest.raises(AdviceError, match="none is given"):
         sx.open_table(made).advise(queries=[])

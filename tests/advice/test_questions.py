@@ -63,8 +63,8 @@ def test_a_workload_is_bound_to_the_table(table: sx.Table) -> None:
     assert [question.text for question in questions] == ["A = 1", "s LIKE 'x%'"]
     assert columns_of(questions) == {"a", "s"}
     assert len(notes) == 1
-    assert "was left out: no column 'no'" in notes[0]
-    assert bound.not_judged == {"d": "its query was left out"}
+    assert "ignored: no column 'no'" in notes[0]
+    assert bound.not_judged == {"d": "its query was ignored"}
 
 
 def test_drawn_questions_are_of_values_that_are_there(table: sx.Table) -> None:

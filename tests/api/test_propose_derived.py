@@ -87,7 +87,7 @@ def test_the_status_names_the_proposal_until_something_is_declared(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     table = put(tmp_path / "t", PARTS.format, {"dt": pa.date32()})
-    said = "year, month, day: partition columns that may be made of a time"
+    said = "year, month, day: partition columns that may be computed from a time"
     status = table.status()
     assert status.undeclared == ("year", "month", "day")
     assert [said in line for line in f"{status}".splitlines()].count(True) == 1

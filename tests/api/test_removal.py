@@ -73,7 +73,7 @@ def test_files_of_others_stay(tmp_path: Path) -> None:
     (tmp_path / "t" / f"{FOLDER}x").mkdir()
     report = table.remove_indexes()
     assert report.left == (f"{FOLDER}/README",)
-    assert "1 files there are of others" in str(report)
+    assert "1 other files stay" in str(report)
     assert note.read_text() == "mine"
     assert (tmp_path / "t" / f"{FOLDER}x").exists()
     assert inner.refresh().indexes == inner.indexes

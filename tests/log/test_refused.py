@@ -182,7 +182,7 @@ def test_a_commit_that_cannot_be_read_now_is_not_taken_for_another(
 
     with monkeypatch.context() as patch, unreadable(commit_path(2).__eq__, error):
         patch.setattr(Location, "write_new", lossy)
-        with pytest.raises(StorageError, match="cannot tell who made"):
+        with pytest.raises(StorageError, match="cannot tell which writer made"):
             commit(location, add("h"), operation="test")
     assert latest_version(location) == 2, "it has not committed once more"
     assert newest_snapshot(location).manifest.paths == ["f", "g", "h"]

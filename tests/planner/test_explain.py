@@ -49,7 +49,7 @@ def test_the_whole_explanation(table: Table) -> None:
         "bitmap: ruled out no file by this condition alone",
         "soundex(s) = 'V2': not judged, the function soundex",
         "together, row by row: bitmap ruled out 1 more files",
-        "no row of these files fulfils a IN (5, 106) AND s = 'v2'",
+        "no row of these files matches a IN (5, 106) AND s = 'v2'",
     ]
 
 
@@ -133,7 +133,7 @@ def test_stages_that_were_not_run_say_why(table: Table) -> None:
     found = lines(table, "a = 105", kinds=["minmax"])
     assert "bloom - no such index on these columns" in found
     assert "bitmaps - no such index on these columns" in found
-    assert "bloom - nothing is left to decide" in lines(table, "a < 0")
+    assert "bloom - no file is left to decide" in lines(table, "a < 0")
 
 
 def test_conditions_that_rule_out_files_at_row_level_are_named(table: Table) -> None:
@@ -144,7 +144,7 @@ def test_conditions_that_rule_out_files_at_row_level_are_named(table: Table) -> 
 def test_a_column_without_an_index_is_told_in_words(tmp_path: Path) -> None:
     put_all(tmp_path, [{"a": [1]}, {"a": [5]}])
     plan = build(tmp_path, {"a": "minmax"}).plan("a = 1")
-    reason = "the column has no index but the statistics"
+    reason = "the column has only statistics"
     assert f"\n    other kinds: {reason}" in plan.explain()
     assert plan.conditions[0].unused == {"other kinds": reason}
 
@@ -170,7 +170,7 @@ def test_the_story_of_one_file(table: Table) -> None:
     assert plan.explain(file="0.parquet").splitlines() == [
         "0.parquet: read, some rows may match",
         "  still to be checked: a IN (5, 106) AND s = 'v2' AND soundex(s) = 'V2'",
-        "  index: it is of this very file",
+        "  index: it belongs to this file",
         "  rows that match: 0 to 1",
         "  rows for which each condition is true",
         "    a IN (5, 106): 1",

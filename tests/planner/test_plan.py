@@ -192,7 +192,7 @@ def test_the_funnel_narrows_from_stage_to_stage(folder: Path) -> None:
 def test_stages_that_have_nothing_to_do_say_so(folder: Path) -> None:
     table = build(folder, {"a": "bitmap"})
     notes = [stage.note for stage in table.plan("a = 99").stages]
-    assert notes == ["", "", *3 * ["nothing is left to decide"]]
+    assert notes == ["", "", *3 * ["no file is left to decide"]]
     notes = [stage.note for stage in table.plan("b = 5").stages]
     assert notes[:3] == ["", "", "no file map on these columns"]
     assert notes[3:] == 2 * ["no such index on these columns"]

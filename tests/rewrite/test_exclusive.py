@@ -176,7 +176,7 @@ def test_what_others_changed_is_found_by_who_lists(
 @pytest.mark.parametrize(
     ("harm", "why"),
     [
-        (not_indexed, "new.parquet' came by no append"),
+        (not_indexed, "new.parquet' was not written by"),
         (overwritten, "overwritten by another writer"),
         (deleted, "0.parquet' is gone or changed"),
     ],
@@ -250,7 +250,7 @@ def test_files_of_which_nothing_is_indexed_end_the_trust(tmp_path: Path) -> None
     nothing = Manifest.empty()
     with (
         mock.patch("tests.rewrite.arriving.index_files", return_value=nothing),
-        pytest.warns(UserWarning, match="nothing is indexed of"),
+        pytest.warns(UserWarning, match="no index has"),
     ):
         arrived(tmp_path, SaveMode.APPEND)
     assert not is_from_log(tmp_path)

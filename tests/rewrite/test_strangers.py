@@ -194,7 +194,7 @@ def test_rows_that_a_newer_library_appends_are_not_left_out(
     overwrite_killed(folder)
     path = newest_commit(folder)
     path.write_bytes(sealed("commit", unsealed("commit", path.read_bytes()) | change))
-    with pytest.raises(StorageError, match="it cannot be told which files count"):
+    with pytest.raises(StorageError, match="it is unknown which files count"):
         n_rows(folder)
 
 

@@ -64,7 +64,7 @@ def test_files_that_arrive_count_each_for_itself(folder: Path, lost: str) -> Non
     else:
         hidden.symlink_to(hidden.rename(folder.parent / "elsewhere.parquet"))
     assert totals(folder)[0] == 3
-    assert "files that arrived are gone" in " ".join(open_table(folder).notes)
+    assert "new files are deleted" in " ".join(open_table(folder).notes)
     waits = lost == "link in its place"  # which is not ours to delete
     for retention in (None, NOW):
         vacuum(folder, retention=retention)

@@ -173,7 +173,7 @@ def test_staleness_is_named_by_file(folder: Path) -> None:
     for line in (
         "new.parquet: never indexed",
         "1.parquet: changed since it was indexed",
-        "2.parquet: known, and gone or changed",
+        "2.parquet: indexed, and deleted or changed",
         "junk.parquet: never indexed",
     ):
         assert line in text

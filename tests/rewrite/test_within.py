@@ -256,7 +256,7 @@ def test_a_budget_below_the_smallest_rewrite_does_nothing_and_says_so(
     sizes = [(folder / path).stat().st_size for path in listed(folder)]
     report = optimized(folder, cluster_by=["x"], budget=100)
     assert (report.files_in, report.least) == (0, min(sizes))
-    assert "nothing of use fits into the budget" in str(report)
+    assert "no useful rewrite fits into the budget" in str(report)
     assert everything(folder) == before
 
 

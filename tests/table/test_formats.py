@@ -61,7 +61,7 @@ def test_tables_of_other_formats_are_refused_at_every_door(
         DOORS[door](folder)
     text = str(error.value)
     assert repr(LOGS[name][0]) in text
-    assert "says which files count" in text
+    assert "determines which files" in text
     assert "plain=True" in text
     assert not (folder / "_skipindex").exists()
     DOORS[door](folder, plain=True)

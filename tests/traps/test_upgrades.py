@@ -252,7 +252,7 @@ def test_a_table_that_an_earlier_format_was_publishing_is_refused(
 ) -> None:
     folder = tmp_path / "table"
     shutil.copytree(TABLES / "publications", folder)
-    with pytest.raises(StorageError, match=r"cannot be told which files .* format 1"):
+    with pytest.raises(StorageError, match=r"is unknown which files .* format 1"):
         sx.open_table(folder)
     with pytest.raises(TableError, match=r"format 1.*with the library that wrote it"):
         vacuum(folder)

@@ -75,7 +75,7 @@ def advise(
         bound = bind_workload(opened, texts, timezone=timezone)
         if not bound.questions:
             why = "; ".join(bound.notes) or "none is given"
-            raise AdviceError(f"no query can be asked of this table: {why}")
+            raise AdviceError(f"no query can be evaluated on this table: {why}")
         wanted = columns_of(bound.questions)
         sampled = [column for column in mine if column.name in wanted]
         size = LARGE_SAMPLE

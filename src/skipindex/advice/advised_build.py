@@ -99,8 +99,8 @@ def build_advised(
     """
     if indexes is not None and criteria != AdviceRequest():
         raise AdviceError(
-            "columns, queries and max_bytes_ratio say how to choose indexes, and "
-            "indexes says which (accepted: one of the two)"
+            "columns, queries and max_bytes_ratio let the advisor choose indexes, and "
+            "indexes names them (accepted: one of the two)"
         )
     asked = taken_apart(table, indexes, associated)
     indexes = asked.indexes
@@ -113,9 +113,7 @@ def build_advised(
             associated=asked.associated,
             memory=memory,
         )
-        return _advised(
-            report, None, "the indexes are those that the table has been given before"
-        )
+        return _advised(report, None, "the earlier request of indexes is used")
     wanted = to_build(table, indexes, criteria)
     report = build(
         table,
@@ -130,7 +128,7 @@ def build_advised(
     )
     if indexes is not None:
         return report
-    again = ("the indexes are those that were chosen before",)
+    again = ("the earlier choice of indexes is used",)
     return _advised(report, wanted.advice, *(() if wanted.advice else again))
 
 

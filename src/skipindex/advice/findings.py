@@ -175,5 +175,5 @@ def _verdict(trials: Sequence[Trial], at: int, *, n_distinct: float) -> str:
     if min(alone) < alone[0]:
         return "the indexes of other columns skip as much without it"
     if n_distinct <= 1:
-        return "one value, which min/max knows"
+        return "one value, which min/max has"
     return "no index skips more than min/max"

@@ -146,9 +146,9 @@ def bind_workload(
                     tree = simplify(binder.bind(parse_condition(text)))
             except PredicateError as error:
                 reason = first_line(error)
-                result.notes.append(f"query {text!r} was left out: {reason}")
+                result.notes.append(f"query {text!r} ignored: {reason}")
                 for name in _names_in(table, text):
-                    result.not_judged.setdefault(name, "its query was left out")
+                    result.not_judged.setdefault(name, "its query was ignored")
                 continue
             result.questions.append(Question(text, tree))
             for one in unknowns(tree):

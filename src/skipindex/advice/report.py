@@ -190,7 +190,7 @@ class Advice:
             )
             lines.append(f"  {', '.join(named)}")
         if self.unasked:
-            lines.append(f"min/max alone, never asked for: {', '.join(self.unasked)}")
+            lines.append(f"min/max alone, in no query: {', '.join(self.unasked)}")
         if self.not_judged:
             named = (f"{name} ({why})" for name, why in self.not_judged.items())
             lines.append(f"min/max alone, not judged: {', '.join(named)}")
@@ -220,8 +220,8 @@ class Advice:
         least, chosen, _ = self.kept
         pairs = max(1, self.n_questions * self.n_files)
         return (
-            f"{self.n_questions} questions that were drawn read {least / pairs:.0%} of "
-            f"the files by min/max; with {these} {chosen / pairs:.0%}, {price}"
+            f"{self.n_questions} sample conditions read {least / pairs:.0%} of the "
+            f"files with min/max; with {these} {chosen / pairs:.0%}, {price}"
         )
 
     def details(self) -> str:
@@ -250,7 +250,7 @@ class Advice:
         least, chosen, most = self.kept
         if not self.queries:
             text = (
-                "files kept over all drawn questions of the sample: "
+                "files kept over all sample conditions: "
                 f"{least} by min/max, {chosen} by the choice, {most} by every index"
             )
             return [text]
@@ -259,7 +259,7 @@ class Advice:
             for column in self.columns
             for trial in column.trials
         }
-        lines = [f"files kept, of the {self.n_files} of the sample:"]
+        lines = [f"files kept, of {self.n_files} sampled files:"]
         for query in self.queries:
             kept = (
                 f"  min/max {query.with_minmax}, the choice {query.with_choice}, "

@@ -90,8 +90,9 @@ def check_indexes(indexes: object) -> None:
     first = next(iter(named), None) if isinstance(named, Sequence) else None
     first = first if isinstance(first, str) else "city"
     raise UnknownIndexError(
-        f"indexes={indexes!r} does not say which kinds (accepted: a mapping such as "
-        f"{{{first!r}: 'bitmap'}}, or columns=[{first!r}], and they are chosen)"
+        f"indexes={indexes!r} names no kinds (accepted: a mapping such as "
+        f"{{{first!r}: 'bitmap'}}, or columns=[{first!r}], which lets the advisor "
+        "choose)"
     )
 
 

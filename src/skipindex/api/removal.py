@@ -51,10 +51,10 @@ class RemovalReport(InNotebook):
         verb = "would remove" if self.dry_run else "removed"
         text = (
             f"{verb} {len(self.deleted)} files, {self.n_bytes / 1e6:.1f} MB, of the "
-            f"indexes of {self.folder}; the data files are as they were"
+            f"indexes of {self.folder}; the data files are unchanged"
         )
         if self.left:
-            text += f"; {len(self.left)} files there are of others, as {self.left[0]}"
+            text += f"; {len(self.left)} other files stay, such as {self.left[0]}"
         return text
 
     def to_dict(self) -> dict[str, Any]:
@@ -119,9 +119,9 @@ def _check_rows_are_visible(
     """Raise ``TableError`` if only the log says which files hold the table's rows."""
     if snapshot.damaged is not None:
         raise TableError(
-            f"the newest commit of {location.full('')!r} is damaged, so it is not "
-            "known which files count (accepted: vacuum(purge=True), which commits "
-            "anew, and then remove_indexes)"
+            f"the newest commit of {location.full('')!r} is damaged, so it is unknown "
+            "which files belong to the table (accepted: vacuum(purge=True), and then "
+            "remove_indexes)"
         )
     tables = [
         folder.path.removesuffix(FOLDER)
@@ -137,10 +137,10 @@ def _check_rows_are_visible(
     if hidden or rewrites.entries or rewrites.trash:
         n = len(hidden)
         raise TableError(
-            f"only the log of {location.full('')!r} says which files count: {n} files "
-            "that were rewritten or appended are hidden, or old ones are still there "
-            "(accepted: vacuum(retention=timedelta(0)), which shows the former and "
-            "deletes the latter, and then remove_indexes)"
+            f"only the log of {location.full('')!r} says which files belong to the "
+            f"table: {n} rewritten or appended files are hidden, or replaced files "
+            "still exist (accepted: vacuum(retention=timedelta(0)), which publishes "
+            "the former and deletes the latter, and then remove_indexes)"
         )
 
 

@@ -238,7 +238,7 @@ def _run_all(
     except BrokenProcessPool as error:
         raise BuildError(
             f"a worker process was killed while it {tasks[0].done}; nothing "
-            "was committed (where memory is short, pass fewer workers)"
+            "was committed (if memory is short, pass fewer workers)"
         ) from error
 
 

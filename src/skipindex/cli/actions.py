@@ -48,8 +48,8 @@ _SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _OF_OUTPUT: Final = {"json", "quiet", "verbose"}
 """Options that change no answer."""
 _TOLD: Final = {
-    True: "recorded as changing only through skipindex (--trust log)",
-    False: "not recorded as changing only through skipindex",
+    True: "declared exclusive: only skipindex changes its files (--trust log)",
+    False: "not declared exclusive",
 }
 
 
@@ -76,7 +76,7 @@ def _status(options: SimpleNamespace) -> Answer:
     ]
     if status.superseded_bytes:
         lines.append(
-            f"{size(status.superseded_bytes)} of other index files are freed by: "
+            f"{size(status.superseded_bytes)} of superseded index files are freed by: "
             f"{_command('vacuum', options)}"
         )
     if status.fresh:
@@ -91,7 +91,7 @@ def _lacks(status: Status) -> list[str]:
     """What is not as it should be, in a line each."""
     lines = [f"{files(n)}: {reason}" for reason, n in status.gaps.items()]
     if status.vanished_files:
-        lines.append(f"{files(status.vanished_files)}: known, and gone or changed")
+        lines.append(f"{files(status.vanished_files)}: indexed, and deleted or changed")
     return [*lines, *filter(None, [status.waiting]), *status.notes]
 
 
@@ -224,7 +224,7 @@ def _built(report: BuildReport[Table]) -> Answer:
 def _drop(options: SimpleNamespace) -> Answer:
     if options.all == bool(options.columns or options.kinds):
         raise UnknownIndexError(
-            "nothing says which indexes are dropped (accepted: --columns, --kinds or "
+            "no indexes to drop are named (accepted: --columns, --kinds or "
             "both, or --all)"
         )
     before = _opened(options)
@@ -319,7 +319,7 @@ def _merge(options: SimpleNamespace) -> Answer:
     before = _opened(options)
     after = before.compact_indexes()
     counts = [len(one.state.snapshot.manifest.packs) for one in (before, after)]
-    text = f"{counts[0]:,} index files are {counts[1]:,} now"
+    text = f"merged {counts[0]:,} index files into {counts[1]:,}"
     record = {"before": counts[0], "after": counts[1], "notes": list(after.notes)}
     return Answer("\n".join([text, *after.notes]), record)
 
@@ -330,7 +330,7 @@ def _optimize(options: SimpleNamespace) -> Answer:
     if text is not None:
         if by:
             raise LayoutError(
-                "--by and --queries both say which rows share a file (accepted: one)"
+                "--by and --queries both choose the layout (accepted: one)"
             )
         by = Workload(conditions_of(text), timezone=options.timezone)
     layout = Clustering(by, curve=options.curve, rows_per_file=options.rows_per_file)

@@ -510,7 +510,7 @@ def _holds(location: Location, path: str, data: bytes) -> bool:
         if isinstance(error, OSError) and error.errno in _ANOTHER:
             return False
         raise StorageError(
-            f"cannot tell who made {location.full(path)!r}: {reason(error)}"
+            f"cannot tell which writer made {location.full(path)!r}: {reason(error)}"
         ) from error
 
 
@@ -540,8 +540,7 @@ def _counts(location: Location, version: int, nonce: str) -> bool:
 def warn_of_others(location: Location, why: str) -> None:
     """Warn that the log does not name all files of the table any more."""
     warnings.warn(
-        f"the log of {location.full('')!r} does not say any more that its files change "
-        f"only through skipindex: {why}",
+        f"{location.full('')!r} is no longer declared exclusive: {why}",
         stacklevel=3,
     )
 

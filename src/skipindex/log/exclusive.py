@@ -104,7 +104,7 @@ def _unexplained(
     added = {*visible, *(file.path for one in now.replacements for file in one.new)}
     added |= {published(f.path) for one in then.replacements for f in one.new}
     if foreign := sorted(set(new) - added):
-        return f"{foreign[0]!r} came by no append and no rewrite of skipindex"
+        return f"{foreign[0]!r} was not written by skipindex"
     there = np.flatnonzero(result >= 0)
     same = Marks.of_table(manifest.files).at(there)
     if not same.are_still(Marks.of_table(base.manifest.files).at(result[there])).all():
@@ -135,4 +135,4 @@ def _unnamed(
     fresh = [*(file.path for files in hidden for file in files), *sorted(visible)]
     rows = manifest.rows_of(fresh)
     lacking = [path for path, row in zip(fresh, rows.tolist(), strict=True) if row < 0]
-    return f"nothing is indexed of {lacking[0]!r}" if lacking else ""
+    return f"no index has {lacking[0]!r}" if lacking else ""

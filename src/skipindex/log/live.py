@@ -206,6 +206,6 @@ def _require_known(
         if is_hidden and published(path) not in there:
             raise StorageError(
                 f"the newest commit of {location.full('')!r} cannot be read, and may "
-                f"name {path!r}, so it cannot be told which files count "
+                f"name {path!r}, so it is unknown which files count "
                 f"({'; '.join(snapshot.notes[:1])})"
             )

@@ -201,8 +201,8 @@ class Rewrites:
         due = datetime.fromtimestamp(min(first, _LAST_DAY), UTC)
         return (
             f"{len(files)} rewritten files ({sum(f.size for f in files) / 1e6:.1f} MB) "
-            f"are not visible to readers who list the folder: vacuum shows them from "
-            f"{due:%Y-%m-%d %H:%M} UTC on, and vacuum(retention=timedelta(0)) now"
+            f"are not visible to readers that list the folder: vacuum publishes them "
+            f"from {due:%Y-%m-%d %H:%M} UTC on, vacuum(retention=timedelta(0)) now"
         )
 
     @property
@@ -276,7 +276,7 @@ class Rewrites:
                 ]
                 if gone:
                     notes.append(
-                        f"{len(gone)} files that arrived are gone or changed, such as "
+                        f"{len(gone)} new files are deleted or changed, such as "
                         f"{gone[0]!r}"
                     )
             elif mismatch is None:

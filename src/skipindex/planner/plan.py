@@ -313,7 +313,7 @@ class Plan:
         if spark is None:
             unread = int((~self.row_counts.exact).sum())
             raise PlanError(
-                f"the number of rows is not known of {unread} files (pass a Spark "
+                f"the number of rows in {unread} files is not known (pass a Spark "
                 "session that reads them)"
             )
         return engine_of(spark).count(self)

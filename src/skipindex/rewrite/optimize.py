@@ -166,7 +166,7 @@ class OptimizeReport(InNotebook, Generic[TableT_co]):
             )
         if self.least is not None:
             lines.append(
-                "nothing of use fits into the budget: the smallest rewrite has "
+                "no useful rewrite fits into the budget: the smallest has "
                 f"{self.least / 1e6:.1f} MB"
             )
         lines += self.notes
@@ -272,7 +272,7 @@ def _rewritable(
     n_left = sum(len(group.files) for group in groups if group not in kept)
     columns = ", ".join(sorted({name for names in foreign.values() for name in names}))
     note = (
-        f"{n_left} files were left as they are: Spark would write other types for "
+        f"{n_left} files were not rewritten: Spark would write other types for "
         f"{columns}, and readers other than Spark would see these"
     )
     return kept, (note,)

@@ -178,12 +178,12 @@ def _stale(table: TableState) -> Iterator[str]:
     told |= table.snapshot.rewrites.replaced
     for row, path in enumerate(table.snapshot.manifest.paths):
         if row not in live and path not in told:
-            yield f"{one_line(path)}: known, and gone or changed"
+            yield f"{one_line(path)}: indexed, and deleted or changed"
     snapshot = table.snapshot
     if snapshot.is_exclusive and (why := difference_from_log(table.location, snapshot)):
         yield (
-            "the log says that the files of the table change only through skipindex, "
-            f"and another writer has changed them: {why}"
+            "the table is declared exclusive, and another writer has changed its "
+            f"files: {why}"
         )
 
 

@@ -151,14 +151,14 @@ class Status:
         ]
         lines += [f"{n} files: {reason}" for reason, n in self.gaps.items()]
         if self.vanished_files:
-            lines.append(f"{self.vanished_files} files are known and gone or changed")
+            lines.append(f"{self.vanished_files} indexed files are deleted or changed")
         if self.superseded_bytes:
             n_bytes = f"{self.superseded_bytes / 1e6:.2f} MB"
-            lines.append(f"{n_bytes} of other index files wait for vacuum")
+            lines.append(f"{n_bytes} of superseded index files wait for vacuum")
         if self.undeclared:
             lines.append(
-                f"{', '.join(self.undeclared)}: partition columns that may be made of "
-                "a time, and nothing is declared (propose_derived compares some rows)"
+                f"{', '.join(self.undeclared)}: partition columns that may be computed "
+                "from a time, and nothing is declared (propose_derived compares rows)"
             )
         if self.waiting:
             lines.append(self.waiting)

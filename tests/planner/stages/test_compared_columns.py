@@ -302,7 +302,7 @@ def test_a_plan_says_what_ruled_a_file_out(table: sx.Table) -> None:
     assert "together" not in told
     told = table.plan("a = b AND s = 'l'").explain()
     assert "together, row by row: bitmap ruled out 2 more files" in told
-    assert "no row of these files fulfils a = b AND s = 'l'" in told
+    assert "no row of these files matches a = b AND s = 'l'" in told
 
 
 def test_a_column_that_is_not_there_is_refused(table: sx.Table) -> None:

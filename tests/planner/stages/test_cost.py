@@ -33,7 +33,9 @@ def test_bitmaps_are_not_asked_more_than_the_files_are_worth(table: Table) -> No
     plan = table.plan(MANY, without="file_map")
     assert plan.paths == ["0.parquet", "1.parquet"]
     note = notes(table, MANY, without="file_map")["bitmaps"]
-    assert note.startswith("not worth it: to ask 60 conditions of 2 files takes about")
+    assert note.startswith(
+        "not worth it: evaluating 60 conditions on 2 files takes about"
+    )
     assert note in plan.explain()
     assert plan.conditions[0].unused["bitmap"] == note
 
@@ -115,7 +117,7 @@ def test_thousands_of_conditions_are_not_judged_for_small_files(table: Table) ->
     assert plan.paths == ["0.parquet", "1.parquet"]
     (found,) = plan.conditions
     assert found.reason == (
-        "to judge 800 conditions takes longer than to read all 2 files"
+        "evaluating 800 conditions takes longer than reading all 2 files"
     )
     assert found.reason in plan.explain()
     assert table.plan(alternatives(400), kinds=["minmax", "bitmap"]).paths == []

@@ -103,7 +103,7 @@ def test_without_statistics_no_order_is_known(folder: Path) -> None:
     table = build(folder, {"a": "bitmap"})
     plan = table.plan("a >= 0", limit=1, order_by="a", without="minmax")
     assert len(plan.paths) == 4
-    assert plan.stages[-1].note == "nothing is known of the order of a"
+    assert plan.stages[-1].note == "the order of a is not known"
 
 
 def test_a_limit_of_a_column_without_order(tmp_path: Path) -> None:

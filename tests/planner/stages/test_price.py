@@ -92,7 +92,7 @@ def test_functions_of_many_values_are_tested_for_a_part_of_reading(
     plan = table.plan(condition)
     assert n_tests(plan) <= affordable(table)
     assert 2 * affordable(table) < N_FILES * N_ROWS
-    assert "to read the files takes no longer (kinds=" in "".join(plan.notes)
+    assert "reading the files takes no longer (kinds=" in "".join(plan.notes)
     assert plan.paths, "what was not tested is read"
     forced = table.plan(condition, kinds=["bitmap"])
     assert not forced.paths

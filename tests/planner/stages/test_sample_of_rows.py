@@ -40,7 +40,7 @@ def test_the_rows_of_the_others_are_counted_when_that_is_asked(dense: sx.Table) 
     assert len(plan.paths) == N_FILES, "a plan stays as it is"
     assert plan.verify(sample=20).is_right
     (note,) = plan.notes
-    assert "as each of 75 others holds 80 matches or more" in note
+    assert "because each of 75 sampled files has at least 80 matches" in note
     assert note in plan.explain()
 
 

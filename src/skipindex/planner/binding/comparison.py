@@ -251,7 +251,8 @@ class ColumnBinding:
         """The atom, widened by the cut's slack: possible rows, none certain."""
         assert isinstance(at.ge, int)
         low, high = at.ge - at.slack, at.ge + at.slack + 1
-        unknown = Unknown(self.text, "the time zone's rules are only known nearly")
+        why = "the time zone's rules are known only approximately"
+        unknown = Unknown(self.text, why)
         match operator:
             case Operator.LT | Operator.LE:
                 return AllOf((self._range(None, high), unknown))

@@ -299,7 +299,7 @@ def _microseconds(moment: datetime) -> int:
 def _timestamp(value: Literal, zone: str | None) -> Cut | Refusal:
     moment = _moment(value)
     if moment is None:
-        return Refusal(f"{value!r} is no timestamp that Spark surely reads alike")
+        return Refusal(f"Spark may read the timestamp {value!r} as another one")
     if isinstance(moment.tzinfo, ZoneInfo) and not moment.fold:
         # It is written as the name of a region (``literal_sql``).
         return _in_region(moment.replace(tzinfo=None), moment.tzinfo.key)
@@ -330,7 +330,7 @@ def _in_region(moment: datetime, zone: str, *, is_day: bool = False) -> Cut | Re
 def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:
     moment = _moment(value)
     if moment is None:
-        return Refusal(f"{value!r} is no timestamp that Spark surely reads alike")
+        return Refusal(f"Spark may read the timestamp {value!r} as another one")
     if isinstance(value, datetime):
         # It may be an instant to Spark; only without summer time are the wall
         # clocks of a zone and its instants in the same order everywhere.
@@ -340,7 +340,7 @@ def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:
         if offset is None:
             return _wall_clock_in_region(value, zone)
         if isinstance(moment.tzinfo, ZoneInfo):
-            return Refusal("the time zone's rules are only known nearly")
+            return Refusal("the time zone's rules are known only approximately")
         if moment.tzinfo is not None:
             # In integers: the wall clock may be beyond the years of Python.
             distance = offset.utcoffset(None) // MICROSECOND
@@ -356,5 +356,5 @@ def _wall_clock_in_region(value: datetime, zone: str) -> Cut | Refusal:
     assert isinstance(at.ge, int)
     shown = None if at.slack or shift is None else shift(at.ge)
     if shift is None or shown is None or shift(at.ge + 1) != shown + 1:
-        return Refusal("the time zone's rules are only known nearly")
+        return Refusal("the time zone's rules are known only approximately")
     return _at(shown)

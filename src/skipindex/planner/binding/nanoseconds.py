@@ -33,9 +33,9 @@ from skipindex.planner.bound_predicate import (
 from skipindex.planner.functions.dates import SURE_NANOSECONDS
 
 _CLOCK: Final = Domain("timestamp_ntz")
-_ROUNDED: Final = "readers differ in nanoseconds that are no whole microseconds"
+_ROUNDED: Final = "readers differ in nanoseconds below a microsecond"
 _BEYOND: Final = "64 bits of nanoseconds do not reach the time: readers may fail"
-_ZONE: Final = "the time zone's rules are only known nearly"
+_ZONE: Final = "the time zone's rules are known only approximately"
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,7 @@ def _moved(
     if offset is None:
         reason = "it depends on the session's time zone: pass timezone=…"
         if zone is not None:
-            reason = "the time zone's rules are only known nearly"
+            reason = "the time zone's rules are known only approximately"
         key: Hashable = None if zone is None else (domain.name, zone)
         exact = None if zone is None else shift_of(zone, pieces)
         apply = exact.wall if exact is not None and pieces is to_wall else _nearly

@@ -173,7 +173,7 @@ def _of(
             if kind in _STATISTICS:
                 return _by_statistics(evaluation, leaf.text, record, file, kind)
             if kind == DERIVED:
-                words = "what the partition columns were made of rules it out"
+                words = "the declared partition columns rule it out"
                 return Evidence(leaf.text, (kind,), words)
             what = "file map has" if kind == FILE_MAP else f"{kind} index holds"
             words = f"{what} none of the values"
@@ -298,7 +298,7 @@ def _unused(
         else:
             reasons[kind] = notes.get(_stage_of(kind)) or "ruled out no file"
     if not there and not record.column.is_partition:
-        reasons[_OTHERS] = "the column has no index but the statistics"
+        reasons[_OTHERS] = "the column has only statistics"
     return reasons
 
 

@@ -44,7 +44,7 @@ class TogetherReport:
         asked = ", ".join(self.kinds)
         return [
             f"  together, row by row: {asked} ruled out {self.n_files} more files",
-            f"    no row of these files fulfils {shorten(self.text)}",
+            f"    no row of these files matches {shorten(self.text)}",
         ]
 
     def to_dict(self) -> dict[str, Any]:

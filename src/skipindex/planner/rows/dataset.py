@@ -137,8 +137,8 @@ def _look_at(table: TableState, i: int, *, exact: bool) -> None:
         ) from error
     except UnsupportedTypeError as error:
         raise PlanError(
-            f"{where!r} can be read by Spark alone: {error} (accepted: "
-            "plan.read(spark), or plan.files and a reader that knows such files)"
+            f"only Spark can read {where!r}: {error} (accepted: "
+            "plan.read(spark), or plan.files and a reader that supports such files)"
         ) from error
     except UNREADABLE as error:
         raise PlanError(

@@ -90,9 +90,8 @@ def too_many_conditions(text: str, table: TableState) -> str:
         return ""
     if n * _SECONDS_PER_CONDITION < reading_seconds(table).sum():
         return ""
-    return (
-        f"to judge {n:,} conditions takes longer than to read all {len(table):,} files"
-    )
+    reading = f"reading all {len(table):,} files"
+    return f"evaluating {n:,} conditions takes longer than {reading}"
 
 
 def purse_seconds(reading: float) -> float:
@@ -148,8 +147,8 @@ def not_worth_it(
     if asking <= reading:
         return ""
     return (
-        f"not worth it: to ask {len(set(asked))} conditions of {n_files} files takes "
-        f"about {asking * 1e3:.0f} ms, to read them {reading * 1e3:.0f} ms "
+        f"not worth it: evaluating {len(set(asked))} conditions on {n_files} files "
+        f"takes about {asking * 1e3:.0f} ms, reading them {reading * 1e3:.0f} ms "
         "(kinds=… forces it)"
     )
 
@@ -172,8 +171,8 @@ def hardly_empty(n_files: int, matches: Sequence[int]) -> str:
     ):
         return ""
     return (
-        f"the rows of {n_files} files were not looked at, as each of {len(matches)} "
-        f"others holds {fewest} matches or more (kinds=… forces it)"
+        f"the rows of {n_files} files were not probed, because each of {len(matches)} "
+        f"sampled files has at least {fewest} matches (kinds=… forces it)"
     )
 
 

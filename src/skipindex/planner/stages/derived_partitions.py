@@ -234,7 +234,7 @@ class DerivedPartitions:
         names = "|".join({re.escape(d.source.name) for d in self._derivations})
         compared = re.compile(rf"(?<!\w)({names})(?!\w)", re.IGNORECASE)
         return [
-            f"partitions are not left out for {shorten(text)}: {TWO_COLUMNS}"
+            f"no partition is skipped for {shorten(text)}: {TWO_COLUMNS}"
             for text in dict.fromkeys(
                 one.text for one in unknowns(tree) if one.reason == TWO_COLUMNS
             )

@@ -192,7 +192,7 @@ class Evaluation:
         """What was not asked, as testing values would take too long, in words."""
         refused = {} if self.value_budget is None else self.value_budget.refused
         return [
-            f"the values of {n} files were not tested for {leaf.expression}: to read "
+            f"the values of {n} files were not tested for {leaf.expression}: reading "
             "the files takes no longer (kinds=… forces it)"
             for leaf, n in refused.items()
         ]

@@ -196,7 +196,7 @@ def needed(
         return _any_rows(evaluation.table, lower, limit)
     key = row_limit.order_by[0]
     if column is None or column.domain is None:
-        return Needed(possible, note=f"nothing is known of the order of {key.column}")
+        return Needed(possible, note=f"the order of {key.column} is not known")
     return _first_rows(evaluation, lower, limit, key, column)
 
 

@@ -55,7 +55,7 @@ from skipindex.planner.stages.rows import RowEvaluator
 from skipindex.storage.deadline import checked
 from skipindex.storage.parts import reads_so_far
 
-_DECIDED: Final = "nothing is left to decide"
+_DECIDED: Final = "no file is left to decide"
 
 
 class Partitions:

@@ -92,7 +92,7 @@ class Target:
                 )
         if not self.ratio >= 0:
             raise LayoutError(
-                f"cannot merge cubes up to {self.ratio} times as heavy as what is new "
+                f"cannot merge cubes of up to {self.ratio} times as many bytes "
                 "(accepted: 0 or more; infinity merges all that are not sealed)"
             )
         for what, size in (("files", self.limit), ("cubes", self.cube_size)):

@@ -162,8 +162,8 @@ class QueryPlanner:
         if not self._warned:
             self._warned = True
             LOG.warning(
-                "a query reads all files, as it could not be planned (this is said "
-                "once; last_plans tells of others): %s",
+                "a query reads all files, as it could not be planned (logged once; "
+                "last_plans has the others): %s",
                 reason,
             )
 

@@ -54,7 +54,7 @@ class Pruning:
             self.sessions = _sessions(gateway)
         except Py4JError as error:
             raise EngineError(
-                f"Spark {spark.version} takes no rule that prunes queries: "
+                f"Spark {spark.version} does not support the rule that prunes queries: "
                 f"{first_line(error)} (accepted: an unchanged Spark 3.5 to 4.3)"
             ) from error
         self.calls = self.sessions.connect(

@@ -59,10 +59,10 @@ def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> 
     name, path = result
     expected = "expected a plain folder of Parquet files"
     if insist:
-        expected += "; pass plain=True to take it for one nevertheless"
+        expected += "; pass plain=True to read it as one"
     raise TableError(
-        f"{location.full('')!r} is a {name} table: {path!r} says which files count, "
-        f"and no plain reader or writer knows of that ({expected})"
+        f"{location.full('')!r} is a {name} table: {path!r} determines which files "
+        f"belong to it, and plain readers and writers ignore that ({expected})"
     )
 
 

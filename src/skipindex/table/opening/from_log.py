@@ -106,7 +106,7 @@ def _why_not(location: Location, snapshot: Snapshot, *, insist: bool) -> str:
                 f"say that its files change only through skipindex ({_ACCEPTED})"
             )
         if is_whole:
-            return "it does not say any more that it names all of them"
+            return "it no longer names all of them"
         return "a part of it cannot be read"
     return "" if len(snapshot.manifest) else "it names none"
 
