@@ -22,26 +22,24 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "catalyst.md"
 HEAD = """\
 # Expressions of Spark
 
-While Spark plans a query, its optimizer brings the conditions of the query into a final
-form: constants are folded, casts are moved to literals, names are columns.  skipindex
-reads that form, and writes it as SQL for a plan.  The final conditions of a query, and
-the `Column`s of PySpark 3.5, are read so.
+Spark's optimizer brings the conditions of a query into a final form: constants are
+folded, casts are moved to literals, names are columns.  skipindex translates this form,
+and the `Column`s of PySpark 3.5, into SQL for a plan.
 
-A class that is listed here is read, if the expression holds no more than what is said.
-Any other expression, such as a Python function, is opaque: every row may match the
-condition that it stands in, and the conditions beside it are still judged.  Whether a
-function that is read can rule out files is for the plan to say: `plan.explain()` names
-the conditions that it does not judge.
+The tables list the supported classes.  *only* is a restriction.  Any other expression,
+such as a Python function, is opaque: every row may match its condition, and other
+conditions are still evaluated.  `plan.explain()` names the conditions that indexes do
+not evaluate.
 
-- A column is read if the table has it under that name and with exactly that type.  With
-  a collation, with the padding of `CHAR`, or with a wider type it is another column.
-- All conditions are read for one time zone, which is that of the first expression that
+- A column is supported if the table has it with the same name and type.  With a
+  collation, the padding of `CHAR` or a wider type it is another column.
+- All conditions are evaluated in one time zone, that of the first expression that
   depends on one.  An expression with another zone is opaque.
-- What fails in ANSI mode and is NULL or wraps around without it is judged for both.
-  `try_add`, `try_cast` and their like are opaque.
+- An expression that fails in ANSI mode, and is NULL or wraps around without it, is
+  evaluated for both.  `try_add`, `try_cast` and the like are opaque.
 - A condition of more than 100 levels, or of more than 32 MiB, is opaque.
 
-This page is written by `python -m tests.catalyst_page`.
+`python -m tests.catalyst_page` writes this page.
 """
 
 

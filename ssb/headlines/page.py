@@ -310,8 +310,8 @@ def _warehouse(measured: Measured) -> Iterator[str]:
     yield (
         "The 13 queries, one after the other, each engine in turn: sums of the "
         f"medians of {measured.effort.warm} warm and {measured.effort.cold} cold "
-        "runs.  Plans are made anew for each query, and their time counts.  A sum with "
-        "a star lacks queries that the engine failed."
+        "runs.  Each query is planned again, and the time of planning counts.  A sum "
+        "with a star lacks queries that the engine failed."
     )
     yield ""
     yield from table(

@@ -475,7 +475,7 @@ def test_a_segment_that_is_not_ours_is_refused(changes: dict[str, Any]) -> None:
 
 
 def test_a_segment_is_named_once() -> None:
-    with pytest.raises(CorruptIndexError, match="there twice"):
+    with pytest.raises(CorruptIndexError, match="named twice"):
         check_segments([WHOLE, WHOLE])
     with pytest.raises(CorruptIndexError, match="too many rows"):
         check_segments([{**WHOLE, "rows": 1 << 30}, {**WHOLE, "rows": 1 << 30}])

@@ -15,8 +15,8 @@ _PAGE = """\
 
 Written by `make soundness`{arguments}; do not edit.
 
-A *verdict* is one file judged for one predicate. Every verdict is held against the
-truth. A skipped file holds no row for which the predicate is TRUE. If the plan says
+A *verdict* is one file judged for one predicate. Every verdict is compared with the
+rows. A skipped file holds no row for which the predicate is TRUE. If the plan says
 that all rows of a file match, all do. The number of matching rows lies within the
 bounds that the plan gives. A verdict that fails one of these checks is a *breach*.
 Every table also has files that were replaced after the build, and files that no index
@@ -34,7 +34,7 @@ has seen.
 many of the files in which every row matches were known to be so; both of indexed files
 alone. Each kind is asked on its own, without the statistics, so an exact kind that
 stops helping shows here, although it would lose no row. Trees with conditions that no
-index can judge are in these figures, so 100 % is not to be had.
+index can judge are in these figures, so 100 % cannot be reached.
 
 {kinds}
 

@@ -39,7 +39,7 @@ from skipindex.storage.telling import part
 from skipindex.table import ColumnInfo, TableState, open_state
 
 MAX_BYTES_RATIO: Final = 0.10
-"""All indexes together, as a part of the data's bytes; the default."""
+"""Default cap of all indexes together, as a fraction of the data's bytes."""
 
 _PLANNED: Final = 100
 """Queries that are planned with what the table has now."""

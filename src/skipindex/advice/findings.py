@@ -41,7 +41,7 @@ def advice_of(
 
     ``columns`` are all that get statistics.  The first ``n_asked`` questions are those
     of the workload; 0 if there was none, and the first of them read ``files_now``
-    files.  ``not_judged`` has columns that were asked for in vain, and why.  ``notes``
+    files.  ``not_judged`` has columns without a usable index, and why.  ``notes``
     say what was not sampled or asked.
     """
     asked = range(n_asked or len(scores.questions))

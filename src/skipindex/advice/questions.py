@@ -37,7 +37,7 @@ from skipindex.table import TableState
 
 _SEED: Final = 1994
 _TOGETHER: Final = 16
-"""Drawn questions over several columns, per column."""
+"""Number of sample conditions over several columns, for each column."""
 
 _VARIANTS: Final = 3
 _VARIANT_WEIGHT: Final = 0.3

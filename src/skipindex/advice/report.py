@@ -298,7 +298,7 @@ def _plain(value: ColumnAdvice | Trial) -> dict[str, Any]:
 def _these(n: int) -> str:
     """The number of chosen indexes, in words."""
     if n == 0:
-        return "min/max alone, as no index is worth its bytes,"
+        return "min/max alone, because no index pays for its bytes,"
     return "this index" if n == 1 else f"these {n} indexes"
 
 

@@ -83,7 +83,7 @@ def followed(
 ) -> Iterator[Count]:
     """What is to be called with the number of units done and of all, of a call.
 
-    Other parts of the work in here tell of themselves, by ``storage.telling.part``.
+    Other parts of the work report themselves, by ``storage.telling.part``.
 
     Raises:
         BuildError: it is no progress.

@@ -427,7 +427,7 @@ class Table:
                 named column can have one.
             UnknownIndexError: the kind does not exist.
             AdviceError: the advisor has nothing to choose by, or indexes were named.
-            BuildError: a column cannot be associated: its key is there twice, or the
+            BuildError: a column cannot be associated: its key is not unique, or the
                 joined table has more than 10,000,000 rows.  Or ``memory`` is not an
                 amount of memory.
 

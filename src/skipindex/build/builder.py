@@ -115,7 +115,7 @@ def build(
 
     Raises:
         UnsupportedTypeError: a column cannot have an index of that kind.
-        UnknownIndexError: there is no such kind.
+        UnknownIndexError: the kind does not exist.
     """
     began = time.perf_counter()
     known = table.snapshot
@@ -308,7 +308,7 @@ def drop(
     packs stay on disk for readers of older commits.
 
     Raises:
-        UnknownIndexError: there is no such kind.
+        UnknownIndexError: the kind does not exist.
     """
     names = None
     if columns is not None:

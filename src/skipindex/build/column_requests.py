@@ -51,7 +51,7 @@ def column_requests(
 
     Raises:
         UnsupportedTypeError: a named column cannot have an index of that kind.
-        UnknownIndexError: there is no such kind.
+        UnknownIndexError: the kind does not exist.
     """
     asked = [name for name, wanted in indexes.items() if wanted is not None]
     named = {table.find(name).name for name in asked if name != EVERY}

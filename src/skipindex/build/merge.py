@@ -36,7 +36,7 @@ def merge(
     """The table with its small packs merged, in one commit, and what was not merged.
 
     A pack is small if it holds less than half of what a merged one may, and worn if
-    less than half of it is still of use.  The old packs stay on disk.  Files and
+    less than half of it is still in use.  The old packs stay on disk.  Files and
     indexes that others change or drop meanwhile stay as they made them.
     """
     manifest = without_vanished(table.snapshot.manifest, table.location)

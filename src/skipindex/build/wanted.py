@@ -114,7 +114,7 @@ def with_asked(table: TableState, request: Mapping[str, Any]) -> dict[str, Any]:
     """The property that says what was asked for before, and ``request`` too.
 
     Raises:
-        UnknownIndexError: there is no such kind.
+        UnknownIndexError: the kind does not exist.
     """
     result = asked_for(table)
     for name, wanted in request.items():
@@ -130,7 +130,7 @@ def specs_of(wanted: SpecLike | Sequence[SpecLike]) -> list[Spec]:
     """The specs that a request names for one column.
 
     Raises:
-        UnknownIndexError: there is no such kind.
+        UnknownIndexError: the kind does not exist.
     """
     if isinstance(wanted, str) or not isinstance(wanted, Sequence):
         return [parse_spec(wanted)]

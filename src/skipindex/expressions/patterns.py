@@ -36,7 +36,7 @@ from skipindex.expressions.atoms import (
 _CHARACTER: Final = rb"[^\x80-\xbf][\x80-\xbf]*+"
 """A character of UTF-8: its first byte, and all that follow it."""
 _BULK_FROM_VALUES: Final = 256
-"""Values from which on they are searched for the longest piece first."""
+"""Number of values at which the longest piece is searched first."""
 _MOST_IN_RE2: Final = 1000
 """Patterns of more characters are not compiled by RE2."""
 _WILDCARDS: Final = {"%": Wildcard.ANY_TEXT, "_": Wildcard.ANY_CHARACTER}

@@ -132,7 +132,7 @@ class ValueSpans:
 def build_file_map(
     files: Sequence[ValueSpans | None], domain: Domain, *, n_index_bytes: int
 ) -> list[bytes] | None:
-    """The parts of the map of some files, or None if it is not worth its bytes.
+    """The parts of the map of some files, or None if it does not pay for its bytes.
 
     ``files`` has the values of every slot, None if the map is to say nothing of it, and
     ``n_index_bytes`` is of the indexes of the column in the pack.

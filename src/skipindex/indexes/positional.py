@@ -1,4 +1,4 @@
-"""The base of the kinds that know rows: their payload, and atoms as code intervals."""
+"""The base of row-level kinds: their payload, and atoms as code intervals."""
 
 from __future__ import annotations
 

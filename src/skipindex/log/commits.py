@@ -9,8 +9,8 @@
 A commit file is ``{"commit": {…}, "crc32c": n}``, where the number is the crc32c
 of the commit as compact JSON with sorted keys.  The commit names the segments of its
 manifest by name, size and crc32c.  Segments and packs are written first and never
-changed, so a reader sees a commit whole or not at all.  A commit writes what is new
-in it, and names the segments of the commit before for the rest.
+changed, so a reader sees a commit whole or not at all.  A commit writes its new
+rows, and names the segments of the commit before for the rest.
 
 A segment that is damaged takes the indexes of its own files with it, and no others.
 
@@ -182,7 +182,7 @@ def read_snapshot(
     Segments of ``known``, another snapshot, are not read again.
 
     Raises:
-        CorruptIndexError: the commit is missing, fails its crc32c, or is not ours.
+        CorruptIndexError: the commit is missing, fails its crc32c, or has another form.
         RefusedError: it cannot be read now, and may be whole.
         IndexVersionError: a newer library wrote it.
         TableError: it is of another table.

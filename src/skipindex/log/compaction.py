@@ -1,4 +1,4 @@
-"""Which segments a commit writes again together with what is new.
+"""Which segments a commit writes again together with the new rows.
 
 The tier of a segment is the number of octal digits of its rows.  Once a tier would have
 more than eight segments, they become one, which is of a higher tier.  So a manifest
@@ -8,7 +8,7 @@ Acta Informatica 1996; the tiers are those of Apache Cassandra's size-tiered
 compaction.)
 
 A segment of a million rows is full and stays as it is, and no segment is larger, so
-that each can be read where memory is short.
+that each can be read with little memory.
 
 A segment is worn if more than a quarter of its rows count no more.  It is written
 again, so that three rows at most are written for one that went.

@@ -100,7 +100,7 @@ class Replacement:
         return record
 
     def first_mismatch(self, there: There) -> str | None:
-        """The path of a file of a rewrite that is gone or changed, or None."""
+        """The path of a deleted or changed file of a rewrite, or None."""
         files = (*self.old, *self.new)
         return next((f.path for f in files if not is_in(there, f)), None)
 
@@ -209,7 +209,7 @@ class Rewrites:
     def replaced(self) -> set[str]:
         """The paths of visible files that hidden ones were made of.
 
-        A reader who lists the folder reads them, so the log keeps their indexes.
+        A reader that lists the folder reads them, so the log keeps their indexes.
         """
         rewrites = (one for one in self.replacements if not one.overwrites)
         return {file.path for one in rewrites for file in one.old}
@@ -255,7 +255,7 @@ class Rewrites:
         Args:
             there: every file below the table's folder by its path, hidden ones
                 included.
-            is_visible: whether a reader who lists the folder reads the file.
+            is_visible: whether a reader that lists the folder reads the file.
         """
         result = {f.path: f for f in there.values() if is_visible(f)}
         notes = []

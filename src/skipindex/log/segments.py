@@ -165,7 +165,7 @@ def check_segments(records: Any) -> tuple[Segment, ...]:
     require(n_rows <= _MAX_ROWS, "its segments have too many rows")
     segments = tuple(map(Segment.from_json, records))
     require(
-        len({s.name for s in segments}) == len(segments), "a segment is there twice"
+        len({s.name for s in segments}) == len(segments), "a segment is named twice"
     )
     return segments
 

@@ -1,8 +1,8 @@
 """Removing data files that are gone from a manifest.
 
 A manifest has the path, the least and greatest values and the payloads of every data
-file.  Every change of a manifest removes the files that are gone, so deleted values
-are forgotten and packs without a file are no longer named.
+file.  Every change of a manifest removes deleted files, so deleted values
+leave the log and packs without a file are no longer named.
 """
 
 from __future__ import annotations

@@ -307,7 +307,7 @@ def _publish(location: Location, arrival: Replacement, known: Snapshot) -> None:
                 "(a vacuum with a retention shorter than a write?); try again"
             ) from error
         warnings.warn(
-            f"rows are committed to {location.full('')!r}, but readers who list the "
+            f"rows are committed to {location.full('')!r}, but readers that list the "
             f"folder do not see all of them before the next vacuum: {error}",
             stacklevel=4,
         )

@@ -1,6 +1,6 @@
 """Deleting old history after a commit, without looking at the data.
 
-A table keeps superseded commits, segments and packs for its retention, for readers who
+A table keeps superseded commits, segments and packs for its retention, for readers that
 opened it before.  Vacuum deletes them later, and every 64th commit of a writer does.
 
 A segment or pack serves commits that follow each other: once a commit leaves it out,

@@ -286,7 +286,7 @@ def _planned(
     budget: int | None,
     reads: Reads | None,
 ) -> tuple[list[Group], int | None]:
-    """The groups to rewrite, and the smallest of use where none fits."""
+    """The groups to rewrite, and the bytes of the smallest useful one if none fits."""
     known = runs_of(table.snapshot.properties)
     if not target.cluster_by:
         joined = plan_joining(files, known, target, budget=budget)

@@ -35,7 +35,7 @@ BLANK: Final = json.dumps({"purged": True}).encode()
 
 
 def forget(location: Location, opened: Callable[[], TableState]) -> list[str]:
-    """Let the newest commit and its packs say nothing of data that is gone.
+    """Remove deleted data from the newest commit and its packs.
 
     ``opened`` opens the table as the caller did; it is called only if a pack holds more
     than what is in use.

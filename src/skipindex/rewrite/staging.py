@@ -86,7 +86,7 @@ def sync_left(location: Location, paths: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def undeleted() -> Iterator[None]:
-    """A hidden file of the run that is gone is a conflict with who deleted it."""
+    """Raise a conflict if a hidden file of the run was deleted."""
     try:
         yield
     except FileNotFoundError as error:

@@ -7,7 +7,7 @@
 
 A writer that dies before the commit has changed nothing that is read, and vacuum
 finds what is left.  After it, a reader of commits reads the new files, and a reader
-who lists the folder goes on to read the old ones, until vacuum publishes.
+that lists the folder still reads the old ones, until vacuum publishes.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def _replaced(
         has_defaults=any(column.has_default for column in table.leaves),
     )
     gone = {file.path for one in done for file in one.group.files}
-    trash = set(filter(is_hidden_copy, gone))  # readers who list see the others
+    trash = set(filter(is_hidden_copy, gone))  # readers that list see the others
     paths = [*(there.keys() - gone), *(f.path for _, new in changes for f in new)]
     runs = {**runs_of(base.properties), **wrote}
     properties = with_runs(rewrites.to_properties(base.properties), runs, paths)

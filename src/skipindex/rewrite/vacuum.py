@@ -1,6 +1,6 @@
 """Publishing rewritten files, and deleting what is no longer needed.
 
-Nothing is deleted that is not ours: only files in this very folder, through no link,
+Only files of skipindex are deleted: files in this very folder, through no link,
 with names that we give ourselves, and none that a live listing counts or that may
 belong to a table below or above.
 """

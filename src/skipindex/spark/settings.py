@@ -33,7 +33,7 @@ _ASSUMED: Final = {
 """Settings, with the values under which a plan is right; a session with another value,
 all of which are for old applications, is refused.
 
-A plan knows no session.  Of the settings below it is told the value, or it is right
+A plan knows no session.  Of the settings below it gets the value, or it is right
 under every value, because it leaves open what they decide:
 
 ==============================================  =====================================

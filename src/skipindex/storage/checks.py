@@ -218,7 +218,7 @@ def check_packs(records: Any) -> None:
 
 def _check_pack(record: Any) -> None:
     """Check one pack and its blobs."""
-    require(is_pack_name(record["name"]), "a pack has a name that is not ours")
+    require(is_pack_name(record["name"]), "a pack has a name of another form")
     checked_int(record["size"])
     if "order" in record:
         checked_int(record["order"], 0, MAX_ORDER)

@@ -90,7 +90,7 @@ class ColumnIndexes:
         """What is known of ``column`` in every file, in the order of ``paths``.
 
         Of files whose values Spark reads as they are stored; of others, nothing.  One
-        without a value may lack the column, and have the default for it.
+        without a value can be without the column, and have its default.
         """
         assert column.domain is not None
         if column.name not in self._stats:

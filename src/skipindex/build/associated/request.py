@@ -72,7 +72,7 @@ def taken_apart(
 
     Raises:
         UnsupportedTypeError: a column cannot have an index of that kind.
-        UnknownIndexError: there is no such kind.
+        UnknownIndexError: the kind does not exist.
     """
     own = {column.own_name.lower() for column in table.columns}
     recorded = {one.name.lower(): one for one in table.associations}

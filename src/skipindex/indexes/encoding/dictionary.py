@@ -283,7 +283,7 @@ class _TextDictionary(_Book):
 
 
 def _places_of_common(chunk: Words, wanted: Words) -> Ints:
-    """The places in a sorted chunk of those values that are wanted too."""
+    """The places in a sorted chunk of the requested values."""
     if len(wanted) <= len(chunk):
         at = chunk.searchsorted(wanted)
         result: Ints = at[chunk[np.minimum(at, len(chunk) - 1)] == wanted]

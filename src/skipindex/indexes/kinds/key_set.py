@@ -210,7 +210,7 @@ class KeySetIndex:
         return np.frombuffer(raw, "<i8").astype(np.int64)
 
     def _bitmaps(self, wanted: set[int]) -> Iterator[tuple[int, BitMap]]:
-        """The buckets that are wanted and there."""
+        """The requested buckets that exist."""
         if wanted.isdisjoint(self.highs):
             return
         raw = self.parts[1]

@@ -106,7 +106,7 @@ class Workload:
             refused: columns that must not be used, and why.
 
         Raises:
-            PredicateError: a query names a column that is not there.
+            PredicateError: a query names a column that does not exist.
             LayoutError: no query has a condition that a layout could serve.
         """
         infos = {f.name: _info(f, (refused or {}).get(f.name, "")) for f in schema}
@@ -138,7 +138,7 @@ class Workload:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Workload:
-        """The workload that ``to_json`` wrote; a method of before is the curve."""
+        """The workload that ``to_json`` wrote; an earlier method becomes the curve."""
         method = data["method"]
         return cls(
             data["queries"],

@@ -1,7 +1,7 @@
 """Dates and times in terms: what Spark casts them to, and sums with intervals.
 
 An instant becomes the wall clock of the session, whose zone may be unknown; then the
-result is only known nearly (``functions/dates.py``).
+result is known only approximately (``functions/dates.py``).
 """
 
 from __future__ import annotations

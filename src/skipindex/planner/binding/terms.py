@@ -37,7 +37,7 @@ from skipindex.planner.functions.registry import UNSURE, Argument, Plain, to_pla
 Interval = tuple[Value | None, Value | None]
 """``low <= value < high``; None is "no bound on this side"."""
 _REMEMBERED: Final = 1 << 16
-"""Values whose answers are remembered; at more, all are forgotten."""
+"""Number of values whose answers are cached; at more, the cache is emptied."""
 
 
 class BoundTerm(Protocol):

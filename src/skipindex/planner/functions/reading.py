@@ -72,7 +72,7 @@ def _by_pattern(_: Argument, pattern: Argument) -> Function | None:
 
 @dataclass(frozen=True, slots=True)
 class CastTexts:
-    """The texts that a cast reads: parts may lack zeros, and blanks may stand around.
+    """The texts that a cast reads: parts without zeros too, and blanks around.
 
     Args:
         unit: of the values in a day.

@@ -92,7 +92,7 @@ def no_offsets(_zone: str, _low: int, _high: int) -> None:
 
 
 def listed_offsets(zone: str, changes: Sequence[int]) -> OffsetsOf:
-    """The offsets of one zone, of its changes and the offsets after them by turns."""
+    """The offsets of one zone, from alternating changes and offsets after them."""
     starts, after = changes[::2], changes[1::2]
 
     def offsets(asked: str, low: int, high: int) -> Offsets | None:

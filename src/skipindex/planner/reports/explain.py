@@ -1,4 +1,4 @@
-"""A plan for people and for JSON: the funnel, and the explanation of one file."""
+"""A plan as text and as JSON: its stages, and the explanation of one file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Explainable(Protocol):
 
 
 def explain(plan: Explainable) -> str:
-    """The funnel, what answered each condition, and what could not be used."""
+    """The stages, the indexes that evaluated each condition, and unusable indexes."""
     low, high = plan.count_bounds  # counts rows, which the stages then show
     evaluation = plan.evaluation
     table = plan.table

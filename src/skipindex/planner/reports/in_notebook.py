@@ -1,4 +1,4 @@
-"""A plan in a notebook: the funnel, the files as boxes, and what answered."""
+"""A plan in a notebook: its stages, files as boxes, and the indexes used."""
 
 from __future__ import annotations
 

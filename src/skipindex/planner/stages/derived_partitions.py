@@ -74,7 +74,7 @@ _PARTS: Final = ("year", "month", "day", "hour")
 _MAX_LISTED: Final = 1000
 """Values of a list that are computed one by one."""
 _FEW: Final = 16
-"""Values that are compared with each folder, where a function is only nearly known."""
+"""Values compared with each folder, if a function is known only approximately."""
 _INTEGER: Final = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
@@ -638,7 +638,7 @@ def _plainer(key: Hashable) -> Hashable:
 def _folder_test(
     one: Derivation, values: Sequence[Value]
 ) -> Callable[[Value], bool] | None:
-    """The same where the function is only known nearly, for few values."""
+    """The same if the function is known only approximately, for few values."""
     if len(values) > _FEW:
         return None
 

@@ -38,7 +38,7 @@ MAX_PACK_INDEXES: Final = 4096
 MIN_CACHE_BYTES: Final = 256 << 20
 MAX_CACHE_BYTES: Final = 1 << 30
 CACHE_SHARE: Final = 16
-"""Verified parts take, by default, one byte in so many of this machine's memory."""
+"""Default cache of verified parts: the machine's memory divided by this."""
 CACHE_VARIABLE: Final = "SKIPINDEX_CACHE_BYTES"
 
 
@@ -109,7 +109,7 @@ class PackCache:
         """The verified parts.
 
         Raises:
-            PlanError: ``SKIPINDEX_CACHE_BYTES`` is no number of bytes.
+            PlanError: ``SKIPINDEX_CACHE_BYTES`` is not a number of bytes.
         """
         with self._lock:
             if self._parts is None:
@@ -128,7 +128,7 @@ class PackCache:
 
         Raises:
             OSError: it cannot be opened.
-            PlanError: ``SKIPINDEX_CACHE_BYTES`` is no number of bytes.
+            PlanError: ``SKIPINDEX_CACHE_BYTES`` is not a number of bytes.
         """
         parts = self.parts
         key = (location, name, _mark(location, name))
@@ -224,7 +224,7 @@ class CacheSession:
         packs: the packs, indexes and parts that are held.
 
     Raises:
-        PlanError: ``cache_bytes`` is no number of bytes.
+        PlanError: ``cache_bytes`` is not a number of bytes.
     """
 
     def __init__(self, cache_bytes: int | None = None) -> None:
@@ -236,7 +236,7 @@ class CacheSession:
         """Hold at most so many index bytes, and evict what is over.
 
         Raises:
-            PlanError: this is no number of bytes.
+            PlanError: this is not a number of bytes.
         """
         self.packs.resize(_checked_limit(n_bytes, "resize"))
 
@@ -272,7 +272,7 @@ def set_cache_bytes(n_bytes: int) -> None:
         n_bytes: the most bytes; 0 holds none.
 
     Raises:
-        PlanError: this is no number of bytes.
+        PlanError: this is not a number of bytes.
 
     >>> from skipindex.api import set_cache_bytes
     >>> set_cache_bytes(256 << 20)

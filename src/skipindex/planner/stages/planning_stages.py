@@ -281,7 +281,7 @@ def count_deferred_rows(evaluation: Evaluation) -> None:
 
 
 def _why_not_asked(evaluation: Evaluation, *, positional: bool) -> str:
-    """Why indexes that know rows, or those that know none, are not asked."""
+    """Why row-level indexes, or the others, are not probed."""
     if not evaluation.is_open:
         return _DECIDED
     asked: list[Leaf | Computed | ComparedColumns] = [

@@ -92,7 +92,7 @@ class Boxes:
         cubes: Sequence[int],
         levels: Sequence[int],
     ) -> tuple[npt.NDArray[np.float64], Positions]:
-        """How many of the cubes lie where each file does, and the lowest level there.
+        """The number of cubes that overlap each file, and the lowest level there.
 
         Places are the middles of the files; the number is the average of those that a
         file holds.  ``cubes`` and ``levels`` have those of each file.  It is 1 where a

@@ -9,7 +9,7 @@ log-structured merge tree merges its levels (O'Neil et al., 1996): the lightest 
 and each only if it weighs at most ``ratio`` times what is merged with it.  Then a cube
 that is rewritten grows by a share of ``1 / ratio`` at least, so a row is rewritten
 ``log(table / run) / log(1 + 1 / ratio)`` times at most.  On either side only the files
-count that lie where the other side does in every clustering column, and of the cube no
+count that overlap the other side in every clustering column, and of the cube no
 others are rewritten: a new day touches none of the days before.
 """
 
@@ -100,8 +100,8 @@ def plan_clustering(
     """The groups to cluster; each becomes a cube.
 
     Incremental: files that are in no cube of this shape, together with cubes that are
-    not sealed yet and not too heavy for them.  Without ``boxes`` every file may lie
-    where the others do.  Full: all files of a partition, unless one run has
+    not sealed yet and not too heavy for them.  Without ``boxes`` every file may
+    overlap the others.  Full: all files of a partition, unless one run has
     clustered all of them to this very target.
     """
     alike = {run: how for run, how in known.items() if how.shape == target.shape()}

@@ -38,7 +38,7 @@ class Reads:
                 plan = plan_files(
                     query, table=table, timezone=workload.timezone, kinds={"minmax"}
                 )
-            except SkipIndexError:  # of a column that is not there any more
+            except SkipIndexError:  # of a column that no longer exists
                 return None
             for path in plan.paths:
                 shares[path] = shares.get(path, 0.0) + weight / total

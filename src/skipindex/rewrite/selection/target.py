@@ -63,7 +63,7 @@ class Target:
             they come where files are joined.
         rows_per_file: rows of a file, about.
         bytes_per_file: bytes of a file, about; instead of rows.
-        cube_size: bytes from which on a cube is sealed.
+        cube_size: bytes at which a cube is sealed.
         ratio: how many times as heavy as the files that it is merged with a cube may
             be; it is a setting of one run.
         known: the rest of the table's layout, which stays: the most ranges of

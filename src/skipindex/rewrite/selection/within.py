@@ -1,8 +1,8 @@
-"""Which files are rewritten where a run may rewrite so many bytes and no more.
+"""Which files a run with a budget of bytes rewrites.
 
 New files come first, in each partition with all that a run without a budget would merge
-with them, or among themselves where that does not fit.  What is left of the budget goes
-to old files that lie one above the other.  Cubes are *layers*: of one whose files
+with them, or among themselves if it does not fit.  The rest of the budget goes
+to old files that overlap.  Cubes are *layers*: of one whose files
 have large boxes for their bytes, each query reads many for few rows.  Layers are joined
 from the sparsest to the densest as ``size_ratio`` says, by the bytes in a place.  Where
 they weigh more than the budget, those of a run of files along the curve are taken that
@@ -40,7 +40,7 @@ Gains = npt.NDArray[np.float64]
 Layers = Sequence[Sequence[EligibleFile]]
 
 _DEEP: Final = 1.5
-"""Layers from which on the files there are worth their bytes."""
+"""Number of overlapping layers that makes a rewrite worthwhile."""
 _DEEPER: Final = 1.0
 """How many more these are with each level of what is lowest there."""
 _NEW: Final = 0.5
@@ -152,7 +152,7 @@ class _Offer:
 
     @property
     def least(self) -> int:
-        """The bytes of the smallest part that is of use: a new file, or two."""
+        """The bytes of the smallest useful part: a new file, or two."""
         n = len(self.files) if self.is_whole else 1 + self.rise
         return sum(sorted(file.size for file in self.files)[:n])
 
@@ -253,7 +253,7 @@ class _Space:
     def _deep(
         self, files: Sequence[EligibleFile]
     ) -> tuple[Gains, npt.NDArray[np.bool_]]:
-        """The layers where each file lies, and whether they are worth its bytes."""
+        """The layers at each file, and whether rewriting them pays for its bytes."""
         depths, lowest = self._layers(files)
         return depths, np.asarray(depths >= _DEEP + _DEEPER * lowest)
 

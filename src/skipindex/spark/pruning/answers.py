@@ -102,7 +102,7 @@ def answer(
     """The results that indexes know; None if they do not know enough.
 
     ``table`` has the files as they were listed, and ``listed`` are those that Spark
-    lists just so.
+    lists unchanged.
     """
     if asked.rows is not None:
         return _enough(asked.rows, plan_of(()), table, listed)

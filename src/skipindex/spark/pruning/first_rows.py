@@ -53,7 +53,7 @@ def needed_files(plan: Plan, table: ScannedTable, listed: Mask) -> Mask:
     """The files that may hold one of the first rows of the plan's order.
 
     Rows count where they certainly match, in a file that Spark reads as it was judged:
-    ``listed`` are those that it lists just so.
+    ``listed`` are those that it lists unchanged.
     """
     result, counts = plan.evaluation, plan.row_counts
     column = None

@@ -170,9 +170,9 @@ class Question(Scan):
         keys: by column that the scan is joined by: the keys that the other side has, or
             the ``Dimension`` that it is.
         conjuncts: the conditions, as ``ExpressionJson.java`` writes them.
-        offsets: when the clocks of the session's zone change, and how far they are
-            ahead of UTC from then on, by turns and in seconds; None if no condition
-            depends on it.
+        offsets: when the clocks of the session's zone change, and their offset from
+            UTC after it, alternately and in seconds; None if no condition depends
+            on it.
         derived: what partitions are made of, by properties of the table or the read.
         listing: the number of the planner's listing that ``listed`` is about; 0 asks
             for its number alone, and None for any.

@@ -91,7 +91,7 @@ def verdict(
 
 
 def is_case_sensitive(question: Question) -> bool:
-    """Whether capitals tell columns of a scan apart."""
+    """Whether the names of columns are case-sensitive."""
     return (question.settings[CASE] or "").lower() == "true"
 
 

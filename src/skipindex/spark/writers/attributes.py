@@ -18,7 +18,7 @@ def with_attributes(
 ) -> DataFrame:
     """The same rows, with the attributes after their columns; NULL without a match.
 
-    Of a key that is there twice, the least value is taken, so that a task that Spark
+    If a key occurs twice, the least value is taken, so that a task that Spark
     repeats sends a row to the same file.  The text that a folder holds of a column of
     ``partition_by`` meets an integer key by the number that it says.
     """

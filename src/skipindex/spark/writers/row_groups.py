@@ -16,7 +16,7 @@ with one group a file; ``python -m benchmarks.row_groups`` measures it."""
 _ROWS: Final = "parquet.block.row.count.limit"
 _BYTES: Final = "parquet.block.size"
 _SINCE: Final = (4, 1)
-"""The version of Spark from which on its Parquet counts the rows of a group."""
+"""First version of Spark whose Parquet writer counts the rows of a group."""
 
 
 def check_row_groups(spark: SparkSession, rows_per_group: int | None) -> None:

@@ -30,8 +30,8 @@ class CachedPayload:
     """The cached parts of one payload, which are looked at without a lock.
 
     ``forms`` has the parts in each form, None for one that is not cached; it is empty
-    once the payload has been evicted.  ``n_bytes`` is of all parts.  ``was_used`` tells
-    of use since it was last spared; those who look at it set it.
+    once the payload has been evicted.  ``n_bytes`` is of all parts.  ``was_used`` is
+    whether a plan used it since it was last spared; readers set it.
     """
 
     forms: dict[type, list[Part | None]] = field(default_factory=dict)

@@ -53,8 +53,8 @@ def derived_by(
         schema: of the files, whatever else it has.
 
     Returns:
-        None if nothing is declared.  Nothing is checked: what is not true of any table
-        is told by the plans.
+        None if nothing is declared.  Nothing is checked: plans report what is not true
+        of any table.
     """
     columns: dict[str, str] = {}
     if _FIELD in properties:

@@ -50,7 +50,7 @@ class SortedSearch:
         return result
 
     def _buckets(self, keys: Ints | Words) -> Words:
-        """The bucket of every key, which lies in the span of the list."""
+        """The bucket of every key, each within the span of the list."""
         # As unsigned numbers: the distance may exceed int64.
         distance: Words = keys.view(np.uint64) - self._ordered[:1].view(np.uint64)
         return distance >> self._shift
