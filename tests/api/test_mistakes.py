@@ -89,27 +89,27 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "a folder of CSV": (
         lambda t: sx.open_table(t.path("csv")),
         TableError,
-        "a.csv' is no readable Parquet file",
+        "a.csv' is not a readable Parquet file",
     ),
     "a list of folders": (
         lambda t: sx.open_table([t.folder]),
         TableError,
-        r"no table: a list \(accepted: .* of one folder",
+        r"not a table: a list \(accepted: .* of one folder",
     ),
     "a pandas frame": (
         lambda _: sx.open_table(FRAME),
         TableError,
-        r"no table: a pandas.DataFrame \(accepted: a Table, a path or a URI",
+        r"not a table: a pandas.DataFrame \(accepted: a Table, a path or a URI",
     ),
     "a DeltaTable": (
         lambda _: sx.open_table(DeltaTable()),
         TableError,
-        "no table: a deltalake.DeltaTable .*another format",
+        "not a table: a deltalake.DeltaTable .*another format",
     ),
     "None": (
         lambda _: sx.open_table(None),
         TableError,
-        r"no table: None \(accepted: a Table, a path or a URI\)",
+        r"not a table: None \(accepted: a Table, a path or a URI\)",
     ),
     "a Delta folder": (
         lambda t: sx.open_table(t.path("delta")),
@@ -144,12 +144,12 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "a schema of texts": (
         lambda t: sx.open_table(t.folder, schema={"city": "string"}),
         TableError,
-        r"no schema: a dict \(accepted: an Arrow schema",
+        r"not a schema: a dict \(accepted: an Arrow schema",
     ),
     "a type of a partition as text": (
         lambda t: sx.open_table(t.folder, partition_types={"day": "date"}),
         TableError,
-        r"'date' is no type of Arrow for 'day' \(accepted: such as pa.int32",
+        r"'date' is not an Arrow type for 'day' \(accepted: such as pa.int32",
     ),
     "derived as a mapping": (
         lambda t: sx.open_table(t.folder, derived={"year": "year(at)"}),
@@ -200,12 +200,12 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "no workers": (
         lambda t: t.table.build_indexes({"city": "bitmap"}, workers=0),
         BuildError,
-        r"no number of workers: 0 \(accepted: 1 or more",
+        r"not a number of workers: 0 \(accepted: 1 or more",
     ),
     "workers as a text": (
         lambda t: t.table.refresh_indexes(workers="2"),
         BuildError,
-        r"no number of workers: '2' \(accepted: 1 or more",
+        r"not a number of workers: '2' \(accepted: 1 or more",
     ),
     "progress that is no function": (
         lambda t: t.table.build_indexes({"city": "bloom"}, workers=1, progress=7),
@@ -261,22 +261,22 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "a condition of pandas": (
         lambda t: t.table.plan(FRAME["city"] == "Rome"),
         PredicateError,
-        r"no predicate: a pandas.Series \(accepted: SQL text",
+        r"not a predicate: a pandas.Series \(accepted: SQL text",
     ),
     "conditions in a list": (
         lambda t: t.table.plan(["price < 4"]),
         PredicateError,
-        r"no predicate: a list \(accepted: SQL text",
+        r"not a predicate: a list \(accepted: SQL text",
     ),
     "a limit as a text": (
         lambda t: t.table.plan("price < 4", limit="5"),
         PlanError,
-        r"no limit: '5' \(accepted: a number of rows\)",
+        r"not a limit: '5' \(accepted: a number of rows\)",
     ),
     "an order that is no text": (
         lambda t: t.table.plan("price < 4", limit=5, order_by=1),
         PlanError,
-        r"no order: 1 \(accepted: 'x', or a list",
+        r"not an order: 1 \(accepted: 'x', or a list",
     ),
     "an order without limit": (
         lambda t: t.table.plan("price < 4", order_by="price"),
@@ -286,17 +286,17 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "a typo in a zone": (
         lambda t: t.table.plan("price < 4", timezone="Europe/Roma"),
         PlanError,
-        r"no time zone 'Europe/Roma': did you mean 'Europe/Rome'\? \(accepted",
+        r"unknown time zone 'Europe/Roma': did you mean 'Europe/Rome'\? \(accepted",
     ),
     "a zone of Python": (
         lambda t: t.table.plan("price < 4", timezone=dt.UTC),
         PlanError,
-        r"timezone=datetime.timezone.utc is no text \(accepted: such as 'UTC'",
+        r"timezone=datetime.timezone.utc is not a text \(accepted: such as 'UTC'",
     ),
     "now as a text": (
         lambda t: t.table.plan("price < 4", now="2024-01-01"),
         PlanError,
-        r"now='2024-01-01' is no moment \(accepted: datetime.now\(UTC\)\)",
+        r"now='2024-01-01' is not a time \(accepted: datetime.now\(UTC\)\)",
     ),
     "now without a zone": (
         lambda t: t.table.plan("price < 4", now=dt.datetime(2024, 1, 1)),
@@ -332,22 +332,22 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "a column in a list": (
         lambda _: sx.col("cost").isin(PRICE, 4),
         PredicateError,
-        r"no literal: a skipindex.Column \(accepted: .*None\)",
+        r"not a literal: a skipindex.Column \(accepted: .*None\)",
     ),
     "a condition and a text": (
         lambda _: (PRICE > 3) | "city = 'Rome'",
         PredicateError,
-        r"no predicate: \"city = 'Rome'\" \(accepted: conditions built with",
+        r"not a predicate: \"city = 'Rome'\" \(accepted: conditions built with",
     ),
     "a column by its place": (
         lambda _: sx.col(0),
         PredicateError,
-        r"no column: 0 \(accepted: its name",
+        r"not a column: 0 \(accepted: its name",
     ),
     "a pattern that is no text": (
         lambda _: sx.col("city").like(5),
         PredicateError,
-        r"no pattern for LIKE: 5 \(expected text\)",
+        r"not a LIKE pattern: 5 \(expected text\)",
     ),
     # reading
     "read without a session": (
@@ -363,12 +363,12 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "a session as a text": (
         lambda t: sx.read(t.folder, "price < 4", spark="local"),
         EngineError,
-        r"no session of Spark: 'local' \(accepted: a SparkSession",
+        r"not a Spark session: 'local' \(accepted: a SparkSession",
     ),
     "enable without a session": (
         lambda _: sx.enable(None),
         EngineError,
-        r"no session of Spark: None \(accepted: a SparkSession",
+        r"not a Spark session: None \(accepted: a SparkSession",
     ),
     "a file that is not there": (
         lambda t: t.table.plan("price < 4").explain(file="nope"),
@@ -378,23 +378,23 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "a sample as a text": (
         lambda t: t.table.plan("price < 4").verify(sample="all"),
         PlanError,
-        r"no sample: 'all' \(accepted: a number of files",
+        r"not a sample: 'all' \(accepted: a number of files",
     ),
     # writing, and looking after a table
     "a pandas frame to write": (
         lambda t: sx.write_table(FRAME, t.path("new")),
         EngineError,
-        r"no DataFrame of Spark: a pandas.DataFrame \(.*spark.createDataFrame",
+        r"not a Spark DataFrame: a pandas.DataFrame \(.*spark.createDataFrame",
     ),
     "an Arrow table to append": (
         lambda t: sx.append(pa.table({"x": [1]}), t.folder),
         EngineError,
-        r"no DataFrame of Spark: a pyarrow.Table \(.*spark.createDataFrame",
+        r"not a Spark DataFrame: a pyarrow.Table \(.*spark.createDataFrame",
     ),
     "optimize without a session": (
         lambda t: t.table.optimize("incremental"),
         EngineError,
-        r"no session of Spark: 'incremental' \(accepted: a SparkSession",
+        r"not a Spark session: 'incremental' \(accepted: a SparkSession",
     ),
     "a column to cluster by as a text": (
         lambda _: sx.Clustering(by="city"),
@@ -409,12 +409,12 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "a retention in days": (
         lambda t: t.table.vacuum(retention=7),
         TableError,
-        r"no retention: 7 \(accepted: a timedelta",
+        r"not a retention: 7 \(accepted: a timedelta",
     ),
     "a retention as a text": (
         lambda t: t.table.declare_retention("7 days"),
         TableError,
-        r"no retention: '7 days' \(accepted: a timedelta",
+        r"not a retention: '7 days' \(accepted: a timedelta",
     ),
     "an index of a column that is not there": (
         lambda t: t.table.drop_indexes(columns=["City2"]),

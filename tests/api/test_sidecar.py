@@ -263,7 +263,7 @@ def test_what_is_no_sidecar(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     put_all(Path("t"), FILES)
-    with pytest.raises(TableError, match=r"no sidecar: |is in the table's folder"):
+    with pytest.raises(TableError, match=r"not a sidecar: |is in the table's folder"):
         sx.open_table("t", sidecar=sidecar)
 
 

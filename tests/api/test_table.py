@@ -115,11 +115,13 @@ def test_an_option_of_a_plan_that_there_is_not_is_named(table: sx.Table) -> None
 @pytest.mark.parametrize("call", [sx.open_table, sx.build_indexes])
 @pytest.mark.parametrize("wrong", [42, None, ["/a", "/b"]])
 def test_what_is_no_table_is_refused_in_a_sentence(call: Any, wrong: Any) -> None:
-    with pytest.raises(sx.TableError, match=r"no table: .* .accepted: a Table, a path"):
+    with pytest.raises(
+        sx.TableError, match=r"not a table: .*accepted: a Table, a path"
+    ):
         call(wrong)
 
 
 def test_the_state_of_a_table_is_no_table(table: sx.Table) -> None:
     state: Any = open_state(table.folder)
-    with pytest.raises(sx.TableError, match="no table"):
+    with pytest.raises(sx.TableError, match="not a table"):
         sx.open_table(state)

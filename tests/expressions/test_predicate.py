@@ -161,7 +161,7 @@ def test_a_predicate_has_no_truth_value() -> None:
 def test_only_predicates_are_combined() -> None:
     with pytest.raises(PredicateError, match=r"\(a boolean column is col\("):
         A & col("flag")  # type: ignore[operator]
-    with pytest.raises(PredicateError, match="no predicate: True"):
+    with pytest.raises(PredicateError, match="not a predicate: True"):
         A | True  # type: ignore[operator]
 
 
@@ -197,7 +197,7 @@ def test_trap_c41_names_with_dots_and_backticks(
     "name", ["", ".", "a.", ".a", "a..b", "`a", "a`b", "`a`b", "``"]
 )
 def test_no_column_name(name: str) -> None:
-    with pytest.raises(PredicateError, match=r"^no column name: "):
+    with pytest.raises(PredicateError, match=r"^not a column name: "):
         col(name)
 
 
@@ -311,9 +311,9 @@ def test_numpy_scalars_are_the_python_values_that_they_hold(
     ],
 )
 def test_anything_else_is_no_literal(value: Any) -> None:
-    with pytest.raises(PredicateError, match=r"^no literal: .*accepted: bool, int"):
+    with pytest.raises(PredicateError, match=r"^not a literal: .*accepted: bool, int"):
         col("a") == value  # noqa: B015
-    with pytest.raises(PredicateError, match=r"^no literal: "):
+    with pytest.raises(PredicateError, match=r"^not a literal: "):
         col("a").isin(1, value)
 
 

@@ -89,7 +89,7 @@ def test_a_session_of_no_engine_is_refused_by_name(path: Path) -> None:
     with pytest.raises(sx.EngineError, match="a session of pyspark") as error:
         plan.read(Session())
     assert "Session" in str(error.value)
-    with pytest.raises(sx.PredicateError, match="no predicate"):
+    with pytest.raises(sx.PredicateError, match="not a predicate"):
         sx.plan_files(Condition(), table=path)
 
 

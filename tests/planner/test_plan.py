@@ -273,7 +273,7 @@ def test_a_question_that_is_wrong_is_one_sentence(
     ids=["None", "1", "True", "list", "column"],
 )
 def test_what_is_no_predicate_is_one_sentence(folder: Path, predicate: Any) -> None:
-    with pytest.raises(PredicateError, match=r"no predicate: .*accepted: SQL text"):
+    with pytest.raises(PredicateError, match=r"not a predicate: .*accepted: SQL text"):
         sx.plan_files(predicate, table=folder)
 
 

@@ -129,7 +129,7 @@ def test_a_sample(folder: Path, sample: float | None, checked: int) -> None:
 
 @pytest.mark.parametrize("sample", [-1, 1.5])
 def test_what_is_no_sample(folder: Path, sample: float) -> None:
-    with pytest.raises(PlanError, match=f"no sample: {sample}"):
+    with pytest.raises(PlanError, match=f"not a sample: {sample}"):
         build(folder).plan("a < 5").verify(sample=sample)
 
 

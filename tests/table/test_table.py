@@ -50,7 +50,7 @@ def test_a_file_instead_of_a_folder_is_one_sentence(tmp_path: Path) -> None:
 
 def test_files_that_are_no_parquet_are_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(TableError, match="is no readable Parquet file") as error:
+    with pytest.raises(TableError, match="is not a readable Parquet file") as error:
         sx.open_table(tmp_path)
     assert "a.csv" in one_sentence(error)
 
@@ -212,7 +212,7 @@ def test_a_request_finds_a_column_as_sql_does_and_else_by_its_own_name(
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("a.zz", "no field 'zz' of column 'a'"), ("`a", "no column name: '`a'")],
+    [("a.zz", "no field 'zz' of column 'a'"), ("`a", "not a column name: '`a'")],
 )
 def test_a_request_for_no_column_says_what_is_missing(
     tmp_path: Path, text: str, problem: str

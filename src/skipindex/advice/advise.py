@@ -62,8 +62,8 @@ def advise(
     began = time.perf_counter()
     if not 0 < max_bytes_ratio < float("inf"):
         raise AdviceError(
-            f"no cap: max_bytes_ratio={max_bytes_ratio!r} (accepted: a number above 0, "
-            "such as 0.1 for a tenth of the data's bytes)"
+            f"not a cap: max_bytes_ratio={max_bytes_ratio!r} (accepted: a number above "
+            "0, such as 0.1 for a tenth of the data's bytes)"
         )
     opened = open_state(table, plain=plain)
     mine = _indexable(opened, columns)

@@ -50,8 +50,8 @@ def check_zone(timezone: object) -> None:
         return
     if not isinstance(timezone, str):
         raise PlanError(
-            f"timezone={timezone!r} is no text (accepted: such as 'UTC', 'Europe/Rome' "
-            "or '+02:00')"
+            f"timezone={timezone!r} is not a text (accepted: such as 'UTC', "
+            "'Europe/Rome' or '+02:00')"
         )
     if _SHORT.fullmatch(timezone) or _OFFSET.fullmatch(timezone):
         return
@@ -59,8 +59,8 @@ def check_zone(timezone: object) -> None:
     if not known or timezone in known:
         return
     raise PlanError(
-        f"no time zone {timezone!r}{did_you_mean(timezone, known)} (accepted: a name "
-        "such as 'UTC' or 'Europe/Rome', or an offset such as '+02:00')"
+        f"unknown time zone {timezone!r}{did_you_mean(timezone, known)} (accepted: a "
+        "name such as 'UTC' or 'Europe/Rome', or an offset such as '+02:00')"
     )
 
 
@@ -78,7 +78,8 @@ def check_workers(workers: object) -> None:
     is_number = isinstance(workers, int) and not isinstance(workers, bool)
     if not (workers is None or (is_number and workers >= 1)):  # type: ignore[operator]
         raise BuildError(
-            f"no number of workers: {kind_of(workers)} (accepted: 1 or more, or None)"
+            f"not a number of workers: {kind_of(workers)} (accepted: 1 or more, or "
+            "None)"
         )
 
 
@@ -100,7 +101,7 @@ def check_retention(retention: object) -> None:
     """Raise ``TableError`` unless it is a duration, or None."""
     if not (retention is None or isinstance(retention, timedelta)):
         raise TableError(
-            f"no retention: {kind_of(retention)} (accepted: a timedelta, such as "
+            f"not a retention: {kind_of(retention)} (accepted: a timedelta, such as "
             "timedelta(days=7))"
         )
 
@@ -109,7 +110,7 @@ def check_session(spark: object) -> None:
     """Raise ``EngineError`` unless it is a session of Spark."""
     if engine_type(spark) is None:
         raise EngineError(
-            f"no session of Spark: {kind_of(spark)} (accepted: a SparkSession, such as "
+            f"not a Spark session: {kind_of(spark)} (accepted: a SparkSession, such as "
             "SparkSession.builder.getOrCreate())"
         )
 
@@ -118,7 +119,7 @@ def check_frame(df: object) -> None:
     """Raise ``EngineError`` unless it is a DataFrame of Spark."""
     if engine_type(df) is None or not hasattr(df, "sparkSession"):
         raise EngineError(
-            f"no DataFrame of Spark: {kind_of(df)} (accepted: a DataFrame of PySpark; "
+            f"not a Spark DataFrame: {kind_of(df)} (accepted: a DataFrame of PySpark; "
             "spark.createDataFrame makes one of a pandas frame or an Arrow table)"
         )
 
@@ -127,18 +128,18 @@ def check_types(types: Mapping[str, Any] | None, derived: object) -> None:
     """Raise ``TableError`` unless partition columns are described as they must be."""
     if not (types is None or isinstance(types, Mapping)):
         raise TableError(
-            f"partition_types={kind_of(types)} is no mapping (accepted: names and "
+            f"partition_types={kind_of(types)} is not a mapping (accepted: names and "
             "Arrow types, such as {'day': pa.date32()})"
         )
     for name, dtype in (types or {}).items():
         if not isinstance(dtype, pa.DataType):
             raise TableError(
-                f"partition_types: {dtype!r} is no type of Arrow for {name!r} "
+                f"partition_types: {dtype!r} is not an Arrow type for {name!r} "
                 "(accepted: such as pa.int32() or pa.string())"
             )
     if not (derived is None or isinstance(derived, Derived)):
         raise TableError(
-            f"derived={derived!r} is no declaration (accepted: "
+            f"derived={derived!r} is not a declaration (accepted: "
             "skipindex.Derived({'year': 'year(ts)'}))"
         )
 
@@ -153,7 +154,7 @@ def no_table(value: object) -> TableError:
         accepted += "; of a table of another format, a plain copy"
     elif package in {"pandas", "polars", "pyarrow", "pyspark"}:
         accepted += "; data in memory are written to a folder first"
-    return TableError(f"no table: {kind_of(value)} (accepted: {accepted})")
+    return TableError(f"not a table: {kind_of(value)} (accepted: {accepted})")
 
 
 def check_place(place: str | os.PathLike[str]) -> None:
@@ -173,7 +174,7 @@ def check_sidecar(sidecar: object) -> None:
     is_named = isinstance(sidecar, str | os.PathLike) and bool(os.fspath(sidecar))
     if sidecar is not None and not is_named:
         raise TableError(
-            f"no sidecar: {kind_of(sidecar)} (accepted: the path or URI of a folder)"
+            f"not a sidecar: {kind_of(sidecar)} (accepted: the path or URI of a folder)"
         )
 
 
@@ -186,6 +187,6 @@ def check_ratio(max_bytes_ratio: object) -> None:
     """Raise ``AdviceError`` unless it is a number; which ones, the advisor says."""
     if not isinstance(max_bytes_ratio, int | float):
         raise AdviceError(
-            f"no cap: max_bytes_ratio={kind_of(max_bytes_ratio)} (accepted: a number "
-            "above 0, such as 0.1 for a tenth of the data's bytes)"
+            f"not a cap: max_bytes_ratio={kind_of(max_bytes_ratio)} (accepted: a "
+            "number above 0, such as 0.1 for a tenth of the data's bytes)"
         )

@@ -73,7 +73,7 @@ class Clustering:
         result = bytes_in(self.bytes_per_file)
         if result is None:
             raise LayoutError(
-                f"no size of files: {self.bytes_per_file!r} (accepted: bytes, or a "
+                f"not a file size: {self.bytes_per_file!r} (accepted: bytes, or a "
                 "text such as '512MB')"
             )
         return result

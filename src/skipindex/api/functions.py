@@ -148,9 +148,7 @@ def table_of_catalog(
     """
     named = _named(spark, name)
     if named is None:
-        raise TableError(
-            f"no name of a table: {name!r} (accepted: such as 'db.events')"
-        )
+        raise TableError(f"not a table name: {name!r} (accepted: such as 'db.events')")
     place = with_sidecar(named.location, sidecar, insist=insist)
     return Table(_of_catalog(replace(named, location=place), None, {}))
 
@@ -294,7 +292,7 @@ def _arrow_schema(schema: pa.Schema | StructType | None) -> pa.Schema | None:
     engine = engine_type(schema)
     if engine is None:
         raise TableError(
-            f"no schema: {kind_of(schema)} (accepted: an Arrow schema or a PySpark "
+            f"not a schema: {kind_of(schema)} (accepted: an Arrow schema or a PySpark "
             "StructType)"
         )
     return engine.arrow_schema(schema)

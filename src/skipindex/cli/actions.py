@@ -199,7 +199,8 @@ def _spec(text: str) -> SpecLike:
         pass  # told below
     if values is None:
         raise UnknownIndexError(
-            f"no index: {text!r} (accepted: such as bloom, or bloom(error_rate=0.001))"
+            f"not an index: {text!r} (accepted: such as bloom, or "
+            "bloom(error_rate=0.001))"
         )
     return spec_from_json({**values, "kind": name.strip()})
 
@@ -367,7 +368,7 @@ def _duration(text: str | None) -> timedelta | None:
     match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
     if match is None:
         raise TableError(
-            f"no duration: {text!r} (accepted: a number of seconds, or such as 30m, "
+            f"not a duration: {text!r} (accepted: a number of seconds, or such as 30m, "
             "12h or 7d)"
         )
     return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])

@@ -131,7 +131,7 @@ def col(name: str) -> Column:
     """
     if not isinstance(name, str):
         raise PredicateError(
-            f"no column: {kind_of(name)} (accepted: its name, as text)"
+            f"not a column: {kind_of(name)} (accepted: its name, as text)"
         )
     return Column(ex.Reference(name_parts(name)))
 
@@ -148,7 +148,7 @@ def _keys(keys: ManyKeys) -> tuple[Literal, ...] | IntegerSet:
     array = keys if isinstance(keys, np.ndarray) else np.asarray(keys.to_array())
     if array.ndim != 1:
         raise PredicateError(
-            f"no list of keys: an array of {array.ndim} dimensions (expected 1)"
+            f"not a list of keys: an array of {array.ndim} dimensions (expected 1)"
         )
     whole = array.dtype.kind in "iu" and len(array) > 0
     if whole and int(array.max()) <= np.iinfo(np.int64).max:

@@ -40,7 +40,7 @@ def literal_of(value: object) -> Literal:
         case date():
             return item
     raise PredicateError(
-        f"no literal: {kind_of(value)} (accepted: bool, int, float, Decimal, str, "
+        f"not a literal: {kind_of(value)} (accepted: bool, int, float, Decimal, str, "
         "bytes, date, datetime, None)"
     )
 

@@ -30,7 +30,7 @@ _RESERVED: Final = {
 def name_parts(name: str) -> tuple[str, ...]:
     """The names from the column inwards, of ``a.b`` or ```a.b`.c``."""
     if not _NAME.fullmatch(name):
-        raise PredicateError(f"no column name: {name!r} ({_NAMES})")
+        raise PredicateError(f"not a column name: {name!r} ({_NAMES})")
     parts = _PART.findall(name)
     return tuple(plain or quoted.replace("``", "`") for quoted, plain in parts)
 

@@ -159,11 +159,11 @@ class Like(_Logic):
     def __post_init__(self) -> None:
         if not isinstance(self.pattern, str):
             raise PredicateError(
-                f"no pattern for LIKE: {kind_of(self.pattern)} (expected text)"
+                f"not a LIKE pattern: {kind_of(self.pattern)} (expected text)"
             )
         if len(self.escape) != 1:
             raise PredicateError(
-                f"no escape for LIKE: {self.escape!r} (expected one character)"
+                f"not a LIKE escape: {self.escape!r} (expected one character)"
             )
 
 
@@ -317,6 +317,6 @@ def _node(value: object) -> Predicate:
     builds = isinstance(getattr(value, "reference", None), Reference | Call | Case)
     hint = ' (a boolean column is col("x") == True)' if builds else ""
     raise PredicateError(
-        f"no predicate: {kind_of(value)}{hint} (accepted: conditions built with "
+        f"not a predicate: {kind_of(value)}{hint} (accepted: conditions built with "
         "skipindex.col; of SQL text, the whole condition is one text)"
     )

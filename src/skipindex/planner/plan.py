@@ -666,8 +666,8 @@ def _engine_text(predicate: object) -> str:
     engine = engine_type(predicate)
     if engine is None:
         raise PredicateError(
-            f"no predicate: {kind_of(predicate)} (accepted: SQL text, or a condition "
-            "built with skipindex.col, or a PySpark Column)"
+            f"not a predicate: {kind_of(predicate)} (accepted: SQL text, or a "
+            "condition built with skipindex.col, or a PySpark Column)"
         )
     return engine.condition_text(predicate)
 
@@ -677,7 +677,7 @@ def _aware(now: datetime | None) -> datetime:
     if now is None:
         return datetime.now(UTC)
     if not isinstance(now, datetime):
-        raise PlanError(f"now={now!r} is no moment (accepted: datetime.now(UTC))")
+        raise PlanError(f"now={now!r} is not a time (accepted: datetime.now(UTC))")
     if now.tzinfo is None:
         raise PlanError(f"now={now} has no time zone (accepted: datetime.now(UTC))")
     return now

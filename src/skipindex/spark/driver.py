@@ -201,7 +201,7 @@ def extension_settings(spark: str | None = None) -> dict[str, str]:
     result = spark or _pyspark()
     if _VERSION.match(result) is None:
         raise EngineError(
-            f"no version of Spark: {result!r} (accepted: such as '3.5' or '4.1')"
+            f"not a Spark version: {result!r} (accepted: such as '3.5' or '4.1')"
         )
     scala = "2.13" if _numbers(result) >= (4, 0) else "2.12"
     jar = _CLASSES / jar_name(result, scala, sources(result, scala))

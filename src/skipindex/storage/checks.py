@@ -170,7 +170,7 @@ def reason(error: BaseException) -> str:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _check_depth(body: Any) -> None:

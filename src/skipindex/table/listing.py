@@ -205,7 +205,7 @@ def read_schema(
     except UNREADABLE as error:
         reason = first_line(error)
         raise TableError(
-            f"{location.full(path)!r} is no readable Parquet file: {reason} (Spark "
+            f"{location.full(path)!r} is not a readable Parquet file: {reason} (Spark "
             "takes the columns of the table from this file; accepted: a schema that is "
             "given to open_table; names that begin with _ or . are left out)"
         ) from error

@@ -538,7 +538,7 @@ def test_a_file_that_is_gone_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(PlanError, match=r"changed since .*0.parquet' is gone"):
         plan.to_arrow()
     (tmp_path / "0.parquet").write_bytes(b"PAR1 but no more")
-    with pytest.raises(PlanError, match="no readable Parquet file"):
+    with pytest.raises(PlanError, match="not a readable Parquet file"):
         plan.to_arrow()
 
 

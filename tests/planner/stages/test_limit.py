@@ -116,9 +116,9 @@ def test_a_limit_of_a_column_without_order(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"limit": -1}, "no limit: -1"),
+        ({"limit": -1}, "not a limit: -1"),
         ({"order_by": "a"}, "order_by without limit"),
-        ({"limit": 1, "order_by": "a, b"}, "no sort key: 'a, b'"),
+        ({"limit": 1, "order_by": "a, b"}, "not a sort key: 'a, b'"),
         ({"limit": 1, "order_by": []}, "order_by has no column"),
     ],
 )

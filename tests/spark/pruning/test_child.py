@@ -139,4 +139,4 @@ def test_the_settings_name_the_classes_of_the_version(
     lines = capsys.readouterr().out.splitlines()
     assert dict(line.split(" ") for line in lines) == expected
     assert cli.main(["spark-conf", "--spark", "latest"]) == 2
-    assert "no version of Spark: 'latest'" in capsys.readouterr().err
+    assert "not a Spark version: 'latest'" in capsys.readouterr().err

@@ -415,7 +415,7 @@ def test_a_session_without_a_driver_is_refused() -> None:
     class Remote:
         pass
 
-    with pytest.raises(EngineError, match="no session of Spark"):
+    with pytest.raises(EngineError, match="not a Spark session"):
         sx.enable(Remote())  # type: ignore[arg-type]
     Remote.__module__ = "pyspark.sql.connect.session"
     with pytest.raises(EngineError, match=r"skipindex\.read"):

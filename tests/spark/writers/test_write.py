@@ -395,7 +395,7 @@ def test_a_progress_that_raises_ends_the_write(df: DataFrame, tmp_path: Path) ->
         pytest.param(
             {"rows_per_group": 0}, "rows_per_group is 0", marks=COUNTED, id="no group"
         ),
-        ({"bytes_per_file": "large"}, "no size of files: 'large'"),
+        ({"bytes_per_file": "large"}, "not a file size: 'large'"),
         ({"rows_per_file": 9, "bytes_per_file": 9}, "not both"),
         ({"by": ["tags"]}, "tags"),
         ({"sort_within": ["nope"]}, "cannot sort by 'nope'"),

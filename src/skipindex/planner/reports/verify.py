@@ -163,7 +163,8 @@ def _sample(plan: Verifiable, sample: float | None, seed: int) -> list[int]:
     given: Any = sample
     if not isinstance(given, int | float) or given < 0 or (given > 1 and given % 1):
         raise PlanError(
-            f"no sample: {sample!r} (accepted: a number of files, or a share below 1)"
+            f"not a sample: {sample!r} (accepted: a number of files, or a "
+            "fraction below 1)"
         )
     if 0 < sample < 1:
         n_skipped, n_read = (math.ceil(sample * len(some)) for some in (skipped, read))

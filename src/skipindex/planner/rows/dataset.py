@@ -142,7 +142,7 @@ def _look_at(table: TableState, i: int, *, exact: bool) -> None:
         ) from error
     except UNREADABLE as error:
         raise PlanError(
-            f"{where!r} is no readable Parquet file: {first_line(error)} (accepted: "
+            f"{where!r} is not a readable Parquet file: {first_line(error)} (accepted: "
             "files that can be read; table.verify() finds all others)"
         ) from error
 

@@ -95,7 +95,7 @@ def to_pandas(
     """See ``Plan.to_pandas``."""
     pandas = _package("pandas")
     if isinstance(columns, str):
-        raise PlanError(f"columns={columns!r} is no list (accepted: [{columns!r}])")
+        raise PlanError(f"columns={columns!r} is not a list (accepted: [{columns!r}])")
     result, limit = _rows_of(plan, rows)
     for name in columns or ():
         if name not in result.schema.names:

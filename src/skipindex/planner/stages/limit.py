@@ -86,7 +86,7 @@ def parse_order(order_by: str | Sequence[str]) -> tuple[SortKey, ...]:
         match = _KEY.fullmatch(text)
         if match is None or "," in re.sub(r"`[^`]*`", "", match["name"]):
             raise PlanError(
-                f"no sort key: {text!r} (expected a column, then ASC or DESC, then "
+                f"not a sort key: {text!r} (expected a column, then ASC or DESC, then "
                 "NULLS FIRST or NULLS LAST; several as a list)"
             )
         descending = (match["order"] or "ASC").upper() == "DESC"
@@ -118,11 +118,12 @@ class RowLimit:
                 raise PlanError("order_by without limit has no effect (pass limit=n)")
             return EVERYTHING
         if not hasattr(limit, "__index__") or isinstance(limit, bool) or limit < 0:
-            raise PlanError(f"no limit: {limit!r} (accepted: a number of rows)")
+            raise PlanError(f"not a limit: {limit!r} (accepted: a number of rows)")
         listed = [order_by] if isinstance(order_by, str) else order_by or ()
         if not _are_texts(listed):
             raise PlanError(
-                f"no order: {order_by!r} (accepted: 'x', or a list such as ['x DESC'])"
+                f"not an order: {order_by!r} (accepted: 'x', or a list such "
+                "as ['x DESC'])"
             )
         return cls(limit, () if order_by is None else parse_order(order_by))
 

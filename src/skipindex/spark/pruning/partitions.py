@@ -91,7 +91,7 @@ def _table(location: Location, data: str, folders: tuple[str, ...]) -> ScannedTa
     """A table of a file for each folder; what it derives is remembered with it."""
     result = declared_schema(data)
     if result is None:
-        raise TableError(f"no schema of Spark's: {data[:80]!r}")
+        raise TableError(f"not a Spark schema: {data[:80]!r}")
     files = [FileInfo(f"{folder}/0.parquet", 1, 0) for folder in folders]
     return ScannedTable(TableState(location, Observed(files, *result, schema_path="")))
 

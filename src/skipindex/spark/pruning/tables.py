@@ -82,7 +82,7 @@ class ScannedTable:
         if typed is None:
             result = declared_schema(schema)
             if result is None:
-                raise TableError(f"no schema of Spark's: {schema[:80]!r}")
+                raise TableError(f"not a Spark schema: {schema[:80]!r}")
             typed = self.state.typed(*result)
             names = (partition.name for partition in typed.partitions)
             derived = derived_by(properties or {}, names, typed.schema)
