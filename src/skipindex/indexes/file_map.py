@@ -78,6 +78,8 @@ VERSION: Final = 1
 _HEAD: Final = struct.Struct("<BBBBIII")
 _BINS: Final = 4
 _FAN_BITS: Final = 4
+_LOOK: Final = 32
+"""Sets between two looks whether all files are found."""
 _MAX_PER_FILE: Final = 4096
 """More values of a file than this are stored as this number of intervals."""
 _MAX_BYTES: Final = 1 << 20
@@ -289,16 +291,25 @@ class FileMap:
             return None
         result = np.zeros(len(self.covered), np.bool_)
         try:
-            for interval in self._intervals(atom):
-                for level, sets in _cover(interval, len(self.levels)):
-                    for piece in self.levels[level].among(self.parts, [sets]):
-                        for slots in _slots(*piece):
-                            self.parts.count.bitmaps += 1
-                            result[slots] = True
+            for i, piece in enumerate(self._pieces(atom)):
+                if i % _LOOK == _LOOK - 1 and result[self.covered].all():
+                    break  # the other values of a list are in the same files
+                for slots in _slots(*piece):
+                    self.parts.count.bitmaps += 1
+                    result[slots] = True
         except DAMAGE as error:
             raise_damage("the file map", error, atom.column)
         result &= self.covered
         return result, np.zeros_like(result) if self.binned else result
+
+    def _pieces(self, atom: Range | OneOf) -> Iterator[tuple[Entries, int, int]]:
+        """Entries with all sets of a condition's codes, and which of them."""
+        sets: dict[int, list[Interval]] = {}
+        for interval in self._intervals(atom):
+            for level, some in _cover(interval, len(self.levels)):
+                sets.setdefault(level, []).append(some)
+        for level, intervals in sorted(sets.items(), reverse=True):
+            yield from self.levels[level].among(self.parts, intervals)
 
     def spans(self) -> list[ValueSpans | None]:
         """What the map knows of every slot; None where it knows nothing.

@@ -33,9 +33,17 @@ PRUNING: Final = (
     Mutant(
         "verdict-of-another-listing",
         "spark.pruning.query_planner.QueryPlanner._answer",
-        "(table.number, asked)",
-        "(0, asked)",
+        "(table.number, asked, marks)",
+        "(0, asked, marks)",
         "files of a newer listing are ruled out by their places in an older one",
+        _TESTS,
+    ),
+    Mutant(
+        "verdict-of-other-keys",
+        "spark.pruning.query_planner.QueryPlanner._answer",
+        "(table.number, asked, marks)",
+        "(table.number, asked, ())",
+        "files are ruled out by the keys that a dimension had before",
         _TESTS,
     ),
     Mutant(

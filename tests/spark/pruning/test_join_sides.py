@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
+from skipindex.spark.pruning import dimensions
 from tests.rewrite.arrow_writer import optimized
 from tests.spark.pruning.scans import files_read, with_and_without
 from tests.tables import build, put
@@ -378,6 +380,30 @@ def test_a_side_that_cannot_be_read_by_the_planner(star: Star) -> None:
         star.spark.conf.unset("spark.sql.parquet.datetimeRebaseModeInRead")
     (told,) = sx.last_plans(star.spark)[-1].dimensions
     assert "calendar" in told.problem
+
+
+def test_a_slow_side_takes_its_keys_and_not_the_plan(
+    star: Star, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ends = threading.Event()
+
+    def hang(*_: object, **__: object) -> object:
+        ends.wait(60)
+        raise OSError("the store is gone")
+
+    monkeypatch.setattr(dimensions, "dataset_of", hang)
+    star.spark.conf.set("skipindex.timeLimit", "3")
+    try:
+        side = star.days("name = 'd'")
+        for _ in range(2):
+            df = star.read("fact").where("k < 6").join(side, "k").orderBy("k")
+            assert files_read(df, "/fact") == 6
+            assert {row.k for row in df.collect()} == {0, 1}
+            (told,) = sx.last_plans(star.spark)[-1].dimensions
+            assert "too long" in told.problem
+    finally:
+        star.spark.conf.unset("skipindex.timeLimit")
+        ends.set()
 
 
 def test_a_function_of_the_users_gives_no_keys(star: Star) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from tests.spark.pruning.questions import (
     put,
     skipped,
 )
+from tests.spark.pruning.sides import asks, side
+from tests.tables import build, put_all
+from tests.tables import put as put_columns
 
 LEGACY = {"spark.sql.parquet.datetimeRebaseModeInRead": "LEGACY"}
 
@@ -130,6 +134,42 @@ def test_keys_of_a_join_are_conditions_too(planner: QueryPlanner, table: Path) -
     )
     assert len(skipped(planner, table, equal("id", 15), keys=[["id", [3]]])) == 4
     assert skipped(planner, table, keys=[["unknown", [3]]]) == []
+
+
+def test_the_keys_of_a_dimension_as_it_is_now(
+    planner: QueryPlanner, table: Path, tmp_path: Path
+) -> None:
+    """It changes within a millisecond, so that the question stays the same."""
+    path = put_columns(tmp_path / "d/0.parquet", {"k": [3, 15], "a": ["x", "y"]})
+    is_y = asks("EqualTo", "a", "string", "y")
+    keys = [["id", side(path.parent, {"k": "long", "a": "string"}, is_y)]]
+    for _ in range(2):
+        assert skipped(planner, table, keys=keys) == OTHERS_OF_15
+    assert planner.records[-1].dimensions[0].n_keys == 1
+    then = path.stat().st_mtime_ns
+    put_columns(path, {"k": [15, 3], "a": ["x", "y"]})
+    os.utime(path, ns=(then, then // 1_000_000 * 1_000_000 + (then % 1_000_000 == 0)))
+    found = skipped(planner, table, keys=keys)
+    assert len(found) == 3
+    assert "month=1/0.parquet" not in found
+
+
+def test_a_column_without_an_index_needs_no_keys(
+    planner: QueryPlanner, tmp_path: Path
+) -> None:
+    """All files span the same keys."""
+    numbers = {"id": [0, 39], "plain": [0, 39]}
+    put_all(tmp_path / "t", [numbers] * 3)
+    build(tmp_path / "t", {"*": "minmax"})
+    path = put_columns(tmp_path / "d/0.parquet", {"k": [50], "a": ["y"]})
+    is_y = asks("EqualTo", "a", "string", "y")
+    keys = [["id", side(path.parent, {"k": "long", "a": "string"}, is_y)]]
+    more = {"data": ("id", "plain"), "partitions": (), "keys": keys}
+    assert skipped(planner, tmp_path / "t", **more) == []
+    assert planner.records[-1].dimensions == ()
+    put_all(tmp_path / "t", [{"id": [i, i], "plain": [0, 1]} for i in (1, 50, 3)])
+    build(tmp_path / "t", {"*": "minmax"})
+    assert len(skipped(planner, tmp_path / "t", **more)) == 2
 
 
 def test_a_long_list_is_a_condition(planner: QueryPlanner, table: Path) -> None:

@@ -62,7 +62,6 @@ def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[None]]:
         raise OSError("the store is gone")
 
     monkeypatch.setattr(Tables, "current", hang)
-    monkeypatch.setattr(Tables, "remembered", hang)
     yield asked
     is_over.set()
 

@@ -39,9 +39,7 @@ class Conditions:
         return " AND ".join(self.texts) or "TRUE"
 
 
-def conditions(
-    json_text: str, columns: Mapping[str, str], zone: str | None = None
-) -> Conditions:
+def conditions(json_text: str, columns: Mapping[str, str]) -> Conditions:
     """The expressions that ``ExpressionJson.java`` has written, for the planner.
 
     A row for which all expressions are TRUE is one for which all of the texts may be,
@@ -60,7 +58,7 @@ def conditions(
         >>> conditions(f"[{node}]", {"k": "int"}).texts
         ('(k IS NULL)',)
     """
-    write = Translator(columns, zone)
+    write = Translator(columns)
     texts: list[str] = []
     shown: list[str] = []
     lists: list[tuple[str, Sequence[int]]] = []

@@ -5,7 +5,6 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.ExecutionException;
-import java.util.concurrent.Future;
 import java.util.concurrent.TimeUnit;
 import java.util.concurrent.TimeoutException;
 import java.util.concurrent.atomic.AtomicLong;
@@ -164,9 +163,12 @@ public class PlannerCalls {
   }
 
   private byte[] result(Asking.Call call, Query query, Path root, long number) {
+    long nanos = query.left();
+    query.startWaiting();
     try {
-      return (byte[]) waitFor(call.result, query);
+      return (byte[]) call.result.get(Math.max(nanos, 0L), TimeUnit.NANOSECONDS);
     } catch (TimeoutException late) {
+      call.result.cancel(false);
       long age = call.age();
       String why = "planning took more than " + query.seconds + " s (" + Query.TIME_LIMIT + ")";
       // A question that waited for its gates says nothing of its own table.
@@ -175,17 +177,6 @@ public class PlannerCalls {
         why += ", so the table is left alone for " + restMillis / 1000L + " s";
       }
       throw noAnswer(root, number, why);
-    }
-  }
-
-  private static Object waitFor(Future<Object> future, Query query) throws TimeoutException {
-    long nanos = query.left();
-    query.startWaiting();
-    try {
-      return future.get(Math.max(nanos, 0L), TimeUnit.NANOSECONDS);
-    } catch (TimeoutException late) {
-      future.cancel(false);
-      throw late;
     } catch (InterruptedException stopped) {
       throw stopped(stopped);
     } catch (ExecutionException failed) {

@@ -193,10 +193,10 @@ public class SkippingFileIndex extends Wrapping {
    * Only for conditions that Spark passes on as they are.
    */
   void askAhead() {
-    boolean isOther = first != null || covered != null || hasKeys();
-    if (isOther || condition.isEmpty() || scanned.hasPartitions()) return;
+    boolean isOther = first != null || covered != null || scanned.hasPartitions();
+    if (isOther || condition.isEmpty() && !hasKeys()) return;
     if (scanned.planner.isResting(scanned.root, query, false)) return;
-    String asked = scanned.question(Json.array(), condition);
+    String asked = scanned.question(keys(), condition);
     PlannerCalls.Ahead known = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
     if (known != null && !known.isOver()) return;
     query.put("ahead\n" + asked, scanned.planner.askAhead(asked, query, scanned.root));

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -50,7 +51,7 @@ from skipindex.storage.deadline import (
     running_until,
     seconds_left,
 )
-from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.location import FileInfo
 from skipindex.table import ColumnInfo, Observed, TableState, declared_schema
 from skipindex.table.table import Options
 
@@ -96,9 +97,8 @@ class Dimensions:
 
     def __init__(self) -> None:
         self._columns = KeptColumns()
-        self._lock = threading.Lock()
-        self._late: set[Location] = set()
-        """Dimensions that a query gave up, as long as they are being read."""
+        self._late: dict[str, _Reading] = {}
+        """By dimension, what a query waited for in vain."""
 
     def keys(
         self, joins: Sequence[tuple[str, Dimension]], session: Session
@@ -110,72 +110,64 @@ class Dimensions:
         """
         left = seconds_left()
         end = None if left is None else time.monotonic() + left * _SHARE
-        readings = [
-            (column, side, self._begin(side, session)) for column, side in joins
-        ]
-        return [
-            self._ended(column, side, reading, end)
-            for column, side, reading in readings
-        ]
+        readings = [_Reading(*join, session, self._columns) for join in joins]
+        begun = [one for one in readings if not self._is_late(one.place)]
+        for one in begun:
+            one.start()
+        for one in begun:
+            one.join(None if end is None else max(0.0, end - time.monotonic()))
+            if one.is_alive():
+                self._late[one.place] = one
+        return [one.found() for one in readings]
 
-    def _begin(self, side: Dimension, session: Session) -> _Reading | None:
-        """Begin to read a dimension; None if it is one that takes too long."""
-        place = side.location()
-
-        def work() -> Keys:
-            try:
-                return _SideReader(side, session, self._columns).keys()
-            finally:
-                with self._lock:
-                    self._late.discard(place)
-
-        with self._lock:
-            if place in self._late:
-                return None
-        reading = _Reading(work)
-        reading.start()
-        return reading
-
-    def _ended(
-        self, column: str, side: Dimension, reading: _Reading | None, end: float | None
-    ) -> tuple[DimensionKeys, Keys | None]:
-        place = side.location()
-        result = DimensionKeys(column, place.full(""))
-        if reading is None:
-            why = "it takes too long to read, for a query before this one too"
-            return replace(result, problem=why), None
-        reading.join(None if end is None else max(0.0, end - time.monotonic()))
-        with self._lock:
-            if reading.is_alive():
-                self._late.add(place)
-                why = "it takes too long to read"
-                return replace(result, problem=why), None
-        result = replace(result, seconds=reading.seconds, problem=reading.problem)
-        if reading.keys is not None:
-            result = replace(result, n_keys=len(reading.keys))
-        return result, reading.keys
+    def _is_late(self, place: str) -> bool:
+        """Whether a dimension is still being read that a query gave up."""
+        known = self._late.get(place)
+        if known is not None and not known.is_alive():
+            self._late.pop(place, None)
+        return place in self._late
 
 
 class _Reading(threading.Thread):
-    """One dimension as it is read for a query; whatever fails is its ``problem``."""
+    """One dimension as it is read for a query."""
 
-    def __init__(self, work: Callable[[], Keys]) -> None:
+    def __init__(
+        self, column: str, side: Dimension, session: Session, kept: KeptColumns
+    ) -> None:
         super().__init__(name="skipindex-dimension", daemon=True)
-        self._work = work
-        self.keys: Keys | None = None
-        self.seconds = 0.0
-        self.problem = ""
+        self.place = side.uri
+        self._column = column
+        self._work = partial(_keys_of, side, session, kept)
+        self._keys: Keys | None = None
+        self._problem = ""
+        self._seconds = 0.0
 
     def run(self) -> None:
         start = time.perf_counter()
         try:
             with running_until(Deadline(_MOST_SECONDS)):
-                self.keys = self._work()
+                self._keys = self._work()
         except (PlanError, PlanCancelledError) as error:
-            self.problem = first_line(error)
+            self._problem = first_line(error)
         except Exception as error:  # noqa: BLE001 (a query never fails by its plan)
-            self.problem = f"{type(error).__name__}: {first_line(error)}"
-        self.seconds = time.perf_counter() - start
+            self._problem = f"{type(error).__name__}: {first_line(error)}"
+        self._seconds = time.perf_counter() - start
+
+    def result(self) -> tuple[DimensionKeys, Keys | None]:
+        """What is known now."""
+        told = DimensionKeys(self._column, self.place)
+        if self.ident is None or self.is_alive():
+            return replace(told, problem="it takes too long to read"), None
+        keys = self._keys
+        n_keys = None if keys is None else len(keys)
+        told = replace(
+            told, n_keys=n_keys, seconds=self._seconds, problem=self._problem
+        )
+        return told, keys
+
+
+def _keys_of(side: Dimension, session: Session, kept: KeptColumns) -> Keys:
+    return _SideReader(side, session, kept).keys()
 
 
 @dataclass(frozen=True, slots=True)

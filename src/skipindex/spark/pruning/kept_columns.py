@@ -37,7 +37,10 @@ class KeptColumns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._turns: WeakValueDictionary[Hashable, _Turn] = WeakValueDictionary()
+        self._turns: WeakValueDictionary[Hashable, threading.Lock] = (
+            WeakValueDictionary()
+        )
+        """By owner, who reads its columns."""
 
     def table(
         self,
@@ -58,10 +61,8 @@ class KeptColumns:
             Exception: whatever ``read`` raises.
         """
         with self._lock:
-            turn = self._turns.get(owner)
-            if turn is None:
-                turn = self._turns[owner] = _Turn()
-        with turn.lock:
+            turn = self._turns.setdefault(owner, threading.Lock())
+        with turn:
             result = {name: _kept(owner, name) for name in names}
             missing = [name for name, column in result.items() if column is None]
             if missing:
@@ -72,13 +73,6 @@ class KeptColumns:
                     if is_kept:
                         _keep(owner, name, table[name])
         return pa.table(result)
-
-
-class _Turn:
-    """The right to read columns of one dimension."""
-
-    def __init__(self) -> None:
-        self.lock = threading.Lock()
 
 
 def _is_old(file: FileInfo) -> bool:

@@ -58,26 +58,14 @@ class Call:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """A folder by the parts of its URI; the path has no escapes."""
-
-    scheme: str | None
-    authority: str | None
-    root: str
-    sidecar: str | None = None
-    """Where its indexes are, if not in the folder."""
-
-    def location(self) -> Location:
-        """Where the planner looks for it."""
-        result = scanned_location(self.scheme, self.authority, self.root)
-        return with_sidecar(result, self.sidecar or None, insist=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Scan(Place):
+class Scan:
     """A folder that Spark reads, and what its values are read as.
 
     Args:
+        scheme: of the folder's URI.
+        authority: of it.
+        root: its path, without escapes.
+        sidecar: where the folder's indexes are, if not in it.
         data: the schema of its files, in Spark's JSON.
         data_types: the same by column, as a catalog writes types.
         partitions_types: those of the columns that folders name.
@@ -86,12 +74,27 @@ class Scan(Place):
         options: of the read, as far as they say how times are read.
     """
 
+    scheme: str | None
+    authority: str | None
+    root: str
     data: str
     data_types: Mapping[str, str]
     partitions_types: Mapping[str, str]
     is_catalog_table: bool
     reader: Mapping[str, str | None]
     options: Mapping[str, str]
+    sidecar: str | None = None
+
+    @property
+    def uri(self) -> str:
+        """The folder for people."""
+        is_local = self.scheme in {None, "file"}
+        return self.root if is_local else f"{self.scheme}://{self.authority}{self.root}"
+
+    def location(self) -> Location:
+        """Where the planner looks for it."""
+        result = scanned_location(self.scheme, self.authority, self.root)
+        return with_sidecar(result, self.sidecar or None, insist=False)
 
 
 @dataclass(frozen=True, kw_only=True)

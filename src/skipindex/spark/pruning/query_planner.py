@@ -9,11 +9,13 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar
+from hashlib import blake2b
+from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
 from skipindex.errors import first_line
+from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.functions.zones import listed_offsets
 from skipindex.spark.pruning.dimensions import (
     FREE_BYTES,
@@ -47,6 +49,7 @@ from skipindex.storage.deadline import Deadline, PlanCancelledError, running_unt
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
+_Key: TypeAlias = tuple[int, str, tuple[bytes, ...]]
 
 LOG: Final = logging.getLogger("skipindex")
 _GRACE: Final = 1.0
@@ -79,7 +82,8 @@ class QueryPlanner:
         """By question and scan, the record that tells of the scan."""
         self._late: deque[int] = deque(maxlen=_MAX_LATE)
         """The questions whose answers do not count any more."""
-        self._verdicts: OrderedDict[tuple[int, str], Verdict] = OrderedDict()
+        self._verdicts: OrderedDict[_Key, Verdict] = OrderedDict()
+        """By the listing, the question, and the keys that were read for it."""
 
     def answer(self, text: str) -> bytes | None:
         """The number of a listing and a bit for each of its files; None is "read all".
@@ -197,8 +201,9 @@ class QueryPlanner:
             table = table.counted_by(question.data)
         if listing == 0:
             return Answer(table.number).to_bytes()
-        key = None if listing or question.keys else (table.number, asked)
         dimensions, keys = self._joined(table, question)
+        marks = tuple(_mark(some) for _, some in keys)
+        key = None if listing else (table.number, asked, marks)
         result = self._remembered(key) or verdict(table, question, keys)
         if result is None:
             return None
@@ -276,11 +281,11 @@ class QueryPlanner:
         )
         return None if needed.choice is None else json.dumps(needed.choice).encode()
 
-    def _remembered(self, key: tuple[int, str] | None) -> Verdict | None:
+    def _remembered(self, key: _Key | None) -> Verdict | None:
         with self._lock:
             return self._verdicts.get(key) if key else None
 
-    def _remember(self, key: tuple[int, str], verdict: Verdict) -> None:
+    def _remember(self, key: _Key, verdict: Verdict) -> None:
         with self._lock:
             _put(self._verdicts, key, verdict)
 
@@ -291,6 +296,15 @@ def _put(remembered: OrderedDict[_K, _V], key: _K, value: _V) -> None:
     remembered.move_to_end(key)
     while len(remembered) > MAX_RECORDS:
         remembered.popitem(last=False)
+
+
+def _mark(keys: Sequence[Any]) -> bytes:
+    """A hash that tells lists of keys apart."""
+    if isinstance(keys, IntegerSet):
+        data = keys.array.tobytes()
+    else:
+        data = repr(keys).encode(errors="surrogatepass")
+    return blake2b(data, digest_size=16).digest()
 
 
 def _times(seconds: float, age: float) -> tuple[float, Deadline]:

@@ -262,21 +262,6 @@ class Tables:
                 self._looks.popitem(last=False)
         return looks.since(moment, lambda: self.current(location))
 
-    def remembered(self, location: Location, moment: float) -> ScannedTable:
-        """The table as ``since`` has it; of a store, as it was when last looked at.
-
-        A store is not listed again for what decides about no file.
-
-        Raises:
-            TableError: as for ``since``.
-            PlanCancelledError: as for ``since``.
-        """
-        with self._lock:
-            known = self._known.get(location)
-        if known is not None and not location.is_local:
-            return known
-        return self.since(location, moment)
-
     def current(self, location: Location) -> ScannedTable:
         """The table as it is now, as far as the log and the files seen tell.
 
