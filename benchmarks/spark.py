@@ -45,6 +45,7 @@ from ssb.progress import progress_lines
 from ssb.queries import QUERIES
 from ssb.session import local_session
 from ssb.star_form.run import (
+    FACT_INDEXES,
     SWITCH,
     Answer,
     define_views,
@@ -203,8 +204,8 @@ def whole_queries(
     log("indexing")
     sx.build_indexes(clustered, INDEXES, spark=spark)
     *_, fact = fact_layouts(spark, dataset, clustered).values()
-    sx.build_indexes(fact.path, fact.indexes, associated=fact.associated, spark=spark)
-    define_views(spark, dataset, fact.path)
+    sx.build_indexes(fact, FACT_INDEXES, spark=spark)
+    define_views(spark, dataset, fact)
     flat = spark.read.parquet(clustered.state.location.spark_path())
     flat.createOrReplaceTempView("lineorder_flat")
     measures = []

@@ -31,7 +31,7 @@ from ssb.report.text import BuildCost, gain_of, table_of, verdict_of
 from ssb.run import Outcome, run_layout
 from ssb.session import scaled_session
 from ssb.star_form.report import star_table_of, star_verdict_of
-from ssb.star_form.run import StarOutcome, fact_layouts, run_star
+from ssb.star_form.run import FACT_INDEXES, StarOutcome, fact_layouts, run_star
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -204,12 +204,10 @@ def run_star_form(
     for name, fact in facts.items():
         log(f"indexing the layout: {name}")
         with steps.step("index"):
-            built = sx.build_indexes(
-                fact.path, fact.indexes, associated=fact.associated, spark=spark
-            )
+            built = sx.build_indexes(fact, FACT_INDEXES, spark=spark)
         log(str(built))
         with steps.step("query"):
-            found = run_star(spark, dataset, fact.path, QUERIES, repeat=repeat, log=log)
+            found = run_star(spark, dataset, fact, QUERIES, repeat=repeat, log=log)
         outcomes += found
         reports.append(star_table_of(name, found))
     print("\n\n".join([*reports, star_verdict_of(outcomes)]))

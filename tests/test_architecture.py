@@ -47,19 +47,19 @@ MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 432,
-    "advice": 2079,
-    "api": 3378,
-    "build": 3242,
+    "advice": 2072,
+    "api": 3361,
+    "build": 2677,
     "cli": 1298,
     "expressions": 1914,
-    "indexes": 7671,
+    "indexes": 7657,
     "layout": 2529,
-    "log": 3138,
-    "planner": 15691,
-    "rewrite": 3738,
-    "spark": 7242,
-    "storage": 5182,
-    "table": 4461,
+    "log": 3106,
+    "planner": 15637,
+    "rewrite": 3774,
+    "spark": 7239,
+    "storage": 5179,
+    "table": 4184,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 import skipindex as sx
 from skipindex.expressions.domain import Domain
 from ssb.data.generate import Dataset
-from ssb.data.lineorder import COLUMNS
 from ssb.grid import truth as truths
 from ssb.grid.index_sets import CAPPED, FULL, INDEX_SETS, NONE, IndexSet, build
 from ssb.grid.layouts import FOR_WORKLOAD, GENERATED, Layout
@@ -31,7 +30,7 @@ from ssb.grid.records import (
 )
 from ssb.grid.timing import time_queries
 from ssb.queries import Query
-from ssb.star_form.run import ATTRIBUTES, attribute, define_views
+from ssb.run import matches_per_file
 from ssb.workloads.workload import EXTRA, SSB, Asked, columns_of
 
 FLAT: Final = "lineorder_flat"
@@ -45,7 +44,6 @@ TIMED: Final = (
     ("hilbert", FULL),
     ("hilbert", CAPPED),
     *((name, FULL) for name in FOR_WORKLOAD if name != "workload-curve"),
-    ("associated", FULL),
 )
 """The cells whose queries run through Spark, by default."""
 _TIMED_GROUPS: Final = (SSB, EXTRA)
@@ -75,26 +73,11 @@ class GridRun:
     timed: Collection[tuple[str, str]] = TIMED
     rounds: int = 3
 
-    def groups(self, layout: Layout) -> dict[str, tuple[Query, ...]]:
-        """The queries whose columns a layout has."""
-        if not layout.star:
-            return self.asked.groups
-        known = {*COLUMNS, *ATTRIBUTES}
-        return {
-            name: tuple(q for q in queries if known.issuperset(columns_of([q])))
-            for name, queries in self.asked.groups.items()
-        }
-
 
 def sets_of(layout: Layout, *, every: bool) -> list[IndexSet]:
-    """The sets of indexes that a layout gets.
-
-    The advisor chooses for columns that are there, so it is not asked for associated
-    ones.
-    """
+    """The sets of indexes that a layout gets."""
     names = INDEX_SETS if every or layout.name in DEEP else CORE
-    found = [INDEX_SETS[name] for name in names]
-    return [one for one in found if not (layout.star and one.advised)]
+    return [INDEX_SETS[name] for name in names]
 
 
 def missing(run: GridRun, layout: Layout, sets: Sequence[IndexSet]) -> list[IndexSet]:
@@ -141,8 +124,8 @@ def _written(run: GridRun, layout: Layout, path: Path, stored: Path) -> LayoutRe
     path.parent.mkdir(parents=True, exist_ok=True)
     seconds = layout.write(run.spark, run.dataset, path)
     shutil.rmtree(path / "_skipindex", ignore_errors=True)
-    queries = [q for group in run.groups(layout).values() for q in group]
-    found = truths.truth_of(run.spark, run.dataset, layout, path, queries)
+    queries = [q for group in run.asked.groups.values() for q in group]
+    found = matches_per_file(run.spark, sx.open_table(path), queries)
     truths.save(found, stored)
     files = data_files(path)
     rows = [pq.read_metadata(file).num_rows for file in files]
@@ -167,18 +150,11 @@ def _cell(
     path: Path,
     needed: truths.Matches,
 ) -> CellRecord:
-    groups = run.groups(layout)
+    groups = run.asked.groups
     columns = domains(run.dataset, [q for group in groups.values() for q in group])
-    associated = (
-        {name: attribute(run.dataset, name) for name in columns if name in ATTRIBUTES}
-        if layout.star
-        else None
-    )
     clone = run.work / f"{layout.name}-{indexes.name}"
     link(path, clone)
-    seconds, notes = build(
-        indexes, clone, columns, spark=run.spark, associated=associated
-    )
+    seconds, notes = build(indexes, clone, columns, spark=run.spark)
     table = sx.open_table(clone)
     record = CellRecord(
         layout=layout.name,
@@ -186,28 +162,19 @@ def _cell(
         build_seconds=seconds,
         index_bytes=folder_bytes(clone / "_skipindex"),
         data_bytes=int(table.state.sizes.sum()),
-        # Without an index nothing knows the associated columns.
-        figures=()
-        if layout.star and indexes.name == NONE
-        else plan_all(table, groups, needed),
-        timed=_timed(run, layout, clone)
-        if (layout.name, indexes.name) in run.timed
-        else (),
+        figures=plan_all(table, groups, needed),
+        timed=_timed(run, clone) if (layout.name, indexes.name) in run.timed else (),
         notes=notes,
     )
     shutil.rmtree(clone)
     return record
 
 
-def _timed(run: GridRun, layout: Layout, clone: Path) -> tuple[TimedQuery, ...]:
-    groups = run.groups(layout)
+def _timed(run: GridRun, clone: Path) -> tuple[TimedQuery, ...]:
+    groups = run.asked.groups
     queries = [q for name in _TIMED_GROUPS for q in groups.get(name, ())]
-    if layout.star:
-        define_views(run.spark, run.dataset, clone)
-        texts = [(q.name, q.star_sql()) for q in queries]
-    else:
-        run.spark.read.parquet(str(clone)).createOrReplaceTempView(FLAT)
-        texts = [(q.name, q.sql(FLAT)) for q in queries]
+    run.spark.read.parquet(str(clone)).createOrReplaceTempView(FLAT)
+    texts = [(q.name, q.sql(FLAT)) for q in queries]
     return time_queries(run.spark, clone, texts, rounds=run.rounds)
 
 

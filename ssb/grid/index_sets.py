@@ -12,7 +12,6 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.advice import MAX_BYTES_RATIO
-from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.column_requests import Request
 from skipindex.build.wanted import SpecLike
 from skipindex.errors import UnsupportedTypeError
@@ -129,7 +128,6 @@ def build(
     columns: Mapping[str, Domain],
     *,
     spark: SparkSession,
-    associated: AssociatedRequest | None = None,
 ) -> tuple[float, tuple[str, ...]]:
     """Build a set on a folder that has no index; seconds, and what the build notes.
 
@@ -138,7 +136,6 @@ def build(
         path: the folder of the data files.
         columns: to index, with their domains.
         spark: the session whose executors work.
-        associated: those of the columns that are attributes of joined tables.
     """
     if indexes.name == NONE:
         return 0.0, ()
@@ -154,7 +151,5 @@ def build(
             spark=spark,
         )
     else:
-        report = sx.build_indexes(
-            path, indexes.request(columns), spark=spark, associated=associated
-        )
+        report = sx.build_indexes(path, indexes.request(columns), spark=spark)
     return time.perf_counter() - began, report.notes

@@ -15,8 +15,7 @@ import skipindex as sx
 from skipindex.layout.workload.workload import METHODS
 from ssb.data.generate import Dataset
 from ssb.layouts import CLUSTER_BY
-from ssb.queries import FACT, QUERIES
-from ssb.star_form.run import ATTRIBUTES, attribute
+from ssb.queries import QUERIES
 
 GENERATED: Final = "generated"
 """The layout that all others are made of."""
@@ -50,13 +49,11 @@ class Layout:
         name: of it.
         what: it is, in one line.
         write: writes it.
-        star: whether it is the fact table alone, which is asked by associated columns.
     """
 
     name: str
     what: str
     write: Write
-    star: bool = False
 
 
 def grid_layouts() -> Mapping[str, Layout]:
@@ -74,12 +71,6 @@ def grid_layouts() -> Mapping[str, Layout]:
         *(
             Layout(name, what, _for_workload(name.removeprefix("workload-")))
             for name, what in FOR_WORKLOAD.items()
-        ),
-        Layout(
-            "associated",
-            "the fact table alone, clustered and indexed by attributes of dimensions",
-            _associated,
-            star=True,
         ),
     ]
     return {layout.name: layout for layout in found}
@@ -138,14 +129,6 @@ def _for_workload(method: str) -> Write:
         return _written(flat_rows(spark, dataset), path, layout)
 
     return write
-
-
-def _associated(spark: SparkSession, dataset: Dataset, path: Path) -> float:
-    by = [
-        attribute(dataset, name) if name in ATTRIBUTES else name for name in CLUSTER_BY
-    ]
-    layout = sx.Clustering(by=by, rows_per_file=rows_per_file(dataset))
-    return _written(spark.read.parquet(str(dataset.tables[FACT])), path, layout)
 
 
 def _written(rows: DataFrame, path: Path, layout: sx.Clustering) -> float:

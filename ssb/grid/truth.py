@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
-import skipindex as sx
 from ssb.data.generate import Dataset
-from ssb.grid.layouts import Layout
-from ssb.queries import DIMENSIONS, Query
-from ssb.run import matches_of, matches_per_file
-from ssb.star_form.run import joined
+from ssb.queries import DIMENSIONS
 
 MAP_COLUMNS: Final = ("c_city", "p_brand1")
 """The columns of the map of files."""
 
 Matches = Mapping[str, Mapping[str, int]]
 """By query and by the name of a file, the rows that match."""
-
-
-def truth_of(
-    spark: SparkSession,
-    dataset: Dataset,
-    layout: Layout,
-    path: Path,
-    queries: Sequence[Query],
-) -> Matches:
-    """Scan a layout once for all queries; no statistics are used.
-
-    Args:
-        spark: a session.
-        dataset: that the layout was made of.
-        layout: what it is.
-        path: its folder.
-        queries: on columns that it has.
-    """
-    if layout.star:
-        return matches_of(joined(spark, dataset, path), queries)
-    return matches_per_file(spark, sx.open_table(path), queries)
 
 
 def boxes_of(

@@ -2,8 +2,7 @@
 
 The fact table has three layouts: the order of generation, the files of the clustered
 flat table with the fact's columns alone, and a clustering by attributes of the
-dimensions that are looked up.  The first two are indexed by the keys of the joins, the
-third by attributes of the dimensions.
+dimensions that are looked up.  All are indexed by the keys of the joins.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentation
 
 import skipindex as sx
-from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.column_requests import Request
-from skipindex.table.associated import AssociatedColumn
+from skipindex.rewrite.selection.attributes import JoinedAttribute
 from ssb.data.generate import Dataset, Log
 from ssb.data.lineorder import COLUMNS
 from ssb.layouts import CLUSTER_BY, INDEXES
@@ -31,13 +29,9 @@ from ssb.queries import DIMENSIONS, FACT, Query
 from ssb.run import matches_of
 
 SWITCH: Final = "skipindex.enabled"
-OWN_INDEXES: Final[Request] = {
+FACT_INDEXES: Final[Request] = {
     "lo_discount": sx.RangeBitmap(max_bitmaps=64),
     "lo_quantity": sx.BitSliced(base=10),
-}
-"""Of the fact's columns that the queries filter."""
-FACT_INDEXES: Final[Request] = {
-    **OWN_INDEXES,
     "lo_orderdate": sx.BitSliced(),
     "lo_custkey": ["bit_sliced", "key_set"],
     "lo_suppkey": ["bit_sliced", "key_set"],
@@ -46,21 +40,6 @@ FACT_INDEXES: Final[Request] = {
 """Of the columns that the queries join by or filter."""
 ATTRIBUTES: Final = tuple(name for name in INDEXES if name[0] in DIMENSIONS)
 """Of the dimensions, what the queries filter."""
-
-
-@dataclass(frozen=True, slots=True)
-class FactLayout:
-    """The fact table in one layout.
-
-    Args:
-        path: its folder.
-        indexes: of its columns and of the associated ones.
-        associated: attributes of the dimensions.
-    """
-
-    path: Path
-    indexes: Request
-    associated: AssociatedRequest | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +73,7 @@ class StarOutcome:
         return self.read[1] <= self.oracle
 
 
-def attribute(dataset: Dataset, name: str) -> AssociatedColumn:
+def attribute(dataset: Dataset, name: str) -> JoinedAttribute:
     """A column of a dimension, as the fact is joined with it."""
     table, key, table_key = DIMENSIONS[name[0]]
     return sx.via(key, dataset.tables[table], table_key, name)
@@ -102,24 +81,18 @@ def attribute(dataset: Dataset, name: str) -> AssociatedColumn:
 
 def fact_layouts(
     spark: SparkSession, dataset: Dataset, clustered: sx.Table
-) -> Mapping[str, FactLayout]:
-    """The fact table by layout; what is missing is written.
+) -> Mapping[str, Path]:
+    """The folders of the fact table by layout; what is missing is written.
 
     Args:
         spark: a session.
         dataset: of SSB.
         clustered: the flat table, clustered.
     """
-    associated = {name: attribute(dataset, name) for name in ATTRIBUTES}
-    wanted = {name: INDEXES[name] for name in ATTRIBUTES}
     return {
-        "unordered": FactLayout(dataset.tables[FACT], FACT_INDEXES),
-        "clustered by attributes": FactLayout(
-            _as_flat(dataset, clustered), FACT_INDEXES
-        ),
-        "clustered and indexed by attributes that are looked up": FactLayout(
-            looked_up(spark, dataset), {**OWN_INDEXES, **wanted}, associated
-        ),
+        "unordered": dataset.tables[FACT],
+        "clustered by attributes": _as_flat(dataset, clustered),
+        "clustered by attributes that are looked up": looked_up(spark, dataset),
     }
 
 
@@ -140,7 +113,7 @@ def _as_flat(dataset: Dataset, clustered: sx.Table) -> Path:
 
 def looked_up(spark: SparkSession, dataset: Dataset) -> Path:
     """The fact table, clustered by what the flat one is clustered by."""
-    path = dataset.path / "lineorder_associated"
+    path = dataset.path / "lineorder_looked_up"
     try:
         is_there = sx.open_table(path).state.snapshot.version >= 0
     except sx.TableError:
@@ -156,7 +129,7 @@ def looked_up(spark: SparkSession, dataset: Dataset) -> Path:
             layout=sx.Clustering(
                 by=by, rows_per_file=-(-dataset.n_rows // dataset.n_files)
             ),
-            indexes=OWN_INDEXES,
+            indexes={"*": "minmax"},
             overwrite=True,
         )
     return path

@@ -348,13 +348,10 @@ def test_a_report_of_nothing_is_refused(
 def test_layouts_that_come_later_are_found_by_their_method() -> None:
     named = {f"workload-{method}" for method in METHODS}
     assert named <= set(grid_layouts())
-    star = [layout.name for layout in grid_layouts().values() if layout.star]
-    assert star == ["associated"]
 
 
-def test_associated_columns_have_every_set_but_the_advisors() -> None:
-    associated = grid_layouts()["associated"]
-    every = {one.name for one in sets_of(associated, every=True)}
-    assert every == {one.name for one in INDEX_SETS.values() if not one.advised}
+def test_a_layout_has_every_set_or_few() -> None:
+    every = {one.name for one in sets_of(grid_layouts()["linear"], every=True)}
+    assert every == set(INDEX_SETS)
     few = [one.name for one in sets_of(grid_layouts()["linear"], every=False)]
     assert few == [NONE, "minmax", "bloom", FULL, CAPPED]

@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
-from skipindex.errors import BuildError
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.storage.file_system.file_info import SECOND, Clock, FileInfo, mark_of
 from skipindex.storage.file_system.location import Location
@@ -84,16 +83,6 @@ def test_a_file_of_the_future_is_read_until_its_time_has_passed(tmp_path: Path) 
     os.utime(tmp_path / "f.parquet", (1, 1))
     table = sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=1).table
     assert table.plan("x = 7").paths == []
-
-
-def test_a_dimension_of_the_future_is_refused(tmp_path: Path) -> None:
-    put(tmp_path / "f" / "0.parquet", {"k": [1]})
-    put(tmp_path / "d" / "0.parquet", {"k": [1], "a": ["x"]})
-    ahead = time.time() + 3600
-    os.utime(tmp_path / "d" / "0.parquet", (ahead, ahead))
-    column = sx.via("k", tmp_path / "d", "k", "a")
-    with pytest.raises(BuildError, match=r"0\.parquet' was modified"):
-        sx.build_indexes(tmp_path / "f", {}, associated={"a": column}, workers=1)
 
 
 def test_files_that_are_overwritten_at_once_are_not_skipped(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from skipindex.log import (
     commit,
     commits,
     latest_version,
-    properties,
 )
 from skipindex.log.commits import newest_snapshot
 from skipindex.log.manifest import Manifest
@@ -42,7 +41,6 @@ LIMITS: dict[str, tuple[Any, int]] = {
     "_MAX_SEGMENTS": (of_segments, 1),
     "_MAX_ROWS": (of_segments, 20),
     "_MAX_DEPTH": (checks, 4),
-    "_MAX_ASSOCIATED": (properties, 1),
 }
 """Limits of readers, so low that the change below is beyond one of them; 0 stands for
 what the commit before has."""
@@ -50,17 +48,7 @@ what the commit before has."""
 
 def large(base: Snapshot) -> tuple[Manifest, TableProperties]:
     found, _ = add(*FILES)(base)
-    column = {
-        **dict.fromkeys(("key", "table", "table_key", "attribute"), "k"),
-        "key_domain": ["int", 0, 64, 0],
-        "table_key_domain": ["int", 0, 64, 0],
-        "fingerprint": "f",
-        "domain": ["int", 0, 64, 0],
-        "indexes": [],
-    }
-    news = TableProperties(
-        layout={"x": [[[[["y" * 3000]]]]]}, associated={"a": column, "b": column}
-    )
+    news = TableProperties(layout={"x": [[[[["y" * 3000]]]]]})
     return found, base.properties | news
 
 
@@ -123,7 +111,6 @@ def test_all_that_a_commit_says_comes_back(tmp_path: Path) -> None:
     bad: list[dict[str, Any]] = [
         {"layout": {"cluster_by": "x"}},
         {"retention": {"seconds": -1}},
-        {"associated": {"a": 1}},
         {"rewrites": {"trash": [["0.parquet", 0]]}},
         {"runs": {"targets": [{**NO_TARGET, "size": {"levels": [0, -1]}}]}},
         {"runs": {"targets": [{**NO_TARGET, "size": {"levels": 1}}]}},

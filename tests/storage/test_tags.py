@@ -13,7 +13,6 @@ from skipindex.log.properties import TableProperties
 from skipindex.log.replacements import Replacement, with_moved
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.file_list import FileList
-from skipindex.table.associated import fingerprint_of
 from skipindex.table.column_indexes import match
 from tests.log.pieces import facts, manifest_of, piece
 
@@ -129,8 +128,3 @@ def test_tags_that_are_none_are_refused(tags: object) -> None:
 def refused(record: dict[str, Any]) -> tuple[str, ...]:
     """What is wrong with a replacement in a commit."""
     return TableProperties.from_json({"rewrites": {"replacements": [record]}})[1]
-
-
-def test_a_fingerprint_tells_tags_apart() -> None:
-    files = [FILE, FileInfo("f", 5, 7 * SECOND, "b"), FileInfo("f", 5, 7 * SECOND)]
-    assert len({fingerprint_of([file]) for file in files}) == 3

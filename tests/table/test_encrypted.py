@@ -40,11 +40,6 @@ for condition in ("id = 15", "iban = '1-5'"):
     plan = table.plan(condition)
     print("kept", plan.paths, plan.verify().violations)
 assert [main([name, folder]) for name in ("build", "refresh", "describe")] == [0] * 3
-try:
-    iban = sx.via("id", folder, "id", "iban")
-    print(table.build_indexes({}, associated={"its": iban}, workers=1))
-except sx.SkipIndexError as error:
-    print("associated:", error)
 """
 
 

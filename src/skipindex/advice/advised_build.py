@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields
 from typing import Any, Final
 
 from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
-from skipindex.build.associated.request import AssociatedRequest, taken_apart
 from skipindex.build.builder import BuildReport, build, refresh
 from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress, Runner
@@ -88,29 +87,24 @@ def build_advised(
     runner: Runner,
     progress: Progress | None = None,
     repair: bool | None = None,
-    associated: AssociatedRequest | None = None,
     memory: int | None = None,
 ) -> BuildReport[TableState]:
     """Build ``indexes``; None is what the table has, else what the advisor chooses.
 
-    ``indexes`` may be of associated columns too.  ``progress`` is called with the
-    number of units done and of all.  A worker may take ``memory`` bytes; None is
-    by the machine that it is on.
+    ``progress`` is called with the number of units done and of all.  A worker may take
+    ``memory`` bytes; None is by the machine that it is on.
     """
     if indexes is not None and criteria != AdviceRequest():
         raise AdviceError(
             "columns, queries and max_bytes_ratio let the advisor choose indexes, and "
             "indexes names them (accepted: one of the two)"
         )
-    asked = taken_apart(table, indexes, associated)
-    indexes = asked.indexes
     if indexes is None and criteria == AdviceRequest() and has_any(table):
         report = refresh(
             table,
             runner=runner,
             progress=progress,
             repair=repair,
-            associated=asked.associated,
             memory=memory,
         )
         return _advised(report, None, "the earlier request of indexes is used")
@@ -123,7 +117,6 @@ def build_advised(
         properties=wanted.properties,
         repair=repair,
         dropped=wanted.superseded,
-        associated=asked.associated,
         memory=memory,
     )
     if indexes is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from skipindex.build.memory import bytes_in
 from skipindex.errors import LayoutError
 from skipindex.layout.workload.workload import Workload
-from skipindex.table.associated import AssociatedColumn
+from skipindex.rewrite.selection.attributes import JoinedAttribute
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Clustering:
     ['city', 'price']
     """
 
-    by: Sequence[str | AssociatedColumn] | Workload | None = None
+    by: Sequence[str | JoinedAttribute] | Workload | None = None
     curve: str | None = None
     sort_within: Sequence[str] | None = None
     rows_per_file: int | None = None

@@ -28,7 +28,6 @@ from skipindex.api.checks import (
 from skipindex.api.clustering import Clustering
 from skipindex.api.progress import ProgressLike, followed
 from skipindex.api.table import AnyPredicate, Table, built, changed
-from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
 from skipindex.build.memory import MemoryLike
@@ -38,11 +37,11 @@ from skipindex.planner.before_listing import Question, open_needed
 from skipindex.planner.engine import engine_type
 from skipindex.planner.plan import WITHOUT_SPARK, Plan
 from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.rewrite.selection.attributes import JoinedAttribute
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.sidecar import location_in, with_sidecar
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import CatalogFolders, Derived, TableState, Trust, open_state
-from skipindex.table.associated import AssociatedColumn
 from skipindex.table.table import Options
 
 if TYPE_CHECKING:
@@ -312,7 +311,6 @@ def build_indexes(
     plain: bool = False,
     repair: bool | None = None,
     storage_options: StorageOptions | None = None,
-    associated: AssociatedRequest | None = None,
     memory: MemoryLike | None = None,
     sidecar: str | os.PathLike[str] | None = None,
 ) -> BuildReport[Table]:
@@ -335,16 +333,16 @@ def build_indexes(
         workers=workers,
         progress=progress,
         repair=repair,
-        associated=associated,
         memory=memory,
     )
 
 
-def via(key: str, table: AnyTable, table_key: str, attribute: str) -> AssociatedColumn:
-    """An attribute of a joined table, as a column of the table that joins it.
+def via(key: str, table: AnyTable, table_key: str, attribute: str) -> JoinedAttribute:
+    """An attribute of a joined table, for a layout of the table that joins it.
 
     Of a row it is the ``attribute`` of the row of ``table`` whose ``table_key`` equals
-    the row's ``key``, and NULL where there is none.  Nothing is read yet.
+    the row's ``key``, and NULL where there is none.  Nothing is read yet.  Rows are
+    clustered by it as by a column, and it is not stored.
 
     Args:
         key: the column that is joined by: integers or strings.
@@ -354,13 +352,12 @@ def via(key: str, table: AnyTable, table_key: str, attribute: str) -> Associated
         attribute: its column that is looked up.
 
     >>> same = sx.via("price", path, "price", "city")
-    >>> report = sx.build_indexes(path, {}, associated={"its_city": same}, workers=1)
-    >>> report.table.plan("its_city = 'Oslo'").count()
-    2
+    >>> sx.Clustering(by=[same, "price"]).by
+    [JoinedAttribute(key='price', ...), 'price']
     """
     place = place_of(table, None)
     location = place.location if isinstance(place, TableState) else place
-    return AssociatedColumn(key, location, table_key, attribute)
+    return JoinedAttribute(key, location, table_key, attribute)
 
 
 _MISSING: Final = object()

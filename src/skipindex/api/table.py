@@ -27,7 +27,6 @@ from skipindex.api.checks import (
 from skipindex.api.clustering import Clustering
 from skipindex.api.progress import ProgressLike, followed
 from skipindex.api.removal import RemovalReport, remove
-from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport, drop, refresh
 from skipindex.build.column_requests import Request
 from skipindex.build.memory import MemoryLike, memory_bytes
@@ -372,7 +371,6 @@ class Table:
         workers: int | None = None,
         progress: ProgressLike | None = None,
         repair: bool | None = None,
-        associated: AssociatedRequest | None = None,
         memory: MemoryLike | None = None,
     ) -> BuildReport[Table]:
         """Build the missing indexes beside the data, in one commit.
@@ -407,11 +405,6 @@ class Table:
                 makes cheap checks: whether packs exist with their size and, on a local
                 disk, whether their directories are valid.  True reads every index
                 byte, False nothing.
-            associated: attributes of joined tables to index as columns of this one,
-                by the names that they get: ``{"c_region": sx.via("lo_custkey",
-                customer, "c_custkey", "c_region")}``.  ``indexes`` may name them, and
-                they get a ``"bitmap"`` otherwise.  Conditions on them leave out files
-                until the joined table changes; ``refresh_indexes`` builds them anew.
             memory: the maximum memory of each worker, in bytes or as ``"2GB"``; at
                 least 300 MB.  None is half of the machine's memory divided by the
                 workers, at most 4 GB each.  If a kind or a column needs more for a
@@ -427,9 +420,7 @@ class Table:
                 named column can have one.
             UnknownIndexError: the kind does not exist.
             AdviceError: the advisor has nothing to choose by, or indexes were named.
-            BuildError: a column cannot be associated: its key is not unique, or the
-                joined table has more than 10,000,000 rows.  Or ``memory`` is not an
-                amount of memory.
+            BuildError: ``memory`` is not an amount of memory.
 
         >>> report = table.build_indexes({"price": "bit_sliced"}, workers=1)
         >>> report.table.plan("price BETWEEN 2 AND 3").count()
@@ -443,7 +434,6 @@ class Table:
             workers=workers,
             progress=progress,
             repair=repair,
-            associated=associated,
             memory=memory,
         )
 
@@ -459,8 +449,7 @@ class Table:
         """Bring the indexes of the table up to date with its files, in one commit.
 
         New, changed and damaged files get the indexes that were requested or chosen
-        before.  Associated columns whose joined table has changed are built anew.
-        Deleted files leave the log.  No index kinds are chosen again.
+        before.  Deleted files leave the log.  No index kinds are chosen again.
         ``build_indexes`` documents the arguments.  (``refresh`` lists the files
         again, and builds nothing.)
 
@@ -913,7 +902,6 @@ def built(
     workers: int | None,
     progress: ProgressLike | None,
     repair: bool | None,
-    associated: AssociatedRequest | None = None,
     memory: MemoryLike | None = None,
 ) -> BuildReport[Table]:
     """Build the indexes of a table as it is now; see ``Table.build_indexes``."""
@@ -929,7 +917,6 @@ def built(
             runner=runner,
             progress=count,
             repair=repair,
-            associated=associated,
             memory=memory_bytes(memory),
         )
     return _built("build", report)

@@ -12,7 +12,6 @@ from skipindex.api.functions import AnyTable, PlanOptions
 from skipindex.api.progress import Progress, ProgressLike
 from skipindex.api.removal import RemovalReport
 from skipindex.api.table import AnyPredicate
-from skipindex.build.associated.request import AssociatedRequest
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
 from skipindex.expressions import Predicate
@@ -34,21 +33,19 @@ from skipindex.planner.reports.verify import VerifyReport, Violation
 from skipindex.planner.rows import Rows
 from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.rewrite.optimize import OptimizeReport
+from skipindex.rewrite.selection.attributes import JoinedAttribute
 from skipindex.rewrite.vacuum import VacuumReport
 from skipindex.rewrite.verify_table import TableReport
-from skipindex.spark.pruning.query_plan import QueryPlan
+from skipindex.spark.pruning.query_plan import DimensionKeys, QueryPlan
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import ColumnInfo, FileEntry, Overlap, Status
-from skipindex.table.associated import AssociatedColumn
 from skipindex.table.status import ColumnStatus, IndexInfo
 
 __all__ = [
     "Advice",
     "AnyPredicate",
     "AnyTable",
-    "AssociatedColumn",
-    "AssociatedRequest",
     "BuildReport",
     "Column",
     "ColumnAdvice",
@@ -57,10 +54,12 @@ __all__ = [
     "ColumnStatus",
     "CommitInfo",
     "ConditionReport",
+    "DimensionKeys",
     "Evidence",
     "FileEntry",
     "FileTask",
     "IndexInfo",
+    "JoinedAttribute",
     "Location",
     "Moment",
     "MomentConstant",

@@ -10,19 +10,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from skipindex.build.associated.request import (
-    current,
-    dead_names,
-    full_paths,
-    renewed,
-    requests_of,
-    with_associated,
-    without_associated,
-    without_names,
-)
 from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.memory import default_memory
 from skipindex.build.merge import merge_crowded
@@ -33,7 +23,7 @@ from skipindex.build.runners import LocalRunner, Progress, Runner
 from skipindex.build.task import NOT_READABLE
 from skipindex.build.tiers import files_of_packs
 from skipindex.build.wanted import SpecKey, wanted_of, without_asked
-from skipindex.errors import PredicateError, SkipIndexError, one_line
+from skipindex.errors import SkipIndexError, one_line
 from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.log import Snapshot, commit
@@ -45,7 +35,6 @@ from skipindex.notebook import InNotebook
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
-from skipindex.table.associated import Association, associations_of
 
 TASKS_PER_SLOT: Final = 4
 
@@ -102,7 +91,6 @@ def build(
     properties: TableProperties = NO_PROPERTIES,
     repair: bool | None = None,
     dropped: Collection[SpecKey] = (),
-    associated: Sequence[Association] = (),
     memory: int | None = None,
 ) -> BuildReport[TableState]:
     """Build what is missing of ``indexes``, and commit it with ``properties``.
@@ -119,11 +107,8 @@ def build(
     """
     began = time.perf_counter()
     known = table.snapshot
-    recorded = with_associated(known.properties | properties, associated)
-    table = table.with_associations(associations_of(recorded.associated))
     refused: list[str] = []
     requests = column_requests(table, indexes, refused)
-    requests += requests_of(table, associated)
     repairs = to_repair(table, repair)
     with undone_if_interrupted(table.location, known):
         fresh, asked = _indexed(table, requests, repairs, runner, progress, memory)
@@ -136,17 +121,14 @@ def build(
             if left:
                 known = without_packs(known, lambda identity: left.get(identity, ()))
             known = known.without_blobs(set(dropped)).without_lone_maps(FILE_MAP)
-            recorded = with_associated(base.properties | properties, associated)
-            known = without_names(known, dead_names(known, recorded, table))
             shrunk.clear()
             shrunk.update(_shrunk(base.manifest, known))
-            return known.merge(fresh), recorded
+            return known.merge(fresh), base.properties | properties
 
         if (
             len(fresh)
             or left
-            or recorded != known.properties
-            or dead_names(known.manifest, recorded, table)
+            or known.properties | properties != known.properties
             or _has_dead(known.manifest, table, dropped)
         ):
             commit(table.location, change, operation="build", known=known)
@@ -188,28 +170,21 @@ def refresh(
     runner: Runner,
     progress: Progress | None = None,
     repair: bool | None = None,
-    associated: Sequence[Association] = (),
     memory: int | None = None,
 ) -> BuildReport[TableState]:
     """Build what new, changed and damaged files lack, and forget files that are gone.
 
     The indexes are those that the table was asked to have so far, whether they were
-    named or chosen; no new choice is made.  Associated columns whose dimension has
-    changed are built anew.  ``associated`` has columns that the table gets too.
+    named or chosen; no new choice is made.
     """
-    wanted = wanted_of(table)
-    result, notes = renewed(table)
-    given = {one.name for one in associated}
-    report = build(
+    return build(
         table,
-        wanted,
+        wanted_of(table),
         runner=runner,
         progress=progress,
         repair=repair,
-        associated=[*(one for one in result if one.name not in given), *associated],
         memory=memory,
     )
-    return replace(report, notes=(*report.notes, *notes))
 
 
 def index_files(
@@ -219,12 +194,8 @@ def index_files(
     runner: Runner,
     progress: Progress | None = None,
 ) -> Manifest:
-    """Build what is missing of ``indexes``; its manifest is not committed.
-
-    The associated columns of the table are built too, if their dimension has not
-    changed.
-    """
-    requests = [*column_requests(table, indexes), *requests_of(table, current(table))]
+    """Build what is missing of ``indexes``; its manifest is not committed."""
+    requests = column_requests(table, indexes)
     return _indexed(table, requests, Repair(), runner, progress, None)[0]
 
 
@@ -247,8 +218,7 @@ def _indexed(
     asked = {path for task in tasks for path in task.paths}
     if not tasks:
         return Manifest.empty(), asked
-    sources = {source for request in requests if (source := request.source)}
-    table.location.restrict(FOLDER, asked, full_paths(sources))
+    table.location.restrict(FOLDER, asked)
     pieces = runner.run(tasks, progress)
     return Manifest.concat([Manifest.from_bytes(piece) for piece in pieces]), asked
 
@@ -287,18 +257,6 @@ def _merged(table: TableState, shrunk: set[str]) -> tuple[TableState, list[str]]
         return table, [f"packs were not merged: {error}"]
 
 
-def _stored_names(table: TableState, name: str) -> list[str]:
-    """The names under which something is built on a column."""
-    result = table.find_associated(name, case_sensitive=False)
-    try:
-        column = table.find(name)
-    except PredicateError:
-        if result is None:
-            raise
-        column = result
-    return table.spellings(column)
-
-
 def drop(
     table: TableState, *, columns: Sequence[str] | None, kinds: Sequence[str] | None
 ) -> TableState:
@@ -312,7 +270,7 @@ def drop(
     """
     names = None
     if columns is not None:
-        names = {name for c in columns for name in _stored_names(table, c)}
+        names = {name for c in columns for name in table.spellings(table.find(c))}
     wanted = None if kinds is None else {parse_spec(kind).kind for kind in kinds}
 
     def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
@@ -329,8 +287,7 @@ def drop(
             every = set(manifest.stats)
             manifest = manifest.without_stats(every if names is None else names)
         # The choice no longer describes the indexes, so the next build chooses again.
-        left = without_asked(base.properties, names, wanted)
-        return manifest, without_associated(left, names, wanted)
+        return manifest, without_asked(base.properties, names, wanted)
 
     with undone_if_interrupted(table.location, table.snapshot):
         commit(table.location, without, operation="drop", known=table.snapshot)

@@ -216,9 +216,8 @@ def size_of(file: DataFile, request: ColumnRequest) -> ColumnSize:
     Raises:
         UnsupportedTypeError: the column cannot be read.
     """
-    source = request.source
-    domain = request.domain if source is None else source.association.key_domain
-    place = place_of(file, request.stored_path, domain)
+    domain = request.domain
+    place = place_of(file, request.path, domain)
     n_rows = int(file.metadata.num_rows)
     if place is None or not domain.is_bytes:
         return ColumnSize(n_rows, None)

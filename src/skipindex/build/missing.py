@@ -45,7 +45,7 @@ def missing_of(
         failed[i] = not asked.isdisjoint(left_out(notes[i].as_py(), memory))
     others = [
         request_of(table, column, ())
-        for column in (*table.leaves, *table.associated)
+        for column in table.leaves
         if column.name in repairs.specs.keys() - known and column.domain
     ]
     for request in (*requests, *others):

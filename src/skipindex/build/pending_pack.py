@@ -18,24 +18,14 @@ from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.pack import BlobBuilder, BlobMeta, write_pack
 from skipindex.table import ColumnInfo, TableState
-from skipindex.table.associated import Association
 from skipindex.table.summaries import Summary
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where an associated column is looked up."""
-
-    association: Association
-    location: Location
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnRequest:
     """What to build on the column, or the field, at ``path``; statistics always.
 
-    With ``alone``, the table has no other column of this name but for capitals.  An
-    associated column has a ``source``.
+    With ``alone``, the table has no other column of this name but for capitals.
     """
 
     name: str
@@ -43,12 +33,6 @@ class ColumnRequest:
     specs: tuple[IndexSpec, ...]
     path: tuple[str, ...]
     alone: bool = True
-    source: Source | None = None
-
-    @property
-    def stored_path(self) -> tuple[str, ...]:
-        """The names of what is read in a file."""
-        return self.path if self.source is None else (self.source.association.key,)
 
     @property
     def has_map(self) -> bool:
@@ -95,15 +79,13 @@ def request_of(
     table: TableState, column: ColumnInfo, specs: Sequence[IndexSpec]
 ) -> ColumnRequest:
     """The request for a column that has a domain."""
-    one = column.association
     assert column.domain is not None
     return ColumnRequest(
         column.name,
         column.domain,
         tuple(specs),
         column.path,
-        alone=one is not None or table.is_alone(column),
-        source=None if one is None else Source(one, one.location(table.location)),
+        alone=table.is_alone(column),
     )
 
 

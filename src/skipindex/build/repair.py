@@ -76,9 +76,7 @@ def to_repair(table: TableState, repair: bool | None) -> Repair:  # noqa: FBT001
         else:
             notes.append(f"not checked: {damage}")
     specs: dict[str, dict[IndexSpec, None]] = {}
-    columns = {
-        c.name: c for c in (*table.leaves, *table.associated) if c.domain is not None
-    }
+    columns = {c.name: c for c in table.leaves if c.domain is not None}
     for number in leaving:
         for blob in manifest.packs[number].blobs:
             column = columns.get(blob.meta.column)

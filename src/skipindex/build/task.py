@@ -11,7 +11,6 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from skipindex.build.associated.dimension import Dimensions
 from skipindex.build.memory import Memory, default_memory, size_of
 from skipindex.build.pending_pack import ColumnRequest, IndexedFile, PendingPack
 from skipindex.build.runners import n_cores
@@ -81,7 +80,6 @@ def run_task(task: BuildTask) -> bytes:
     summaries: list[dict[str, Summary]] = []
     domains = {column.name: column.domain for column in task.columns}
     packs: list[PackInfo] = []
-    dimensions = Dimensions()
     clock = Clock(task.location.past)
     memory = Memory(task.memory or default_memory(n_cores()))
     full = min(PACK_BYTES, 2 * memory.pack_bytes)
@@ -97,7 +95,7 @@ def run_task(task: BuildTask) -> bytes:
     for i, path in enumerate(task.paths):
         if i:
             tell_done()
-        indexed = _index_file(task, path, dimensions, clock, memory)
+        indexed = _index_file(task, path, clock, memory)
         if indexed is None:  # deleted since it was listed
             continue
         places: dict[str, list[int]] = {"packs": [], "slots": []}
@@ -129,7 +127,7 @@ def run_task(task: BuildTask) -> bytes:
 
 
 def _index_file(
-    task: BuildTask, path: str, dimensions: Dimensions, clock: Clock, memory: Memory
+    task: BuildTask, path: str, clock: Clock, memory: Memory
 ) -> IndexedFile | None:
     """Index one file; a column that cannot be indexed gets a note."""
     location = task.location
@@ -144,7 +142,7 @@ def _index_file(
         if not clock.has_passed(now):
             note = "modified too recently: a change would leave its time as it is"
             return IndexedFile(_row(now, note=note))
-        indexed = _read_and_index(location, result, task.columns, dimensions, memory)
+        indexed = _read_and_index(location, result, task.columns, memory)
         with _noted():
             if result.is_same(location.stat(path)):
                 return indexed
@@ -184,10 +182,9 @@ def _read_and_index(
     location: Location,
     info: FileInfo,
     columns: Sequence[ColumnRequest],
-    dimensions: Dimensions,
     memory: Memory,
 ) -> IndexedFile:
-    names = {stored_name(request.stored_path) for request in columns}
+    names = {stored_name(request.path) for request in columns}
     with ExitStack() as stack:
         with _noted():
             crc = footer_crc(location, info)
@@ -199,7 +196,7 @@ def _read_and_index(
         rest: list[ColumnRequest] = []
         held, together = memory.held, Together()
         for request in columns:
-            notes += _index_column(file, request, indexed, dimensions, memory, together)
+            notes += _index_column(file, request, indexed, memory, together)
             memory.held = held + indexed.n_bytes + together.n_bytes
             rest.append(request)
             if indexed.n_bytes + together.n_bytes >= memory.pack_bytes:
@@ -231,7 +228,6 @@ def _index_column(
     file: DataFile,
     request: ColumnRequest,
     indexed: IndexedFile,
-    dimensions: Dimensions,
     memory: Memory,
     together: Together,
 ) -> Iterator[str]:
@@ -247,7 +243,7 @@ def _index_column(
             for spec in request.specs:
                 yield memory.why_not(size.with_index(spec), name, spec.kind)
             return
-        column = _read(file, request, dimensions)
+        column = read_column(file, request.path, request.domain)
         summary = summarize(column)
     except UnsupportedTypeError as error:
         # Said once for all: a second build finds that nothing is missing.
@@ -343,14 +339,6 @@ class Together:
                     indexed.hold(name, key, parts)
         self._columns.clear()
         self.n_bytes = 0
-
-
-def _read(
-    file: DataFile, request: ColumnRequest, dimensions: Dimensions
-) -> EncodedColumn:
-    if request.source is not None:
-        return dimensions.column(file, request.source)
-    return read_column(file, request.path, request.domain)
 
 
 def reason(error: Exception) -> str:

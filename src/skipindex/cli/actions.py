@@ -101,7 +101,7 @@ def _describe(options: SimpleNamespace) -> Answer:
     head, *rest = str(status).splitlines()
     types = {
         column.name: column.domain.name
-        for column in (*opened.state.leaves, *opened.state.associated)
+        for column in opened.state.leaves
         if column.domain is not None
     }
     rows = []

@@ -13,7 +13,6 @@ from datetime import timedelta
 from typing import Any, Final
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.domain import DOMAINS
 from skipindex.storage.checks import (
     MAX_INT,
     RefusedError,
@@ -32,15 +31,11 @@ from skipindex.storage.file_system.names import (
 RETENTION: Final = timedelta(days=7)
 """How long a table keeps what is superseded, unless it says so itself."""
 _MAX_SECONDS: Final = 1e11
-_MAX_ASSOCIATED: Final = 1000
-"""Associated columns of a table."""
 _MOST_RUNS: Final = 1000
 """Runs to which those of appends come; files of no run are clustered as new ones."""
 _MAX_TEXT: Final = 4096
 """Characters of a text."""
-_MAX_DIGITS: Final = 128
-"""Digits or bits of a domain."""
-_ASSOCIATED_TEXTS: Final = ("key", "table", "table_key", "attribute", "fingerprint")
+_LOOKED_UP: Final = ("key", "table", "table_key", "attribute")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +46,6 @@ class TableProperties:
         layout: how the rows are distributed over files.
         indexes: what builds were asked for; its content is not checked.
         choice: what the advisor chose.
-        associated: by name, attributes of joined tables that are indexed as columns.
         derived: what the partition columns were computed from.
         runs: how the runs that wrote files have clustered or joined them.
         rewrites: what ``Rewrites.from_properties`` reads.
@@ -64,7 +58,6 @@ class TableProperties:
     layout: Mapping[str, Any] | None = None
     indexes: Any = None
     choice: Mapping[str, Any] | None = None
-    associated: Mapping[str, Mapping[str, Any]] | None = None
     derived: Mapping[str, Any] | None = None
     runs: Mapping[str, Any] | None = None
     rewrites: Mapping[str, Any] | None = None
@@ -242,38 +235,14 @@ def _check_layout(value: Any) -> None:
     _check_object(attributes)
     for one in attributes.values():
         _check_object(one)
-        parts = (one.get(part) for part in _ASSOCIATED_TEXTS[:-1])
+        parts = (one.get(part) for part in _LOOKED_UP)
         require(all(map(_is_text, parts)), "a column to look up is no object of texts")
     curve = value.get("curve")
     require(curve is None or isinstance(curve, str), "curve is no name")
 
 
-def _check_associated(value: Any) -> None:
-    require(len(value) <= _MAX_ASSOCIATED, "there are too many columns")
-    folded = {name.lower() for name in value}
-    require(len(folded) == len(value), "names differ in capitals alone")
-    for name, record in value.items():
-        require(isinstance(record, dict), "a column is no object")
-        texts = [name, *(record.get(part) for part in _ASSOCIATED_TEXTS)]
-        require(all(map(_is_text, texts)), "a name is no text")
-        for part in ("key_domain", "table_key_domain", "domain"):
-            _check_domain(record.get(part))
-        specs = record.get("indexes")
-        good = isinstance(specs, list) and all(isinstance(s, dict) for s in specs)
-        require(good, "the indexes are no list of objects")
-
-
 def _is_text(value: Any) -> bool:
     return isinstance(value, str) and 0 < len(value) <= _MAX_TEXT
-
-
-def _check_domain(value: Any) -> None:
-    require(isinstance(value, list) and len(value) == 4, "a domain is no list of four")
-    name, *numbers = value
-    require(name in DOMAINS, "a domain is unknown")
-    for number in numbers:
-        checked_int(number)
-        require(number <= _MAX_DIGITS, "a domain is out of range")
 
 
 def _check_exclusive(value: Any) -> None:
@@ -298,7 +267,6 @@ _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "layout": _check_layout,
     "choice": _check_object,
     "derived": _check_object,
-    "associated": _check_associated,
     "exclusive": _check_exclusive,
     "retention": _check_retention,
     "sidecar": _check_sidecar,

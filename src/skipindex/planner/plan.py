@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -59,7 +59,6 @@ from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import RowCounts, row_counts
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
-from skipindex.table.associated import JoinedTables
 
 __all__ = [
     "ConditionReport",
@@ -309,7 +308,6 @@ class Plan:
         is_known = spark is None or not self.rules.relied
         if lower == upper and is_known:
             return lower
-        check_stored(self)
         if spark is None:
             unread = int((~self.row_counts.exact).sum())
             raise PlanError(
@@ -337,15 +335,13 @@ class Plan:
         With ``limit``, at most that many, in the order of ``order_by``.
 
         Raises:
-            PlanError: the session's settings are not those of the plan, or the
-                predicate names an associated column.
+            PlanError: the session's settings are not those of the plan.
             EngineError: there is no session; the message names methods that do not
                 need one.
 
         >>> table.plan("price < 4").read(spark).count()
         3
         """
-        check_stored(self)
         if spark is None:
             raise EngineError(
                 "plan.read reads with Spark, and there is no session (accepted: "
@@ -374,14 +370,13 @@ class Plan:
             PlanError: only Spark can evaluate a part of the condition, or read a file
                 correctly (it spells columns in other capitals, or has a type that Arrow
                 does not cast, or times of the old hybrid calendar), or a file is gone.
-                Or the plan has a ``limit``, or names an associated column.
+                Or the plan has a ``limit``.
 
         >>> table.plan("city = 'Rome'").to_arrow().to_table()["price"].to_pylist()
         [1, 5]
         """
         from skipindex.planner.rows.engines import to_arrow  # noqa: PLC0415 (a slow import)
 
-        check_stored(self)
         return to_arrow(self, rows)
 
     def to_duckdb(
@@ -408,7 +403,6 @@ class Plan:
         """
         from skipindex.planner.rows.engines import to_duckdb  # noqa: PLC0415 (a slow import)
 
-        check_stored(self)
         return to_duckdb(self, connection, rows)
 
     def to_polars(self, *, rows: Rows = "matching") -> pl.LazyFrame:
@@ -429,7 +423,6 @@ class Plan:
         """
         from skipindex.planner.rows.engines import to_polars  # noqa: PLC0415 (a slow import)
 
-        check_stored(self)
         return to_polars(self, rows)
 
     def to_pandas(
@@ -455,7 +448,6 @@ class Plan:
         """
         from skipindex.planner.rows.engines import to_pandas  # noqa: PLC0415 (a slow import)
 
-        check_stored(self)
         return to_pandas(self, columns, rows)
 
     def verify(
@@ -484,7 +476,6 @@ class Plan:
         >>> table.plan("price < 4").verify().violations
         ()
         """
-        check_stored(self)
         return verify_plan(self, sample=sample, spark=spark, seed=seed)
 
     @property
@@ -525,23 +516,6 @@ def worth_judging(text: str, table: TableState) -> Predicate:
     return Unsupported(text, reason) if reason else parse(text)
 
 
-def check_stored(plan: Plan) -> None:
-    """Refuse to filter files by a column that is not stored in them.
-
-    Raises:
-        PlanError: the predicate names an associated column.
-    """
-    result = (column.association for column in plan.columns)
-    one = next(filter(None, result), None)
-    if one is not None:
-        raise PlanError(
-            f"column {one.name!r} is associated, and not stored in the files, so they "
-            "cannot be filtered by it (accepted: read plan.files, and join "
-            f"{one.key!r} with {one.table_key!r} of "
-            f"{one.location(plan.table.location).full('')!r})"
-        )
-
-
 def plan_files(
     predicate: str | Predicate | SparkColumn,
     *,
@@ -567,21 +541,13 @@ def plan_files(
         opened = opened.with_exact_names()
     row_limit = RowLimit.of(limit, order_by)
     named: dict[str, ColumnInfo] = {}
-    joined = JoinedTables(opened.location)
 
     def resolve(name: str) -> ColumnInfo:
-        column = _column(opened, name, case_sensitive=case_sensitive)
-        if column.name not in named:
-            named[column.name] = _if_true(joined, column)
-        return named[column.name]
+        column = opened.resolve(name, case_sensitive=case_sensitive)
+        return named.setdefault(column.name, column)
 
     for key in row_limit.order_by:
-        column = resolve(key.column.parts[0])
-        if column.association is not None:
-            raise PlanError(
-                f"rows cannot be ordered by {key.column}, which is associated, and not "
-                "stored in the files (accepted: a column of the files)"
-            )
+        resolve(key.column.parts[0])
     usable = _usable(kinds, without)
     condition, moment = None, None
     if isinstance(predicate, Predicate):
@@ -594,7 +560,6 @@ def plan_files(
         where = text
         if condition is None or OPAQUE not in text:
             names = {column.name.lower() for column in opened.columns}
-            names |= {one.name.lower() for one in opened.associations}
             where, moment = at_moment(
                 text, _aware(now), timezone, lambda name: name.lower() in names
             )
@@ -640,25 +605,6 @@ def _folders(table: TableState, columns: Sequence[BoundColumn]) -> list[Row] | N
             return None  # of the latter only bounds are known
         values.append(named[info.own_name].typed(column.domain))
     return list(dict.fromkeys(zip(*values, strict=True)))
-
-
-def _column(table: TableState, name: str, *, case_sensitive: bool) -> ColumnInfo:
-    """The column of the table, else the associated column, of that name."""
-    try:
-        return table.resolve(name, case_sensitive=case_sensitive)
-    except PredicateError:
-        result = table.find_associated(name, case_sensitive=case_sensitive)
-        if result is None:
-            raise
-        return result
-
-
-def _if_true(joined: JoinedTables, column: ColumnInfo) -> ColumnInfo:
-    """The column; an associated one whose joined table has changed has no index."""
-    if column.association is None or column.domain is None:
-        return column
-    reason = joined.why_void(column.association)
-    return replace(column, domain=None, reason=reason) if reason else column
 
 
 def _engine_text(predicate: object) -> str:

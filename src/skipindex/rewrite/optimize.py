@@ -17,7 +17,12 @@ from skipindex.expressions import Predicate
 from skipindex.layout import curve_named
 from skipindex.log.properties import TableProperties
 from skipindex.notebook import InNotebook
-from skipindex.rewrite.selection.attributes import from_json, named, to_json
+from skipindex.rewrite.selection.attributes import (
+    JoinedAttribute,
+    from_json,
+    named,
+    to_json,
+)
 from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.selection.eligible_files import (
@@ -50,7 +55,6 @@ from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
 from skipindex.storage.file_system.names import published
 from skipindex.storage.file_system.sidecar import require_no_sidecar
 from skipindex.table import Overlap, TableState, overlaps_of, require_unbucketed
-from skipindex.table.associated import AssociatedColumn
 
 _CURVE: Final = "hilbert"
 _CHOSEN: Final = (
@@ -74,7 +78,7 @@ class OptimizeOptions:
     for ``cluster_by`` and ``curve``.
     """
 
-    cluster_by: Sequence[str | AssociatedColumn] | None = None
+    cluster_by: Sequence[str | JoinedAttribute] | None = None
     curve: str | None = None
     where: str | Predicate | None = None
     mode: str = "incremental"

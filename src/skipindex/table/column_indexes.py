@@ -69,7 +69,7 @@ class ColumnIndexes:
         manifest = self.manifest
         built = {blob.meta.column for pack in manifest.packs for blob in pack.blobs}
         known = {leaf.name for leaf in self.columns.leaves}
-        return {*manifest.stats, *built} - known - self.columns.associated.keys()
+        return {*manifest.stats, *built} - known
 
     def spellings(self, column: ColumnInfo) -> list[str]:
         """The names that ``column`` has in the manifest, its own first.

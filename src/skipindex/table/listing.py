@@ -148,17 +148,6 @@ def listed_beside(
     return everything, shown, live
 
 
-def current_files(location: Location) -> list[FileInfo]:
-    """The files that hold the table's rows now, by path.
-
-    Raises:
-        SkipIndexError: they cannot be told.
-        OSError: the folder cannot be listed.
-    """
-    everything, snapshot = look(location, None)
-    return _live(location, everything, snapshot)[1]
-
-
 def _live(
     location: Location,
     everything: Sequence[FileInfo],

@@ -8,7 +8,7 @@ is indexed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +19,6 @@ import pyarrow as pa
 from skipindex.errors import PredicateError, UnsupportedTypeError, did_you_mean
 from skipindex.expressions import name_parts, stored_name
 from skipindex.expressions.domain import Domain, domain_of
-from skipindex.table.associated import Association
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 from skipindex.table.spark_json import has_default
 
@@ -39,11 +38,8 @@ class ColumnInfo:
         domain: the order of its values; None if it cannot be indexed.
         reason: why not, for explanations; empty if it can.
         is_partition: its values stand in the paths.
-        path: the names from the column inwards, as the schema spells them; empty if
-            the column is not stored in the files.
+        path: the names from the column inwards, as the schema spells them.
         fields: of a struct.
-        association: of an associated column, what is looked up; it then has the name
-            of what is built.
         has_default: files that lack the column have its default, and no NULL.
     """
 
@@ -53,13 +49,12 @@ class ColumnInfo:
     is_partition: bool = False
     path: tuple[str, ...] = ()
     fields: tuple[ColumnInfo, ...] = ()
-    association: Association | None = None
     has_default: bool = False
 
     @property
     def own_name(self) -> str:
         """The name as the schema spells it, without those of structs around it."""
-        return self.path[-1] if self.path else self.name
+        return self.path[-1]
 
     @property
     def leaves(self) -> list[ColumnInfo]:
@@ -98,13 +93,11 @@ class Columns:
     """The columns of a table, found by the names that Spark accepts.
 
     ``by_name`` has every column under its own name, in Spark's order, and ``table`` is
-    for messages.  ``associations`` are attributes of joined tables that are indexed as
-    columns.
+    for messages.
     """
 
     by_name: Mapping[str, ColumnInfo]
     table: str
-    associations: Sequence[Association] = ()
 
     @cached_property
     def leaves(self) -> list[ColumnInfo]:
@@ -135,8 +128,8 @@ class Columns:
         raise self._none_is(name)
 
     def stored(self, name: str) -> ColumnInfo:
-        """The column, field or associated column of that stored name."""
-        result = self._stored.get(name) or self.associated.get(name)
+        """The column or field of that stored name."""
+        result = self._stored.get(name)
         if result is None:
             raise self._none_is(name)
         return result
@@ -175,44 +168,6 @@ class Columns:
                 return self.resolve(text)
             raise
         return column
-
-    @cached_property
-    def associated(self) -> Mapping[str, ColumnInfo]:
-        """The associated columns by the names of what is built.
-
-        One whose key column has another type than at its build has no domain.
-        """
-        real = {name.lower() for name in self._stored}
-        infos = [self._associated(one) for one in self.associations]
-        return {info.name: info for info in infos if info.name.lower() not in real}
-
-    def _associated(self, one: Association) -> ColumnInfo:
-        key = self.by_name.get(one.key)
-        reason = ""
-        if key is None or key.is_partition or not self.is_alone(key):
-            reason = f"the table has no column {one.key!r} to join by"
-        elif key.domain is None or key.domain.number != one.key_domain:
-            reason = f"column {one.key!r}, which is joined by, has another type now"
-        elif key.has_default:
-            reason = (
-                f"files that lack {one.key!r}, which is joined by, have its default"
-            )
-        domain = None if reason else one.domain
-        return ColumnInfo(one.stored, domain, reason, association=one)
-
-    def find_associated(self, name: str, *, case_sensitive: bool) -> ColumnInfo | None:
-        """The associated column of that name, or of that stored name; None if none is.
-
-        A column of the table that has the name comes first: ask ``resolve`` before.
-        """
-        if name in self.associated:
-            return self.associated[name]
-        for info in self.associated.values():
-            assert info.association is not None
-            own = info.association.name
-            if own == name or (not case_sensitive and own.lower() == name.lower()):
-                return info
-        return None
 
     def is_alone(self, column: ColumnInfo) -> bool:
         """Whether the table has no other column of this name but for capitals."""

@@ -15,7 +15,6 @@ from skipindex.log.properties import retention_of
 from skipindex.notebook import bar, block, lines, paragraph, table
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import PACKS
-from skipindex.table.associated import JoinedTables
 from skipindex.table.schema import ColumnInfo
 from skipindex.table.statistics.overlap import Overlap, partition_numbers
 from skipindex.table.table import TableState
@@ -47,7 +46,7 @@ class ColumnStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """The state of a table; no index is read, and joined tables are listed.
+    """The state of a table; no index is read.
 
     Args:
         table: the folder.
@@ -63,8 +62,7 @@ class Status:
         superseded_bytes: the size of all other packs, also those of a running build;
             ``vacuum`` deletes them after the retention.
         gaps: by reason, the number of files without some index.
-        columns: the indexes of each column, and of each associated column; one whose
-            joined table has changed has none.
+        columns: the indexes of each column.
         layout: the layout of the table, if it is known.
         overlap: how many files hold one value of each clustering column; None for a
             column that is looked up, or does not exist.
@@ -169,7 +167,6 @@ def status_of(table: TableState) -> Status:
     """The status of a table, as it was when it was opened."""
     manifest, properties = table.snapshot.manifest, table.snapshot.properties
     counted = table.n_rows[table.n_rows >= 0]
-    joined = JoinedTables(table.location)
     replaced = manifest.rows_of(sorted(table.snapshot.rewrites.replaced))
     n_known = len({*table.rows.tolist(), *replaced.tolist()} - {-1})
     return Status(
@@ -184,10 +181,7 @@ def status_of(table: TableState) -> Status:
         index_bytes=sum(pack.size for pack in manifest.packs),
         superseded_bytes=_superseded_bytes(table),
         gaps=table.index_gaps,
-        columns=tuple(
-            _column(table, column, joined)
-            for column in (*table.leaves, *table.associated)
-        ),
+        columns=tuple(_column(table, column) for column in table.leaves),
         layout=properties.layout,
         overlap=overlaps_of(table, (properties.layout or {}).get("cluster_by") or ()),
         derived=table.derived.columns,
@@ -234,9 +228,7 @@ def _undeclared(table: TableState) -> tuple[str, ...]:
     return tuple(name for name in names if name.lower() in _PARTS)
 
 
-def _column(
-    table: TableState, column: ColumnInfo, joined: JoinedTables
-) -> ColumnStatus:
+def _column(table: TableState, column: ColumnInfo) -> ColumnStatus:
     files: dict[str, set[int]] = {}
     n_bytes: dict[str, int] = {}
     n_counted = 0
@@ -248,13 +240,7 @@ def _column(
         n_counted = int(table.counted(column).sum())
     why = "partition column" if column.is_partition else column.reason or "no index"
     counts = {kind: len(mine) for kind, mine in files.items()}
-    name = column.name
-    if column.association is not None:
-        name = column.association.name
-        void = joined.why_void(column.association)
-        if void:
-            n_counted, counts, n_bytes, why = 0, {}, {}, void
-    return ColumnStatus(name, n_counted, counts, n_bytes, why)
+    return ColumnStatus(column.name, n_counted, counts, n_bytes, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,8 +248,7 @@ class IndexInfo:
     """One index of a table.
 
     Args:
-        column: the indexed column, also an associated one; a field of a struct is
-            ``a.b``.
+        column: the indexed column; a field of a struct is ``a.b``.
         kind: the name of the kind, such as ``"bitmap"``.
         spec: the kind with its parameters; None if this installation does not know
             them.
@@ -288,7 +273,7 @@ def indexes_of(table: TableState) -> tuple[IndexInfo, ...]:
     """The indexes of a table as it was opened; none is read."""
     return tuple(
         info
-        for column in (*table.leaves, *table.associated)
+        for column in table.leaves
         if column.domain is not None and not column.is_partition
         for info in _on(table, column)
     )
@@ -296,8 +281,7 @@ def indexes_of(table: TableState) -> tuple[IndexInfo, ...]:
 
 def _on(table: TableState, column: ColumnInfo) -> list[IndexInfo]:
     result = []
-    association = column.association
-    name = column.name if association is None else association.name
+    name = column.name
     known = int((table.stats(column).bounded | ~table.stats(column).can_value).sum())
     if known:
         result.append(IndexInfo(name, MinMax().kind, MinMax(), known, 0))

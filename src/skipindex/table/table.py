@@ -23,7 +23,6 @@ from skipindex.log.manifest import as_one_array
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.table.associated import Association, associations_of
 from skipindex.table.column_indexes import (
     ColumnIndexes,
     Instants,
@@ -110,7 +109,6 @@ class TableState:
         self.schema = observed.schema
         if options.declared is not None:
             self.schema = self._own_columns(observed.schema)
-        self.associations = associations_of(self.snapshot.properties.associated)
         self._columns = self._columns_of(self.schema, observed.refused)
         manifest = self.snapshot.manifest
         names, marks = self.listing.names, self.listing.marks
@@ -154,11 +152,6 @@ class TableState:
     def leaves(self) -> list[ColumnInfo]:
         """The columns; a struct is replaced by the fields in it."""
         return self._columns.leaves
-
-    @property
-    def associated(self) -> list[ColumnInfo]:
-        """The associated columns, by the names of what is built."""
-        return list(self._columns.associated.values())
 
     @property
     def files(self) -> list[FileEntry]:
@@ -236,17 +229,7 @@ class TableState:
             snapshot=no_snapshot(),
             notes=(),
         )
-        other = TableState(self.location, others, self.options)
-        return other.with_associations(self.associations)
-
-    def with_associations(self, associations: Sequence[Association]) -> TableState:
-        """The same table with these associated columns, and no others."""
-        columns = replace(self._columns, associations=tuple(associations))
-        return self._copy(
-            associations=tuple(associations),
-            _columns=columns,
-            _indexes=replace(self._indexes, columns=columns),
-        )
+        return TableState(self.location, others, self.options)
 
     def typed(self, schema: pa.Schema, refused: Mapping[str, str]) -> TableState:
         """The same table, where a session gives the columns of its files other types.
@@ -277,7 +260,7 @@ class TableState:
 
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
         result = columns_of(schema, refused, self.partitions)
-        return Columns(result, self.folder, self.associations)
+        return Columns(result, self.folder)
 
     def noted(self, notes: Sequence[str]) -> TableState:
         """The same table with more notes."""
@@ -353,10 +336,6 @@ class TableState:
     def find(self, text: str) -> ColumnInfo:
         """Like ``Columns.find``."""
         return self._columns.find(text)
-
-    def find_associated(self, name: str, *, case_sensitive: bool) -> ColumnInfo | None:
-        """Like ``Columns.find_associated``."""
-        return self._columns.find_associated(name, case_sensitive=case_sensitive)
 
     def is_alone(self, column: ColumnInfo) -> bool:
         """Like ``Columns.is_alone``."""

@@ -8,8 +8,6 @@ from tests.mutants.mutant import Mutant
 
 _MINMAX: Final = ("tests/table/test_statistics.py", "tests/planner/test_soundness.py")
 _ENDS: Final = ("tests/table/test_ends.py",)
-_ASSOCIATED: Final = ("tests/build/test_associated.py",)
-_PLANS: Final = ("tests/planner/test_associated.py",)
 _STALE: Final = ("tests/traps/test_staleness.py",)
 
 TABLE: Final = (
@@ -44,14 +42,6 @@ TABLE: Final = (
         "False",
         "files of a fact are left out where the default of its dimension matches",
         ("tests/spark/pruning/test_dimensions.py",),
-    ),
-    Mutant(
-        "null-of-a-key-with-a-default",
-        "table.schema.Columns._associated",
-        "key.has_default",
-        "False",
-        "files that lack a key are left out where its default matches",
-        ("tests/planner/test_associated.py",),
     ),
     Mutant(
         "default-of-a-missing-column",
@@ -397,47 +387,6 @@ TABLE: Final = (
         "return True",
         "a number that is of no entry is looked up all the same",
         ("tests/indexes/test_bad_input.py",),
-    ),
-    Mutant(
-        "any-state-of-a-dimension",
-        "table.associated.Association.stored",
-        "{'name': self.name, 'indexes': None}",
-        "{'name': self.name, 'indexes': None, 'fingerprint': None}",
-        "indexes of an older state of a joined table are taken for those of today",
-        _ASSOCIATED,
-    ),
-    Mutant(
-        "changed-dimension-believed",
-        "table.associated.JoinedTables.why_void",
-        "now == one.fingerprint",
-        "True",
-        "a joined table that has changed is judged by its former content",
-        _ASSOCIATED,
-    ),
-    Mutant(
-        "key-of-another-type",
-        "table.schema.Columns._associated",
-        "key.domain.number != one.key_domain",
-        "False",
-        "other keys are read than those that were looked up",
-        _PLANS,
-    ),
-    Mutant(
-        "own-column-hidden",
-        "planner.plan._column",
-        "table.resolve(name, case_sensitive=case_sensitive)",
-        "table.find_associated(name, case_sensitive=case_sensitive) or "
-        "table.resolve(name, case_sensitive=case_sensitive)",
-        "an associated column is taken for a column of the table",
-        _PLANS,
-    ),
-    Mutant(
-        "void-column-asked",
-        "planner.plan._if_true",
-        "replace(column, domain=None, reason=reason) if reason else column",
-        "column",
-        "a plan asks indexes of a former state of a joined table",
-        _ASSOCIATED,
     ),
     Mutant(
         "tags-not-compared",

@@ -98,13 +98,7 @@ def test_a_dimension_has_the_default_where_its_files_lack_an_attribute(
         f"CREATE TABLE joined_by_default ({columns}) USING parquet LOCATION '{place}'"
     )
     try:
-        orders = sx.build_indexes(
-            tmp_path / "orders",
-            {},
-            associated={"city": sx.via("customer", place, "k", "city")},
-            workers=1,
-        ).table
-        assert {one.column for one in orders.indexes} >= {"city"}
+        sx.build_indexes(tmp_path / "orders", {"customer": "bitmap"}, workers=1)
 
         def query(city: str) -> DataFrame:
             orders = pruned.read.parquet(str(tmp_path / "orders"))

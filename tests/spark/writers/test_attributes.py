@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
-from skipindex.api.types import AssociatedColumn
+from skipindex.api.types import JoinedAttribute
 from skipindex.errors import LayoutError
 from skipindex.log import Snapshot, commit
 from skipindex.log.manifest import Manifest
@@ -50,11 +50,11 @@ def df(spark: SparkSession) -> DataFrame:
     return made.cache()
 
 
-def region(folder: Path) -> AssociatedColumn:
+def region(folder: Path) -> JoinedAttribute:
     return sx.via("the.key", folder / "customer", "c_custkey", "region")
 
 
-def size(folder: Path) -> AssociatedColumn:
+def size(folder: Path) -> JoinedAttribute:
     return sx.via("the.key", folder / "customer", "c_custkey", "size")
 
 
@@ -137,33 +137,10 @@ def test_a_copy_is_clustered_by_the_same(
     assert everything.count() == N_ROWS
 
 
-@pytest.mark.slow
-def test_new_files_have_the_associated_columns_of_the_table(
-    spark: SparkSession, df: DataFrame, folder: Path, tmp_path: Path
-) -> None:
-    customer = tmp_path / "customer"
-    rows = pq.read_table(folder / "customer" / "0.parquet").slice(0, 50)
-    customer.mkdir()
-    pq.write_table(rows, customer / "0.parquet")
-    column = sx.via("the.key", customer, "c_custkey", "region")
-    layout = sx.Clustering(by=[column], curve="linear", rows_per_file=50)
-    table = sx.write_table(df, tmp_path / "t", layout=layout, indexes={"id": "minmax"})
-    table = table.build_indexes({}, associated={"region": column}, workers=1).table
-    few = len(table.plan("region = 'r3'").paths)
-    assert few < len(table)
-    table = sx.append(df.limit(100), table)
-    assert table.plan("region IS NOT NULL OR region IS NULL").count() == N_ROWS + 100
-    table = table.optimize(spark, mode="full").table
-    assert len(table.plan("region = 'r3'").paths) <= 2
-    pq.write_table(rows.slice(0, 9), customer / "0.parquet")
-    more = sx.append(df.limit(100), table)
-    assert more.plan("region = 'r3'").paths == more.paths
-
-
 def test_what_cannot_be_looked_up_is_refused(
     spark: SparkSession, df: DataFrame, folder: Path, tmp_path: Path
 ) -> None:
-    def write(*by: str | AssociatedColumn) -> None:
+    def write(*by: str | JoinedAttribute) -> None:
         layout = sx.Clustering(by=list(by), rows_per_file=50)
         sx.write_table(df, tmp_path / "t", layout=layout, indexes={})
 

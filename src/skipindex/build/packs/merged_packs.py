@@ -268,7 +268,7 @@ class Merger:
     def _domain(self, meta: BlobMeta) -> Domain | None:
         """The domain of a column, if the table still has it."""
         folded = meta.column.lower()  # some files may spell it otherwise
-        for column in (*self.table.leaves, *self.table.associated):
+        for column in self.table.leaves:
             domain, alike = column.domain, column.name.lower() == folded
             if alike and domain and domain.tag == meta.domain:
                 return domain

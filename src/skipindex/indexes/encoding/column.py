@@ -48,27 +48,13 @@ class EncodedColumn:
         if pa.types.is_dictionary(values.type):
             indices, entries = _dictionary(values, domain)
             if not entries.null_count:
-                self._take(indices, entries)
+                self.null_count: int = indices.null_count
+                self.validity = _validity(indices)
+                self._ranked = _rank_entries(indices.drop_null(), entries)
                 return
         self._encoded = _encode(values, domain)
-        self.null_count: int = self._encoded.null_count
+        self.null_count = self._encoded.null_count
         self.validity = _validity(self._encoded)
-
-    @classmethod
-    def of_entries(
-        cls, name: str, indices: pa.Array, entries: pa.Array, domain: Domain
-    ) -> EncodedColumn:
-        """A column whose rows are positions in values of the domain; NULL is NULL."""
-        column = cls.__new__(cls)
-        column.name, column.domain, column.n_rows = name, domain, len(indices)
-        column._encoded = None  # noqa: SLF001 (of this very class)
-        column._take(indices, entries)  # noqa: SLF001
-        return column
-
-    def _take(self, indices: pa.Array, entries: pa.Array) -> None:
-        self.null_count = indices.null_count
-        self.validity = _validity(indices)
-        self._ranked = _rank_entries(indices.drop_null(), entries)
 
     @cached_property
     def values(self) -> Distinct:

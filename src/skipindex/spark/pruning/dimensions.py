@@ -118,7 +118,7 @@ class Dimensions:
             one.join(None if end is None else max(0.0, end - time.monotonic()))
             if one.is_alive():
                 self._late[one.place] = one
-        return [one.found() for one in readings]
+        return [one.result() for one in readings]
 
     def _is_late(self, place: str) -> bool:
         """Whether a dimension is still being read that a query gave up."""

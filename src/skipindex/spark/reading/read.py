@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from skipindex.errors import PlanError
 from skipindex.expressions import Predicate
-from skipindex.planner.plan import Moment, Plan, check_stored, plan_files
+from skipindex.planner.plan import Moment, Plan, plan_files
 from skipindex.planner.stages.limit import SortKey
 from skipindex.spark.reading.frames import read_files
 from skipindex.spark.reading.schema import opened_in, table_schema, typed
@@ -49,7 +49,6 @@ def read(
         now=now,
     )
     check_session(spark)
-    check_stored(plan)
     return _matching(spark, plan.under(offsets_in(spark)), schema)
 
 

@@ -10,14 +10,13 @@ from pyspark.sql import DataFrame
 
 from skipindex.errors import LayoutError
 from skipindex.layout import Workload, curve_named, n_files_for
-from skipindex.rewrite.selection.attributes import named, to_json
+from skipindex.rewrite.selection.attributes import JoinedAttribute, named, to_json
 from skipindex.rewrite.selection.target import ROWS_PER_FILE, Target
 from skipindex.spark.placement.cluster import apply_clustering, fit_workload
 from skipindex.spark.writers.file_size import rows_in
 from skipindex.spark.writers.row_groups import check_row_groups
 from skipindex.spark.writers.writing import LaidOut, lay_out
 from skipindex.storage.file_system.location import Location
-from skipindex.table.associated import AssociatedColumn
 
 
 def target_of(layout: Mapping[str, Any]) -> Target:
@@ -37,7 +36,7 @@ def target_of(layout: Mapping[str, Any]) -> Target:
 class LayoutRequest:
     """The layout that a caller of ``write_table`` asks for, in its arguments."""
 
-    cluster_by: Sequence[str | AssociatedColumn] | Workload
+    cluster_by: Sequence[str | JoinedAttribute] | Workload
     curve: str | None
     partition_by: Sequence[str]
     sort_within: Sequence[str]
@@ -58,7 +57,7 @@ class LayoutRequest:
             if size is not None and size < 1:
                 raise LayoutError(f"{name} is {size} (expected 1 or more)")
         names: tuple[str, ...] = ()
-        attributes: dict[str, AssociatedColumn] = {}
+        attributes: dict[str, JoinedAttribute] = {}
         if not isinstance(self.cluster_by, Workload):
             names, attributes = named(self.cluster_by)
         keys = (one.key for one in attributes.values())

@@ -25,7 +25,7 @@ from skipindex.rewrite.optimize import (
     sized,
     target_of,
 )
-from skipindex.rewrite.selection.attributes import from_json
+from skipindex.rewrite.selection.attributes import JoinedAttribute, from_json
 from skipindex.rewrite.selection.eligible_files import (
     check_rewritable,
     choose,
@@ -49,7 +49,6 @@ from skipindex.spark.writers.writing import (
     sorted_within,
 )
 from skipindex.table import TableState, open_state, overlaps_of
-from skipindex.table.associated import AssociatedColumn
 
 _JOINS: Final = 200
 """Bins that one job joins; each is a part of its plan."""
@@ -226,7 +225,7 @@ def _copy(
     rows_per_file = target.rows_per_file or -(-n_rows // target.n_files(files))
     began = time.perf_counter()
     attributes = from_json(target.known, table.location)
-    layout: Sequence[str | AssociatedColumn] | Workload
+    layout: Sequence[str | JoinedAttribute] | Workload
     layout = [attributes.get(name, name) for name in target.cluster_by]
     if "workload" in target.known:
         layout = Workload.from_json(target.known["workload"])

@@ -21,6 +21,7 @@ from skipindex.log.exclusive import DECLARED
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
+from skipindex.rewrite.selection.attributes import JoinedAttribute
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import ROWS_PER_FILE
 from skipindex.spark.columns import declared
@@ -40,7 +41,6 @@ from skipindex.table import (
     require_unbucketed,
     table_of,
 )
-from skipindex.table.associated import AssociatedColumn
 
 NOTHING: Final = Derived()
 """Declares nothing."""
@@ -50,7 +50,7 @@ def write_table(
     df: DataFrame,
     path: Location | str | os.PathLike[str],
     *,
-    cluster_by: Sequence[str | AssociatedColumn] | Workload = (),
+    cluster_by: Sequence[str | JoinedAttribute] | Workload = (),
     curve: str | None = "hilbert",
     partition_by: Sequence[str] | Mapping[str, str] = (),
     derived: Derived = NOTHING,

@@ -471,18 +471,15 @@ class Location:
         for folder in folders:
             sync_folder(folder)
 
-    def restrict(
-        self, folder: str, paths: Iterable[str], others: Iterable[str] = ()
-    ) -> None:
+    def restrict(self, folder: str, paths: Iterable[str]) -> None:
         """Restrict ``folder`` to users who may read all the files.
 
-        ``others`` are full paths.  The folder is made if there is none.  What is
-        written below it later can be read by no one else.  An object store has
-        permissions of its own.
+        The folder is made if there is none.  What is written below it later can be read
+        by no one else.  An object store has permissions of its own.
         """
         if not self.at(folder).is_local:
             return
-        every = [*map(self.full, paths), *others] if self.is_local else ()
+        every = [*map(self.full, paths)] if self.is_local else ()
         target = Path(self.full(folder))
         with _storage_errors("make", str(target)):
             make_folder(target)

@@ -1,1 +1,0 @@
-"""Associated columns: what is asked for, and how a file's keys are looked up."""
