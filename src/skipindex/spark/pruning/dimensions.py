@@ -98,7 +98,7 @@ class Dimensions:
     def __init__(self) -> None:
         self._columns = KeptColumns()
         self._late: dict[str, _Reading] = {}
-        """By dimension, what a query waited for in vain."""
+        """By dimension, what a query waited for without success."""
 
     def keys(
         self, joins: Sequence[tuple[str, Dimension]], session: Session
