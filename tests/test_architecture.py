@@ -57,7 +57,7 @@ BUDGETS = {
     "log": 3106,
     "planner": 15637,
     "rewrite": 3774,
-    "spark": 7239,
+    "spark": 7236,
     "storage": 5179,
     "table": 4184,
 }

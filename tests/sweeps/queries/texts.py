@@ -105,7 +105,7 @@ class Writer:
     def draw(self) -> Draft:
         """One query."""
         forms = [self.rows] * 5 + [self.totals] * 5 + [self.top] * 3
-        forms += [self.join] * 5 + [self.half_join, self.self_join] * 2
+        forms += [self.join] * 9 + [self.half_join, self.self_join] * 3
         forms += [self.union] * 2 + [self.inside, self.scalar, self.exists] * 2
         forms += [self.window, self.common, self.limit, self.correlated, self.nested]
         forms += [self.aggregated, self.values_join, self.lateral, self.numbered]

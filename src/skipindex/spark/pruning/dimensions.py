@@ -263,11 +263,8 @@ class _SideReader:
 
             with relying_on(self._rules):
                 tree = simplify(Binder(resolve, zone).bind(predicate))
-            is_open = any(
-                one.in_arrow is None and not isinstance(one, ComparedColumns)
-                for one in unknowns(tree)
-            )
-            if not is_open and tree != TruthValue(value=True):
+            others = {type(one) for one in unknowns(tree)} - {ComparedColumns}
+            if not others and tree != TruthValue(value=True):
                 yield _Condition(tree, frozenset(named))
 
     def _other_keys(self) -> Iterator[tuple[str, pc.Expression]]:

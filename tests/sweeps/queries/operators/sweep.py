@@ -199,10 +199,10 @@ def _too_much(
             off = replace(off, jobs=off.jobs + more, is_cut=True)  # noqa: PLW2901
         if case.form == "recursion":  # each step is planned with keys of its own
             off = replace(off, jobs=max(on.jobs, off.jobs))  # noqa: PLW2901
-        # Equal scans with other keys are run each, over its own files.
-        has_others = off.reused > on.reused and on.with_keys
-        if case.form == "overwrite" or has_others:
-            off = replace(off, is_cut=True)  # noqa: PLW2901
+        # Equal scans with other keys are run each, over its own files, in its own job.
+        more = max(0, off.reused - on.reused) if on.with_keys else 0
+        if case.form == "overwrite" or more:
+            off = replace(off, jobs=off.jobs + more, is_cut=True)  # noqa: PLW2901
         if problem := excess(on, off):
             told.append(f"step {i}: {problem}")
     return "; ".join(told)
