@@ -71,19 +71,23 @@ class Dimension {
     this.others = others;
   }
 
-  /** What columns of a scan need to have, as far as it can be told to the planner. */
+  /**
+   * What columns of a scan need to have, as far as it can be told to the planner.
+   *
+   * asking: the index of the scan that gets keys, itself or through this one.
+   */
   static List<Dimension> of(
-      LogicalRelation scan, List<Joins.Needed> needed, Set<FileIndex> unsure, PlannerCalls planner,
-      Query query) {
+      LogicalRelation scan, List<Joins.Needed> needed, Set<FileIndex> unsure,
+      SkippingFileIndex asking) {
     List<Dimension> found = new ArrayList<>();
     for (Joins.Needed one : needed) {
       String column = Joins.nameIn(scan, one.column);
       if (column == null) continue;
       try {
-        Dimension side = of(column, one, unsure, planner, query);
+        Dimension side = of(column, one, unsure, asking);
         if (side != null && !found.contains(side)) found.add(side);
       } catch (Throwable problem) {
-        planner.report(problem);
+        asking.scanned.planner.report(problem);
       }
     }
     return found;
@@ -91,8 +95,7 @@ class Dimension {
 
   /** Null if the side is anything else, or nothing is asked of it. */
   private static Dimension of(
-      String column, Joins.Needed needed, Set<FileIndex> unsure, PlannerCalls planner,
-      Query query) {
+      String column, Joins.Needed needed, Set<FileIndex> unsure, SkippingFileIndex asking) {
     Attribute key = needed.key;
     List<Joins.Needed> others = needed.ofSide;
     List<Expression> conjuncts = new ArrayList<>();
@@ -122,8 +125,9 @@ class Dimension {
     if (node instanceof LocalRelation) return local(column, key, (LocalRelation) node);
     LogicalRelation scan = (LogicalRelation) node;
     if (!Joins.isOfFiles(scan) || unsure.contains(SkipRule.baseOf(scan))) return null;
-    List<Dimension> ofScan = of(scan, others, unsure, planner, query);
-    return ofFiles(column, key, scan, asked(conjuncts, key, scan), ofScan, planner, query);
+    if (SkipRule.locationOf(scan).sizeInBytes() >= asking.sizeInBytes()) return null;
+    List<Dimension> ofScan = of(scan, others, unsure, asking);
+    return ofFiles(column, key, scan, asked(conjuncts, key, scan), ofScan, asking);
   }
 
   /** Distinct rows: their keys are keys of the rows below. */
@@ -164,7 +168,7 @@ class Dimension {
 
   private static Dimension ofFiles(
       String column, Attribute key, LogicalRelation scan, List<Expression> conjuncts,
-      List<Dimension> others, PlannerCalls planner, Query query) {
+      List<Dimension> others, SkippingFileIndex asking) {
     HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
     if (!relation.fileFormat().getClass().getName().equals(SkipRule.PARQUET)) return null;
     FileIndex location = SkipRule.baseOf(scan);
@@ -177,10 +181,10 @@ class Dimension {
     told.put("key", name).put("is_catalog_table", scan.catalogTable().isDefined());
     told.setAll(Question.schemas(relation.dataSchema(), relation.partitionSchema()));
     SQLConf reader = relation.sparkSession().sessionState().conf();
-    Question.addReader(told, planner.settings, reader);
+    Question.addReader(told, asking.scanned.planner.settings, reader);
     Question.addOptions(told, relation.options());
     told.put("conjuncts", ExpressionJson.json(TopRows.normalized(conjuncts, scan)));
-    return new Dimension(column, told, null, location, query.listing(location), others);
+    return new Dimension(column, told, null, location, asking.query.listing(location), others);
   }
 
   /** The keys of rows that the plan has; null if they are too many, or of other types. */

@@ -30,7 +30,8 @@ import org.apache.spark.sql.types.ShortType;
  *
  * A row of an inner or semi join has a key that the other side has. If that is a Dimension,
  * the planner reads its keys, and files without any of them are left out. The plan itself
- * does not change.
+ * does not change.  A side has fewer bytes than the scan that gets its keys, so that small
+ * tables stay as they are, and Spark finds their scans equal.
  */
 class Joins {
   /** Joins on the way from a dimension to the one whose condition it has to meet. */
@@ -182,7 +183,7 @@ class Joins {
   private LogicalRelation scanWithKeys(LogicalRelation scan, List<Needed> needed) {
     SkippingFileIndex index = SkipRule.indexOf(scan);
     if (index == null || shared.contains(index.scanned.base)) return scan;
-    List<Dimension> keys = Dimension.of(scan, needed, unsure, index.scanned.planner, index.query);
+    List<Dimension> keys = Dimension.of(scan, needed, unsure, index);
     return keys.isEmpty() ? scan : SkipRule.withIndex(scan, index.withKeys(keys));
   }
 
