@@ -55,7 +55,7 @@ BUDGETS = {
     "indexes": 7657,
     "layout": 2529,
     "log": 3106,
-    "planner": 15637,
+    "planner": 15639,
     "rewrite": 3774,
     "spark": 7236,
     "storage": 5179,

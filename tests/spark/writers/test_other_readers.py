@@ -195,8 +195,8 @@ def test_what_waits_is_told(tmp_path: Path) -> None:
     table = sx.open_table(tmp_path)
     text = table.status().waiting
     assert re.fullmatch(
-        r"2 rewritten files \(0\.0 MB\) are not visible to readers who list the folder:"
-        r" vacuum shows them from \d{4}-\d\d-\d\d \d\d:\d\d UTC on, and "
+        r"2 rewritten files \(0\.0 MB\) are not visible to readers that list the "
+        r"folder: vacuum publishes them from \d{4}-\d\d-\d\d \d\d:\d\d UTC on, "
         r"vacuum\(retention=timedelta\(0\)\) now",
         text,
     )

@@ -89,6 +89,8 @@ def _is(cursor: Cursor, left: Operand) -> ex.Predicate:
 def _between(cursor: Cursor, value: Operand) -> ex.Predicate:
     low = cursor.operand()
     if not cursor.take("AND"):
+        if cursor.next.kind is Kind.END or cursor.next.key in {"OR", ")"}:
+            raise cursor.expected("AND")
         raise NotJudgedError(reason_of(cursor.next.key))
     high = cursor.operand()
     lower = compare_or_keep(value, ex.Operator.GE, low)

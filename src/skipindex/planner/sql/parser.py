@@ -67,11 +67,11 @@ _ENDING_VALUES: Final = {",", "WHEN", "THEN", "ELSE", "END"}
 """What ends a condition that stands as a value."""
 _AFTER_VALUES: Final = {
     *("AND", "OR", "IS", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"),
-    *("ESCAPE", "DIV", "COLLATE", "AT", "OVER", "FILTER", "WITHIN", "IGNORE"),
+    *("DIV", "COLLATE", "AT", "OVER", "FILTER", "WITHIN", "IGNORE"),
     *("RESPECT", "AS"),
 }
 """Words that go on with a value."""
-_NOWHERE: Final = {"@", "#", "$", "\\", "'", '"', "`"}
+_NOWHERE: Final = {"=>", "@", "#", "$", "\\", "'", '"', "`"}
 """Symbols that no expression has."""
 _MAX_NESTED: Final = 10
 """Conditions inside values inside conditions."""
@@ -200,7 +200,7 @@ def _judged(cursor: Cursor, start: int) -> Predicate:
         result = cursor.next
         if _ends_condition(cursor, result):
             return tree
-        is_doubled = result.key == cursor.after.key == "&"
+        is_doubled = result.key in {"&", "."} and result.key == cursor.after.key
         if is_doubled or _is_mistake(result):
             problem = f"cannot read this condition near {result.text!r}"
             raise cursor.error(result, problem)
