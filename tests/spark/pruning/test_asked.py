@@ -138,6 +138,24 @@ def test_many_groups_are_left_to_spark(
     assert asked(planner, table, more=more) is None
 
 
+def test_a_column_whose_values_are_not_counted_is_left_to_spark(
+    planner: QueryPlanner, tmp_path: Path
+) -> None:
+    """The rows are known by an index; of the other column, that some are NULL."""
+    table = tmp_path / "counted"
+    table.mkdir()
+    ids = pa.array(range(10), pa.int64())
+    months = pa.array([None, *range(1, 10)], pa.int32())
+    pq.write_table(pa.table({"id": ids, "month": months}), table / "0.parquet")
+    sx.build_indexes(table, {"id": "bitmap", "month": "minmax"}, workers=1)
+    scan: Mapping[str, Any] = {"partitions": (), "data": ("id", "month")}
+    condition = equal("id", 5)
+    reply = asked(planner, table, condition, more=wanted("count"), **scan)
+    assert reply == Reply(["0.parquet"], "1\n")
+    more = wanted("count month")
+    assert asked(planner, table, condition, more=more, **scan) is None
+
+
 def test_files_without_a_match_are_no_answer(
     planner: QueryPlanner, table: Path
 ) -> None:
