@@ -52,7 +52,7 @@ BUDGETS = {
     "build": 2677,
     "cli": 1298,
     "expressions": 1914,
-    "indexes": 7657,
+    "indexes": 7659,
     "layout": 2529,
     "log": 3106,
     "planner": 15639,

@@ -23,7 +23,7 @@ from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import atoms, column_of, true_rows, values_of
 from tests.quick_run import examples
 
-RUNS, BITMAPS, MAPPING = range(3)
+RUNS, BITMAPS, MAPPING = 0, 2, 3
 N_ROWS = 8_000
 
 
@@ -264,3 +264,10 @@ def test_marks_of_damaged_parts_are_refused() -> None:
     assert isinstance(index, RunLengthIndex)
     with pytest.raises(CorruptIndexError, match="are not 6 slices"):
         index.mask(OneOf("c", (3,)))
+
+
+def test_bit_slices_of_version_1_are_read() -> None:
+    """Their number is given to no other encoding, which would misread them."""
+    array = pa.array(drawn(200, n_rows=1 << 16))
+    first, *others = BitSliced().build(column_of(array))
+    check(array, [bytes([1]) + first[1:] + bytes([1]), *others])

@@ -314,6 +314,14 @@ INDEXES: Final = (
         ("tests/indexes/encoding/test_roaring.py",),
     ),
     Mutant(
+        "number-of-an-encoding",
+        "indexes.kinds.exact._read",
+        "kinds = RunLengthIndex, BitSlicedIndex, BitmapIndex, MappingIndex",
+        "kinds = RunLengthIndex, BitmapIndex, BitmapIndex, MappingIndex",
+        "bit slices of version 1 are read as another encoding",
+        ("tests/indexes/kinds/test_exact.py",),
+    ),
+    Mutant(
         "function-of-a-sample",
         "indexes.kinds.exact._Whole.is_function_of",
         "not (self.by_code_of(other)[other.codes] != self.codes).any()",

@@ -14,7 +14,8 @@ that are parts of the other columns' payloads, which a pack holds once.
 Payload, version 2::
 
     part 0          as the encoding has it; its last byte is the encoding: 0
-                    run_length, 1 bitmap, 2 mapping
+                    run_length, 2 bitmap, 3 mapping; in version 1 also 1
+                    bit_sliced, which is read and not written
     parts 1 ..      as the encoding has them
 
 A mapping::
@@ -45,6 +46,7 @@ from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
+from skipindex.indexes.kinds.bit_sliced import BitSlicedIndex
 from skipindex.indexes.kinds.bitmap import Bitmap, BitmapIndex
 from skipindex.indexes.kinds.run_length import (
     RunLengthIndex,
@@ -59,7 +61,7 @@ from skipindex.storage.parts import Parts
 
 _KIND: Final = "exact"
 _VERSION: Final = 2
-_RUN_LENGTH, _BITMAP, _MAPPING = range(3)
+_RUN_LENGTH, _BITMAP, _MAPPING = 0, 2, 3
 _WORTH: Final = 1.15
 """Bitmaps may take so many times the bytes of the runs, as they need no decoding."""
 _PART_BYTES: Final = 20
@@ -292,7 +294,7 @@ class MappingIndex(RunLengthIndex):
 
 def _read(head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> PositionalIndex:
     """The index in the encoding that the last byte of the header says."""
-    kinds = RunLengthIndex, BitmapIndex, MappingIndex
+    kinds = RunLengthIndex, BitSlicedIndex, BitmapIndex, MappingIndex
     encoding = parts[0][-1]
     if encoding >= len(kinds):
         raise CorruptIndexError(f"an exact payload has encoding {encoding}")
