@@ -39,6 +39,14 @@ PRUNING: Final = (
         _TESTS,
     ),
     Mutant(
+        "verdict-of-another-column",
+        "spark.pruning.query_planner.QueryPlanner._answer",
+        "(name, _mark(some))",
+        "('', _mark(some))",
+        "files are ruled out by the keys that another column had before",
+        _TESTS,
+    ),
+    Mutant(
         "verdict-of-other-keys",
         "spark.pruning.query_planner.QueryPlanner._answer",
         "(table.number, asked, marks)",

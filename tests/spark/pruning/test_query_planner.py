@@ -154,6 +154,32 @@ def test_the_keys_of_a_dimension_as_it_is_now(
     assert "month=1/0.parquet" not in found
 
 
+def test_equal_keys_of_another_column_are_another_question(
+    planner: QueryPlanner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A query may get the keys of one dimension alone, as the other one is late."""
+    put_all(tmp_path / "t", [{"id": [i], "plain": [2 - i]} for i in range(3)])
+    build(tmp_path / "t", {"*": "bitmap"})
+    path = put_columns(tmp_path / "d/0.parquet", {"k": [2], "a": ["y"]})
+    is_y = asks("EqualTo", "a", "string", "y")
+    dimension = side(path.parent, {"k": "long", "a": "string"}, is_y)
+    keys = [["id", dimension], ["plain", dimension]]
+    more = {"data": ("id", "plain"), "partitions": (), "keys": keys}
+    read = planner._dimensions.keys
+    for number, name in enumerate(("2.parquet", "0.parquet")):
+
+        def some(joins: Any, session: Any, number: int = number) -> Any:
+            every = read(joins, session)
+            return [
+                (told, keys if i == number else None)
+                for i, (told, keys) in enumerate(every)
+            ]
+
+        monkeypatch.setattr(planner._dimensions, "keys", some)
+        found = skipped(planner, tmp_path / "t", **more)
+        assert set(found) == {f"{i}.parquet" for i in range(3)} - {name}
+
+
 def test_a_column_without_an_index_needs_no_keys(
     planner: QueryPlanner, tmp_path: Path
 ) -> None:

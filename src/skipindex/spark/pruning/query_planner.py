@@ -49,7 +49,7 @@ from skipindex.storage.deadline import Deadline, PlanCancelledError, running_unt
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
-_Key: TypeAlias = tuple[int, str, tuple[bytes, ...]]
+_Key: TypeAlias = tuple[int, str, tuple[tuple[str, bytes], ...]]
 
 LOG: Final = logging.getLogger("skipindex")
 _GRACE: Final = 1.0
@@ -202,7 +202,7 @@ class QueryPlanner:
         if listing == 0:
             return Answer(table.number).to_bytes()
         dimensions, keys = self._joined(table, question)
-        marks = tuple(_mark(some) for _, some in keys)
+        marks = tuple((name, _mark(some)) for name, some in keys)
         key = None if listing else (table.number, asked, marks)
         result = self._remembered(key) or verdict(table, question, keys)
         if result is None:
