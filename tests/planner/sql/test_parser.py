@@ -236,6 +236,7 @@ def test_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:
         "!(a = 1) = TRUE",
         "a = (! b)",
         "from IS NULL",
+        "table * 2 = 4",
         "a COLLATE UTF8_LCASE = 'x' AND show + 1 = 2",
         "a AT TIME ZONE 'UTC' > b",
         "ntile(4) OVER (ORDER BY a) = 1 AND a NOT RLIKE 'x'",

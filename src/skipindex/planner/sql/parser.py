@@ -103,8 +103,9 @@ def parse_all(cursor: Cursor) -> Predicate:
     for token in cursor.tokens:
         if token.key == ";":
             raise cursor.error(token, "expected one condition, found ';'")
-    first, second = cursor.tokens[:2]
-    if first.key in _STATEMENTS and (second.key == "*" or _is_mistake(second)):
+    first, second, *rest = cursor.tokens
+    is_star = second.key == "*" and rest[0].key == "FROM"
+    if first.key in _STATEMENTS and (is_star or _is_mistake(second)):
         problem = f"expected the condition alone, without {first.text!r}"
         raise cursor.error(first, problem)
     return _tree(cursor)
