@@ -97,7 +97,8 @@ def dense_bits(raw: memoryview, n_rows: int) -> Bits:
     head = 8 + 8 * n
     if is_plain(raw):
         plain = np.frombuffer(raw, np.uint8, offset=2)
-        greatest = 8 * len(plain) - 9 + int(plain[-1]).bit_length() if len(plain) else 0
+        last = int(plain[-1]) if len(plain) else 0
+        greatest = 8 * len(plain) - 9 + last.bit_length()  # below 0 without a row
         if greatest >= n_rows:
             raise CorruptIndexError(f"a bitmap of {n_rows} rows has row {greatest}")
         bits: Bits = blank(1, n_rows)[0]

@@ -1,8 +1,8 @@
 """Transposing the bits of many filters into rows of one bit a filter, and back.
 
-Bit slices become numbers in the same way.  Eight filters at a time: a byte of each
-is a matrix of 8 times 8 bits in one word, and
-three exchanges transpose all of these matrices in numpy at once.
+Eight filters are transposed at a time: a byte of each is a matrix of 8 times 8 bits in
+one word, and three exchanges transpose all of these matrices in numpy.  Bit slices
+become numbers in the same way.
 """
 
 from __future__ import annotations
