@@ -227,8 +227,8 @@ def open_table(
             in the catalog of the active Spark session.  The catalog then has the
             folder, the schema and the partitions, and other folders are not read.  If
             a partition is in a folder of another name, all files below the table's
-            folder are read.  An existing path takes precedence over a name.  A
-            ``Table`` is returned unchanged.
+            folder are read.  An existing path takes precedence over a name.  If it is
+            a ``Table``, this very object is returned.
         schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
             ``StructType``.  A file that lacks a column holds NULL.  By default the
             schema is that of one footer, as in Spark.
@@ -340,9 +340,10 @@ def build_indexes(
 def via(key: str, table: AnyTable, table_key: str, attribute: str) -> JoinedAttribute:
     """An attribute of a joined table, for a layout of the table that joins it.
 
-    Of a row it is the ``attribute`` of the row of ``table`` whose ``table_key`` equals
-    the row's ``key``, and NULL where there is none.  Nothing is read yet.  Rows are
-    clustered by it as by a column, and it is not stored.
+    Its value for a row is ``attribute`` in the row of ``table`` whose ``table_key``
+    equals the row's ``key``; NULL if ``table`` has no such row.  This call reads no
+    data.  A layout clusters rows by the attribute as by a column, and does not store
+    it.
 
     Args:
         key: the column that is joined by: integers or strings.

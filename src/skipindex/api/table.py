@@ -181,8 +181,8 @@ class Table:
             without: names of the kinds that may not be used.
             limit: the number of matching rows that are needed; files that are not
                 needed for them are not read.
-            order_by: with ``limit``, the order of which the first rows are needed:
-                ``"x"``, or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are
+            order_by: the order in which the first ``limit`` rows are needed: ``"x"``,
+                or a list such as ``["x DESC NULLS LAST", "y"]``.  Files are
                 skipped by the statistics of the first column.
             session: a ``skipindex.api.CacheSession``, which keeps index bytes in memory
                 for later plans; None is that of the process (``set_cache_bytes``).
