@@ -52,7 +52,7 @@ BUDGETS = {
     "build": 2677,
     "cli": 1298,
     "expressions": 1914,
-    "indexes": 7660,
+    "indexes": 7662,
     "layout": 2529,
     "log": 3106,
     "planner": 15640,

@@ -2,7 +2,7 @@
 
 The portable format is RoaringFormatSpec (see ``indexes/encoding/roaring.py``).  Plain
 bits are ``PLAIN`` as u16, and then one bit for each row, the lowest of a byte first;
-zero bytes at the end are not stored.  They take fewer bytes where a file has fewer
+zero bytes at the end are not stored.  They take far fewer bytes where a file has fewer
 rows than the one container of a bitmap, and where these rows are neither few nor in
 runs.
 """
