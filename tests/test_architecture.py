@@ -58,7 +58,7 @@ BUDGETS = {
     "planner": 15640,
     "rewrite": 3774,
     "spark": 7236,
-    "storage": 5179,
+    "storage": 5213,
     "table": 4184,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

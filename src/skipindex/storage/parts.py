@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, cast
 
@@ -93,6 +93,9 @@ class Parts(Protocol):
     def __getitem__(self, i: int, /) -> memoryview:
         """Part ``i``."""
 
+    def places(self, start: int, stop: int) -> Hashable:
+        """Where parts ``start .. stop - 1`` are; parts at equal places are equal."""
+
     def read(self, start: int, stop: int) -> list[memoryview]:
         """Parts ``start .. stop - 1`` in at most one contiguous read."""
 
@@ -121,6 +124,10 @@ class MemoryParts:
 
     def __getitem__(self, i: int, /) -> memoryview:
         return self.read(i, i + 1)[0]
+
+    def places(self, start: int, stop: int) -> Hashable:
+        """The payload itself, and which of its parts."""
+        return id(self), start, stop
 
     def read(self, start: int, stop: int) -> list[memoryview]:
         """Parts ``start .. stop - 1``."""

@@ -22,7 +22,7 @@ Payload, version 1::
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self, TypeVar, cast
 from weakref import WeakKeyDictionary
@@ -283,6 +283,10 @@ class _Tail:
 
     def __getitem__(self, i: int, /) -> memoryview:
         return self._parts[self._start + i]
+
+    def places(self, start: int, stop: int) -> Hashable:
+        """Where parts ``start .. stop - 1`` are."""
+        return self._parts.places(self._start + start, self._start + stop)
 
     def read(self, start: int, stop: int) -> list[memoryview]:
         """Parts ``start .. stop - 1``."""

@@ -14,9 +14,10 @@ A blob is ours, little-endian, 8-byte aligned, and needs nothing of the JSON::
                                              those before first[0] are of all files
               u32 n_rows[n_files]            modulo 2^32
               u32 identity[n_files]          crc32c of each data file's footer
-              i64 start[n_parts]             from the beginning of the blob; negative
-                                             in container 2 alone, for a part of an
-                                             earlier blob that has the same bytes
+              i64 start[n_parts]             from the beginning of the blob; in
+                                             container 2, parts with the same bytes
+                                             may begin at one place, which is negative
+                                             for a part of an earlier blob
               u32 length[n_parts]
               u32 crc32c[n_parts]
               meta: JSON with kind, column, domain and spec

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeVar, cast
@@ -98,7 +98,6 @@ class Blob:
         starts, lengths = columns[3], columns[4].astype(np.int64)
         if n_parts and starts.min() + self._base < 0:
             raise CorruptIndexError(f"{self._name}: a part begins before the pack")
-        self._own = np.where(starts < 0, 0, lengths)
         # Where a part does not follow the one before: one of them is of another blob.
         ends = starts + lengths + -lengths % 8
         self._cuts: list[int] = (np.flatnonzero(starts[1:] != ends[:-1]) + 1).tolist()
@@ -120,10 +119,17 @@ class Blob:
     def payload_bytes(self) -> np.ndarray:
         """The size of every slot, with its share of the parts of all files.
 
-        Parts of other blobs do not count.
+        Parts of other blobs do not count, and a part of several files counts for the
+        first of them.
         """
-        ends: np.ndarray = np.concatenate([[0], np.cumsum(self._own)])
-        own = np.diff(ends[self._first])
+        parts = np.array([self._start, self.lengths], np.int64)
+        # An empty part begins where the next one does.
+        (places, _), firsts = np.unique(parts, axis=1, return_index=True)
+        firsts = firsts[places >= 0]
+        lengths = np.zeros_like(parts[1])
+        lengths[firsts] = parts[1, firsts]
+        ends: np.ndarray = np.concatenate([[0], np.cumsum(lengths)])
+        own: np.ndarray = np.diff(ends[self._first])
         shared: np.ndarray = own + int(ends[self._first[0]]) // max(1, len(own))
         return shared
 
@@ -287,6 +293,10 @@ class Blob:
         # Outside of first .. end - 1 all parts are cached.
         return [*result[: first - start], *read, *result[len(result) - (stop - end) :]]
 
+    def starts(self, start: int, stop: int) -> Sequence[int]:
+        """Where parts ``start .. stop - 1`` begin."""
+        return self._start[start:stop]
+
     def _span(self, start: int, stop: int) -> int:
         """Bytes from the beginning of a part to the end of another, without gaps."""
         if self._cuts_in(start, stop):
@@ -365,6 +375,10 @@ class BlobParts:
 
     def __getitem__(self, i: int) -> memoryview:
         return self._one(memoryview, i, _as_it_is)
+
+    def places(self, start: int, stop: int) -> Hashable:
+        """The blob, and where its parts are; equal parts may be stored once."""
+        return self.blob, *self.blob.starts(self.first + start, self.first + stop)
 
     def read(self, start: int, stop: int) -> list[memoryview]:
         """Parts ``start .. stop - 1`` in at most one contiguous read."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from crc32c import crc32c
@@ -26,6 +27,9 @@ from skipindex.storage.pack.format import (
     BlobEntry,
     BlobMeta,
 )
+
+_SHORT: Final = 16
+"""Bytes of a part up to which each file has its own."""
 
 
 @dataclass(slots=True)
@@ -66,11 +70,13 @@ class BlobBuilder:
         """The bytes of the blob, piece by piece; the last one ends with the tail.
 
         It begins at ``offset`` of its pack.  ``known`` has where parts of earlier blobs
-        begin there, by their digests: they are not written again.
+        begin there, by their digests: they are not written again.  Nor is a part of several
+        files, such as the dictionary of the same values.
         """
         parts = [*self.shared, *self._parts]
         elsewhere = [known.get(digest(p)) if known else None for p in parts]
-        is_whole = elsewhere.count(None) == len(parts)
+        copied = {p for p, n in Counter(parts).items() if n > 1 and len(p) > _SHORT}
+        is_whole = elsewhere.count(None) == len(parts) and not copied
         container = OWN_PARTS if is_whole else CONTAINER
         header = HEADER.pack(MAGIC, container, self.meta.version, 0)
         yield header
@@ -81,10 +87,16 @@ class BlobBuilder:
         first = [len(self.shared) + i for i in self._first]
         starts = np.empty(len(parts), "<i8")
         position = len(header)
+        written: dict[bytes, int] = {}
         for i, (part, place) in enumerate(zip(parts, elsewhere, strict=True)):
-            starts[i] = position if place is None else place - offset
             if place is not None:
+                starts[i] = place - offset
                 continue
+            starts[i] = written.get(part, position)
+            if part in written:
+                continue
+            if part in copied:
+                written[part] = position
             padding = -len(part) % 8
             yield part
             yield bytes(padding)
