@@ -11,6 +11,7 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 Ints: TypeAlias = npt.NDArray[np.int64]
 Words: TypeAlias = npt.NDArray[np.uint64]
 Codes: TypeAlias = npt.NDArray[np.uint32]
+UnsignedInts: TypeAlias = npt.NDArray[np.unsignedinteger]
 Bits: TypeAlias = npt.NDArray[np.uint8]
 """Bits or other bytes; of a byte the lowest bit comes first."""
 

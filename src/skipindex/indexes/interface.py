@@ -6,7 +6,7 @@ walks a tree, so it knows nothing of AND, OR, files or tables.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
@@ -14,10 +14,11 @@ import pyarrow as pa
 from pyroaring import AbstractBitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Mask
+from skipindex.expressions.arrays import Mask, UnsignedInts
 from skipindex.expressions.atoms import Atom, Value
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
+from skipindex.indexes.encoding.code_set import CodeSet
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.storage.parts import Parts
 
@@ -36,16 +37,21 @@ class Index(Protocol):
 
 
 class ContextIndex(Index, Protocol):
-    """An index that is cheaper to probe on few rows, or by marks, than by ``probe``.
+    """An index that is cheaper to probe on few rows, or by codes, than by ``probe``.
 
     Any method may be missing; the planner looks for them by name.
     """
 
-    def mask(self, atom: Atom) -> Mask | None:
-        """Exactly the rows for which ``atom`` is TRUE, marked; None: ask ``probe``.
+    def code_set(
+        self, atom: Atom, memo: MutableMapping[Hashable, CodeSet]
+    ) -> CodeSet | None:
+        """The codes of exactly the rows that make ``atom`` TRUE; None: ask ``probe``.
 
-        There is a mark for every row of the file, and no other.
+        ``memo`` has what indexes of other files returned for this atom.
         """
+
+    def codes(self) -> UnsignedInts:
+        """The code of every row, where there is ``code_set``."""
 
     def probe_within(self, atom: Atom, rows: AbstractBitMap) -> Bounds[AbstractBitMap]:
         """Bound those of ``rows`` for which ``atom`` is TRUE; no other row is in it."""

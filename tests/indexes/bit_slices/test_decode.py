@@ -9,9 +9,9 @@ from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.atoms import NoneOf, OneOf
-from skipindex.indexes.bit_slices import decode
 from skipindex.indexes.bit_slices import slices as slices_module
 from skipindex.indexes.bit_slices.decode import dense_bits, rows_among
+from skipindex.indexes.encoding import code_set
 from skipindex.indexes.kinds.bit_sliced import BitSliced
 from tests.indexes.columns import column_of
 from tests.indexes.memory_parts import opened
@@ -35,8 +35,8 @@ def zeros_of(codes: np.ndarray, n_bits: int) -> list[memoryview]:
 def test_rows_are_those_of_the_codes(
     monkeypatch: pytest.MonkeyPatch, n_rows: int, n_bits: int, order: str, table: int
 ) -> None:
-    monkeypatch.setattr(decode, "_TABLE", table)
-    monkeypatch.setattr(decode, "_TABLE_PER_ROW", 0)
+    monkeypatch.setattr(code_set, "_TABLE", table)
+    monkeypatch.setattr(code_set, "_TABLE_PER_ROW", 0)
     rng = np.random.default_rng(n_rows)
     codes = rng.integers(0, 1 << n_bits, n_rows)
     if order == "sorted":

@@ -53,10 +53,12 @@ def check(array: pa.Array, parts: list[bytes]) -> None:
         bounds = index.probe(atom)
         assert bounds is not None
         assert bounds.lower == bounds.upper == true_rows(atom, values), atom
-        mask = index.mask(atom) if isinstance(index, RunLengthIndex) else None
-        if mask is not None:
-            assert len(mask) == len(array)
-            assert BitMap(np.flatnonzero(mask).tolist()) == bounds.upper, atom
+        if isinstance(index, RunLengthIndex):
+            wanted = index.code_set(atom, {})
+            assert wanted is not None
+            marks = wanted.among(index.codes())
+            assert len(marks) == len(array)
+            assert BitMap(np.flatnonzero(marks).tolist()) == bounds.upper, atom
 
 
 @pytest.mark.parametrize(
@@ -231,39 +233,76 @@ def test_damage_that_a_crc_does_not_see_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_values", "repeat", "has_marks"),
-    [(50, 1, True), (50, 5, True), (3, 900, False)],
+    ("n_values", "repeat"),
+    [(50, 1), (50, 5), (3, 900)],
     ids=["all rows", "runs as bits", "few runs"],
 )
-def test_rows_are_marked_unless_runs_are_few(
-    n_values: int, repeat: int, *, has_marks: bool
-) -> None:
+def test_codes_decide_every_atom_but_patterns(n_values: int, repeat: int) -> None:
     values = np.repeat(drawn(n_values), repeat)[: N_ROWS - 3]
     array = pa.array(values, mask=values == 1)
     column = column_of(array)
-    parts = RunLength().build(column)
-    index = index_type("run_length").open(
-        MemoryParts(parts), column.domain, len(values)
-    )
+    parts = MemoryParts(RunLength().build(column))
+    index = index_type("run_length").open(parts, column.domain, len(values))
     assert isinstance(index, RunLengthIndex)
-    for atom in (Range("c", 0, 2), Range("c", None, 1), OneOf("c", (0, 2))):
-        mask = index.mask(atom)
-        assert (mask is not None) == has_marks
-        if mask is not None:
-            rows = true_rows(atom, values_of(array))
-            assert BitMap(np.flatnonzero(mask).tolist()) == rows
-    for other in (NullAtom("c"), NotNullAtom("c"), NoneOf("c", (0,)), OneOf("c", ())):
-        assert index.mask(other) is None
+    for atom in (
+        *(Range("c", 0, 2), Range("c", None, 1), OneOf("c", (0, 2)), OneOf("c", ())),
+        *(NullAtom("c"), NotNullAtom("c"), NoneOf("c", (0,)), NoneOf("c", (2,))),
+        NoneOf("c", tuple(range(n_values))),
+    ):
+        wanted = index.code_set(atom, {})
+        assert wanted is not None
+        marks = wanted.among(index.codes())
+        rows = true_rows(atom, values_of(array))
+        assert BitMap(np.flatnonzero(marks).tolist()) == rows, atom
 
 
-def test_marks_of_damaged_parts_are_refused() -> None:
+def test_few_runs_of_many_rows_have_no_codes() -> None:
+    n_rows = (1 << 17) + 1
+    column = column_of(pa.array(np.repeat([1, 2], [5, n_rows - 5])))
+    parts = MemoryParts(RunLength().build(column))
+    index = index_type("run_length").open(parts, column.domain, n_rows)
+    assert isinstance(index, RunLengthIndex)
+    assert index.code_set(OneOf("c", (1,)), {}) is None
+    bounds = index.probe(OneOf("c", (1,)))
+    assert bounds.upper == BitMap(range(5))
+
+
+def test_codes_of_damaged_parts_are_refused() -> None:
     column = column_of(pa.array(drawn(50)))
     header, *others, slices = RunLength().build(column)
     parts = MemoryParts([header, *others, slices[:-1]])
     index = index_type("run_length").open(parts, column.domain, N_ROWS)
     assert isinstance(index, RunLengthIndex)
     with pytest.raises(CorruptIndexError, match="are not 6 slices"):
-        index.mask(OneOf("c", (3,)))
+        index.codes()
+
+
+def test_codes_are_found_once_for_equal_dictionaries() -> None:
+    """Of values, of integers with gaps, and of texts."""
+    for array in (
+        pa.array(drawn(50)),
+        pa.array(drawn(50) * 1_000_003),
+        pa.array(drawn(50)).cast(pa.string()),
+    ):
+        column = column_of(array)
+        parts, memo = RunLength().build(column), {}
+        atom = OneOf("c", (values_of(array)[0],))
+        same = MemoryParts(parts)
+        for _ in range(2):
+            index = index_type("run_length").open(same, column.domain, len(array))
+            assert isinstance(index, RunLengthIndex)
+            first = memo.setdefault("first", index.code_set(atom, memo))
+            assert index.code_set(atom, memo) is first
+        other = column_of(array.slice(50))
+        index = index_type("run_length").open(
+            MemoryParts(RunLength().build(other)), other.domain, len(array) - 50
+        )
+        assert isinstance(index, RunLengthIndex)
+        wanted = index.code_set(atom, memo)
+        assert wanted is not None
+        rows = true_rows(atom, values_of(array.slice(50)))
+        marks = wanted.among(index.codes())
+        assert BitMap(np.flatnonzero(marks).tolist()) == rows
 
 
 def test_bit_slices_of_version_1_are_read() -> None:

@@ -92,9 +92,9 @@ INDEXES: Final = (
     ),
     Mutant(
         "decoded-table",
-        "indexes.bit_slices.decode._Wanted.of",
-        "table[n_codes - stop : n_codes - start] = True",
-        "table[n_codes - stop + 1 : n_codes - start] = True",
+        "indexes.encoding.code_set.CodeSet.of",
+        "table[start:stop] = True",
+        "table[start : stop - 1] = True",
         "the last code of an interval is not looked for",
         ("tests/indexes/bit_slices/test_decode.py",),
     ),
@@ -371,7 +371,7 @@ INDEXES: Final = (
     ),
     Mutant(
         "range-of-codes",
-        "indexes.kinds.run_length._between",
+        "indexes.encoding.code_set._between",
         "codes - codes.dtype.type(start)",
         "codes",
         "a range of codes begins with the least one",

@@ -7,6 +7,7 @@ from typing import Final
 from tests.mutants.mutant import Mutant
 
 _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")
+_MARKS: Final = ("tests/planner/stages/test_row_marks.py",)
 _PRICE: Final = ("tests/planner/stages/test_price.py",)
 _DERIVED: Final = ("tests/planner/stages/test_derived_partitions.py",)
 _UNLISTED: Final = ("tests/planner/test_before_listing.py",)
@@ -14,27 +15,59 @@ _LIMITS: Final = ("tests/planner/stages/test_limit.py",)
 
 STAGES: Final = (
     Mutant(
-        "few-of-marks",
-        "planner.stages.row_sets.both",
-        "from_rows(few[others.mask[few]], len(others.mask))",
-        "from_rows(few[~others.mask[few]], len(others.mask))",
-        "few rows are kept where the other set does not have them",
-        ("tests/planner/stages/test_row_sets.py",),
+        "marks-of-all",
+        "planner.stages.row_marks.RowMarks._all_of",
+        "result[places if marks is None else places[marks]] = True",
+        "result[places] = True",
+        "few rows are kept that the last condition does not hold for",
+        _MARKS,
     ),
     Mutant(
-        "marks-of-either",
-        "planner.stages.row_sets.either",
-        "rows.mask | others.mask",
-        "rows.mask & others.mask",
+        "marks-of-any",
+        "planner.stages.row_marks.RowMarks._any_of",
+        "marks | more",
+        "marks & more",
         "an OR of marks is an AND",
-        ("tests/planner/stages/test_row_sets.py",),
+        _MARKS,
     ),
     Mutant(
-        "marks-of-runs",
-        "indexes.kinds.run_length.RunLengthIndex.mask",
+        "marks-of-few",
+        "planner.stages.row_marks._Rows.where",
+        "places[start:stop] - begins[i]",
+        "places[start:stop]",
+        "few rows of a file are taken for those of the first file",
+        _MARKS,
+    ),
+    Mutant(
+        "marks-without-codes",
+        "planner.stages.row_marks.RowMarks._of_leaf",
+        "self._inexact.add(file)",
+        "self._used.clear()",
+        "a file without codes has no row",
+        _MARKS,
+    ),
+    Mutant(
+        "marks-of-another-set",
+        "planner.stages.row_marks._Group.add",
+        "wanted is not self._wanted",
+        "self._wanted is None",
+        "codes of one dictionary are looked for in another",
+        _MARKS,
+    ),
+    Mutant(
+        "codes-of-none",
+        "indexes.kinds.run_length.RunLengthIndex._all_wanted",
+        "start < stop",
+        "start <= stop and start > 0",
+        "the first code is not among those that are none of the values",
+        ("tests/indexes/kinds/test_exact.py",),
+    ),
+    Mutant(
+        "codes-of-runs",
+        "indexes.kinds.run_length.RunLengthIndex.codes",
         "self.form == _AS_NUMBERS",
         "self.form < 0",
-        "marks of runs are taken for those of rows",
+        "codes of runs are taken for those of rows",
         ("tests/indexes/kinds/test_exact.py",),
     ),
     Mutant(
@@ -87,8 +120,8 @@ STAGES: Final = (
     Mutant(
         "last-child-lower",
         "planner.stages.rows._numbers",
-        "return n_in_both(low, lower), n_upper",
-        "return n_in_both(low, upper), n_upper",
+        "return bounds.lower.intersection_cardinality(lower), n_upper",
+        "return bounds.lower.intersection_cardinality(upper), n_upper",
         "rows that may match the first child surely match the AND",
         ("tests/planner/stages/test_row_counts.py",),
     ),

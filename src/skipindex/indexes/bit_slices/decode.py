@@ -9,23 +9,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Bits, Ints, Mask
+from skipindex.expressions.arrays import Bits
 from skipindex.indexes.encoding.bit_matrix import numbers
+from skipindex.indexes.encoding.code_set import CodeSet
 from skipindex.indexes.encoding.roaring import blank, load, pack_all
 from skipindex.indexes.positional import Interval
 from skipindex.storage.bitmaps import ARRAY_MAX, BITS_SIZE, NO_RUNS, is_plain
-
-_TABLE: Final = 1 << 20
-_TABLE_PER_ROW: Final = 16
-"""A table of all codes is used up to these numbers of entries: in all, or a row."""
 
 
 def rows_among(
@@ -42,49 +36,17 @@ def rows_among(
         CorruptIndexError: some bytes are no bitmap.
     """
     slices = [dense_bits(raw, n_rows) for raw in zeros]
-    wanted = _Wanted.of(intervals, 1 << len(zeros), n_rows)
+    wanted = CodeSet.of(intervals, 1 << len(zeros), n_rows)
     result = blank(1, n_rows)[0]
     # A container at a time, so that what is transposed stays in the processor's cache.
     for start in range(0, len(result), BITS_SIZE):
         block = slice(start, start + BITS_SIZE)
-        inverted = numbers([bits[block] for bits in slices])
-        result[block] = np.packbits(wanted.among(inverted), bitorder="little")
+        codes = numbers([~bits[block] for bits in slices])
+        result[block] = np.packbits(wanted.among(codes), bitorder="little")
     result[(n_rows + 7) // 8 :] = 0
     if n_rows % 8:
         result[n_rows // 8] &= (1 << n_rows % 8) - 1
     return load(pack_all(result[np.newaxis])[0])
-
-
-@dataclass(frozen=True, slots=True)
-class _Wanted:
-    """Some codes, by a table of all inverted codes, or by their intervals."""
-
-    n_codes: int
-    starts: Ints
-    stops: Ints
-    table: Mask | None
-
-    @classmethod
-    def of(cls, intervals: Sequence[Interval], n_codes: int, n_rows: int) -> _Wanted:
-        starts, stops = np.array(intervals, np.int64).reshape(-1, 2).T
-        if n_codes > max(_TABLE, _TABLE_PER_ROW * n_rows):
-            return cls(n_codes, starts, stops, None)
-        table = np.zeros(n_codes, np.bool_)
-        singles = starts[stops - starts == 1]
-        table[n_codes - 1 - singles] = True
-        for start, stop in intervals:
-            if stop - start > 1:
-                table[n_codes - stop : n_codes - start] = True
-        return cls(n_codes, starts, stops, table)
-
-    def among(self, inverted: npt.NDArray[np.unsignedinteger]) -> Mask:
-        """Which codes, given inverted, are among the wanted ones."""
-        if self.table is not None:
-            return self.table.take(inverted)
-        codes = np.int64(self.n_codes - 1) - inverted
-        last = self.starts.searchsorted(codes, side="right") - 1
-        mask: Mask = (last >= 0) & (codes < self.stops[last])
-        return mask
 
 
 def dense_bits(raw: memoryview, n_rows: int) -> Bits:

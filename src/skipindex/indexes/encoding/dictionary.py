@@ -22,7 +22,7 @@ from __future__ import annotations
 import operator
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, Protocol, TypeAlias
@@ -72,6 +72,10 @@ class Codebook(Protocol):
     def n_codes(self) -> int:
         """One more than the greatest code."""
 
+    @property
+    def key(self) -> Hashable:
+        """Codebooks with equal keys have the same values."""
+
     def find(self, value: Value) -> int | None:
         """The code of ``value``; None means that no row has the value."""
 
@@ -108,7 +112,7 @@ def open_codebook(head: Head, cursor: Cursor, parts: Parts) -> Codebook:
     greatest, *firsts = cursor.numbers("q", head.n_chunks + 1)
     if not ascend(firsts) or greatest < firsts[-1]:
         raise CorruptIndexError("the chunks of a dictionary are out of order")
-    return _IntDictionary(head.n_codes, parts, greatest, firsts)
+    return _IntDictionary(head.n_codes, parts, greatest, tuple(firsts))
 
 
 class _Book(ABC):
@@ -150,6 +154,10 @@ class _Offsets(_Book):
     n_codes: int
     base: int
 
+    @property
+    def key(self) -> Hashable:
+        return self.n_codes, self.base
+
     def _place(self, value: Value) -> _Place:
         assert isinstance(value, int)
         code = value - self.base
@@ -172,7 +180,12 @@ class _IntDictionary(_Book):
     n_codes: int
     parts: Parts
     greatest: int
-    firsts: Sequence[int]
+    firsts: tuple[int, ...]
+
+    @property
+    def key(self) -> Hashable:
+        places = self.parts.places(1, 1 + len(self.firsts))
+        return self.n_codes, self.greatest, self.firsts, places
 
     def _above_first(self, i: int) -> Words:
         """How far the values of chunk ``i`` but the first are above the first."""
@@ -226,6 +239,11 @@ class _TextDictionary(_Book):
     keys: Texts
     lower: bytes
     upper: bytes
+
+    @property
+    def key(self) -> Hashable:
+        places = self.parts.places(1, 1 + len(self.ends))
+        return self.n_codes, *self.ends, places
 
     def _begin(self, i: int) -> int:
         return self.ends[i - 1] if i else 0

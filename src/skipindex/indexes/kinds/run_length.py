@@ -25,8 +25,9 @@ A part that begins with bits ends with zeros up to the full byte.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, MutableMapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import ClassVar, Final, Self
 
 import numpy as np
@@ -34,10 +35,18 @@ import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Bits, Codes, Ints, Mask, starts
-from skipindex.expressions.atoms import Atom, OneOf, Range
+from skipindex.expressions.arrays import Bits, Codes, Ints, UnsignedInts, starts
+from skipindex.expressions.atoms import (
+    Atom,
+    NoneOf,
+    NotNullAtom,
+    NullAtom,
+    OneOf,
+    Range,
+)
 from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.encoding.bit_matrix import numbers
+from skipindex.indexes.encoding.code_set import CodeSet
 from skipindex.indexes.encoding.coding import (
     Coding,
     dictionary_bits,
@@ -54,6 +63,7 @@ from skipindex.indexes.positional import (
     Interval,
     PositionalContextIndex,
     PositionalKind,
+    intervals_of,
     raise_damage,
 )
 from skipindex.storage.parts import Parts
@@ -63,12 +73,10 @@ _VERSION: Final = 1
 _AS_BITS: Final = 0
 _AS_NUMBERS: Final = 1
 _ALL_ROWS: Final = 2
+_MOST_EXPANDED: Final = 1 << 17
+"""Rows of a file up to which each of few runs may become the codes of its rows."""
 _FEW: Final = 8
 """A file has so many times as many rows as some of them at least, if these are few."""
-_ONE_BY_ONE: Final = 4
-"""Intervals up to which each is compared with all codes."""
-_MOST_IN_TABLE: Final = 1 << 20
-"""Codes from which those of several intervals are not marked in a table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,7 +146,7 @@ def planes_of(codes: Codes, width: int) -> bytes:
     return b"".join(np.packbits(one, bitorder="little").tobytes() for one in bits)
 
 
-def codes_of(raw: memoryview, width: int, n: int) -> npt.NDArray[np.unsignedinteger]:
+def codes_of(raw: memoryview, width: int, n: int) -> UnsignedInts:
     """The inverse of ``planes_of``, for ``n`` codes, in one, two or four bytes each."""
     if len(raw) != width * -(-n // 8):
         raise CorruptIndexError(f"{len(raw)} bytes are not {width} slices of {n} runs")
@@ -151,7 +159,7 @@ def codes_of(raw: memoryview, width: int, n: int) -> npt.NDArray[np.unsignedinte
 class DecodedCodes:
     """Codes, or other numbers, that a part is decoded into."""
 
-    codes: npt.NDArray[np.unsignedinteger]
+    codes: UnsignedInts
 
     @property
     def n_bytes(self) -> int:
@@ -226,19 +234,61 @@ class RunLengthIndex(PositionalContextIndex):
         """Exactly the rows with a code of the intervals."""
         return exactly(self._with_codes(intervals))
 
-    def mask(self, atom: Atom) -> Mask | None:
-        """Which rows make a range or a list TRUE, unless there are few runs.
+    def code_set(
+        self, atom: Atom, memo: MutableMapping[Hashable, CodeSet]
+    ) -> CodeSet | None:
+        """The codes of exactly the rows that make ``atom`` TRUE; None: ask ``probe``.
+
+        Raises:
+            CorruptIndexError: the dictionary is damaged.
+        """
+        if self.form == _AS_NUMBERS and self.head.n_rows > _MOST_EXPANDED:
+            return None
+        result = memo.get(key := self.book.key)
+        if result is None:
+            try:
+                intervals = self._all_wanted(atom)
+            except DAMAGE as error:
+                raise_damage("the dictionary", error, atom.column)
+            if intervals is None:
+                return None
+            # Other dictionaries, of other packs, may have the same codes.
+            result = self._code_set(intervals)
+            same = self.head.n_codes, *intervals
+            result = memo[key] = memo.setdefault(same, result)
+        return result
+
+    def _all_wanted(self, atom: Atom) -> list[Interval] | None:
+        """The codes that make ``atom`` TRUE; None if that is not known of each."""
+        n = self.head.n_codes
+        every = [(0, n)] if n else []
+        match atom:
+            case Range() | OneOf():
+                return self._wanted(atom)
+            case NoneOf(values=values):
+                edges = [0, *chain(*intervals_of(self.book.find_all(values))), n]
+                pairs = zip(edges[::2], edges[1::2], strict=True)
+                return [(start, stop) for start, stop in pairs if start < stop]
+            case NullAtom():
+                return [(n, n + 1)]
+            case NotNullAtom():
+                return every
+            case _:
+                return None
+
+    def codes(self) -> UnsignedInts:
+        """The code of every row; NULL has the code ``head.n_codes``.
 
         Raises:
             CorruptIndexError: a part of the payload is damaged.
         """
-        if self.form == _AS_NUMBERS or not isinstance(atom, Range | OneOf):
-            return None
         try:
-            intervals = self._wanted(atom)
-            return self._are_inside(self._codes(), intervals) if intervals else None
+            codes = self._codes()
+            if self.form == _AS_NUMBERS:
+                codes = np.repeat(codes, np.diff(self._begun()))
         except DAMAGE as error:
-            raise_damage("the index", error, atom.column)
+            raise_damage("the index", error)
+        return codes
 
     def inside(self, interval: Interval, rows: AbstractBitMap) -> BitMap | None:
         """Exactly those of a few ``rows`` with a code of the interval."""
@@ -248,7 +298,7 @@ class RunLengthIndex(PositionalContextIndex):
         runs: npt.NDArray[np.integer] = places
         if self.form == _AS_NUMBERS:
             runs = self._begun().searchsorted(places, side="right") - 1
-        chosen = places[self._are_inside(self._codes().take(runs), [interval])]
+        chosen = places[self._code_set([interval]).among(self._codes().take(runs))]
         return from_rows(chosen, self.head.n_rows)
 
     def count_inside(self, interval: Interval, rows: AbstractBitMap) -> int | None:
@@ -257,12 +307,12 @@ class RunLengthIndex(PositionalContextIndex):
         return None if result is None else len(result)
 
     def _with_codes(self, intervals: Sequence[Interval]) -> BitMap:
-        mask = self._are_inside(self._codes(), intervals)
+        mask = self._code_set(intervals).among(self._codes())
         if self.form != _AS_NUMBERS:
             return from_mask(mask)
         return self._expanded(np.flatnonzero(mask))
 
-    def _codes(self) -> npt.NDArray[np.unsignedinteger]:
+    def _codes(self) -> UnsignedInts:
         """The code of every row, or of every run if these are few."""
         self.parts.count.bitmaps += self.width
         return self.parts.decoded(self.n_parts - 1, self._decoded).codes
@@ -275,31 +325,18 @@ class RunLengthIndex(PositionalContextIndex):
             codes = np.repeat(codes, np.diff(begun.codes))
         return DecodedCodes(codes)
 
-    def codes_in(self, raw: memoryview) -> npt.NDArray[np.unsignedinteger]:
+    def codes_in(self, raw: memoryview) -> UnsignedInts:
         """The code of every run, in the bytes of the slices."""
         return codes_of(raw, self.width, self.n_runs)
 
-    def _begun(self) -> npt.NDArray[np.unsignedinteger]:
+    def _begun(self) -> UnsignedInts:
         """Where runs begin that are few, and the end of the last one."""
         self.parts.count.bitmaps += 1
         return self.parts.decoded(self.first, self._begins).codes
 
-    def _are_inside(
-        self, codes: npt.NDArray[np.unsignedinteger], intervals: Sequence[Interval]
-    ) -> Mask:
-        """Which codes are in one of the ascending intervals."""
-        if len(intervals) <= _ONE_BY_ONE:
-            first, *others = (_between(codes, *one) for one in intervals)
-            for other in others:
-                first |= other
-            return first
-        if self.head.n_codes > _MOST_IN_TABLE:
-            edges = np.array(intervals, np.uint32).ravel()
-            return np.asarray(edges.searchsorted(codes, side="right") & 1 == 1)
-        wanted: Mask = np.zeros(self.head.n_codes + 1, np.bool_)
-        for start, stop in intervals:
-            wanted[start:stop] = True
-        return wanted.take(codes)
+    def _code_set(self, intervals: Sequence[Interval]) -> CodeSet:
+        # That of NULL is a code more.
+        return CodeSet.of(intervals, self.head.n_codes + 1, self.head.n_rows)
 
     def _expanded(self, chosen: Ints) -> BitMap:
         """The rows of some runs, given by their numbers."""
@@ -330,13 +367,6 @@ class RunLengthIndex(PositionalContextIndex):
                 "the runs of a run_length payload do not ascend from row 0"
             )
         return DecodedCodes(np.append(begins, np.uint32(self.head.n_rows)))
-
-
-def _between(codes: npt.NDArray[np.unsignedinteger], start: int, stop: int) -> Mask:
-    if stop - start == 1:
-        return np.asarray(codes == start)
-    # What is below ``start`` becomes great, as the numbers have no sign.
-    return np.asarray(codes - codes.dtype.type(start) < stop - start)
 
 
 def _ones(bits: Bits, n: int | None = None) -> Ints:

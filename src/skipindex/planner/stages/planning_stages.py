@@ -16,6 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from functools import partial, reduce
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -51,9 +52,11 @@ from skipindex.planner.stages.records import (
     VALUES,
     LeafRecord,
 )
+from skipindex.planner.stages.row_marks import RowMarks
 from skipindex.planner.stages.rows import RowEvaluator
 from skipindex.storage.deadline import checked
 from skipindex.storage.parts import reads_so_far
+from skipindex.table import ColumnInfo
 
 _DECIDED: Final = "no file is left to decide"
 
@@ -252,7 +255,7 @@ class Rows:
             evaluation.remarks.append(reason)
             deferred[others] = True
         else:
-            empty = empty | _look_at_rows(evaluation, others)
+            empty = empty | _look_at_rows(evaluation, others, deferred)
         evaluation.deferred = np.flatnonzero(deferred)
         evaluation.possible = evaluation.possible & ~empty
 
@@ -310,49 +313,57 @@ def _has_rows(evaluation: Evaluation, node: ComparedColumns) -> bool:
     )
 
 
-def _look_at_rows(evaluation: Evaluation, files: np.ndarray) -> Mask:
-    """Count the matching rows of some files; those that have none."""
+def _look_at_rows(
+    evaluation: Evaluation, files: np.ndarray, deferred: Mask | None = None
+) -> Mask:
+    """Count rows of files; the files without.  A match in a sample defers a file."""
     if not len(files):
         return evaluation.no_file
     wanted = evaluation.no_file.copy()
     wanted[files] = True
-    columns = evaluation.columns
-    evaluation.reader.open_ahead(columns.values())
+    columns, reader = evaluation.columns, evaluation.reader
+    reader.open_ahead(columns.values())
     located = {
-        name: evaluation.reader.locations(column, wanted, positional=True)
+        name: reader.locations(column, wanted, positional=True)
         for name, column in columns.items()
     }
-    evaluation.reader.payloads_ahead(
+    reader.payloads_ahead(
         locations for by_file in located.values() for locations in by_file.values()
     )
+
+    def column_of(leaf: Leaf | Computed) -> ColumnInfo:
+        return evaluation.leaves[leaf].column
+
+    table, costs = evaluation.table, {n: reader.cost(c) for n, c in columns.items()}
+    tree = in_order(evaluation.tree, table, column_of, files, costs=costs)
+    marks = RowMarks(evaluation.leaves, reader, located, table.n_rows)
+    matched, verdicts = marks.probe(tree, files, samples=deferred is not None)
+    if deferred is not None:
+        deferred[matched] = True
     evaluator = RowEvaluator(
-        in_order(
-            evaluation.tree,
-            evaluation.table,
-            lambda leaf: evaluation.leaves[leaf].column,
-            files,
-            costs={
-                name: evaluation.reader.cost(column) for name, column in columns.items()
-            },
-        ),
+        tree,
         evaluation.leaves,
-        evaluation.reader,
+        reader,
         compared=evaluation.compared,
         locations=located,
-        table=evaluation.table,
+        table=table,
         value_budget=evaluation.value_budget,
         reading=evaluation.reading,
     )
-    verdicts = [evaluator.verdict(file) for file in checked(files.tolist())]
+    for file in checked(files.tolist()):
+        if file not in verdicts and not (deferred is not None and deferred[file]):
+            verdicts[file] = evaluator.verdict(file)
     empty, certain = evaluation.no_file.copy(), evaluation.certain.copy()
-    for file, verdict in zip(files.tolist(), verdicts, strict=True):
+    for file, verdict in verdicts.items():
         evaluation.rows[file] = verdict
         if not verdict.upper:
             empty[file] = True
         elif verdict.lower == evaluation.table.n_rows[file]:
             certain[file] = True
     evaluation.certain = certain
-    for node, nowhere in evaluator.empty_leaves.items():
+    for node, nowhere in chain(
+        evaluator.empty_leaves.items(), marks.empty_leaves.items()
+    ):
         if isinstance(node, ComparedColumns):
             removed = evaluation.without_rows.setdefault(
                 node, evaluation.no_file.copy()

@@ -19,7 +19,7 @@ from pyroaring import AbstractBitMap, BitMap
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.bounds import Bounds, exactly
-from skipindex.indexes.interface import UNUSABLE, Dictionary, Index
+from skipindex.indexes.interface import UNUSABLE, Dictionary
 from skipindex.planner.bound_predicate import (
     AllOf,
     BoundPredicate,
@@ -40,23 +40,15 @@ from skipindex.planner.stages.computed import ValueBudget, bound_of, probe_index
 from skipindex.planner.stages.cost import FEW
 from skipindex.planner.stages.index_reader import IndexReader
 from skipindex.planner.stages.records import IndexLocation, LeafRecord
-from skipindex.planner.stages.row_sets import (
-    MarkedRows,
-    RowSet,
-    bitmap_of,
-    both,
-    either,
-    n_in_both,
-)
 from skipindex.table import ColumnInfo, TableState
 
-Rows: TypeAlias = tuple[RowSet, RowSet]
+Rows: TypeAlias = tuple[AbstractBitMap, AbstractBitMap]
 """Rows certainly and possibly TRUE; one object where they are the same."""
 
-RowProbe: TypeAlias = Callable[[int, RowSet | None], Rows]
+RowProbe: TypeAlias = Callable[[int, AbstractBitMap | None], Rows]
 """For a file and some of its rows (None: all), those that make a node TRUE."""
 
-CountProbe: TypeAlias = Callable[[int, RowSet, RowSet], tuple[int, int]]
+CountProbe: TypeAlias = Callable[[int, AbstractBitMap, AbstractBitMap], tuple[int, int]]
 """For a file and the rows certainly and possibly TRUE for the rest of an AND (one
 object if they are equal), the least and the greatest number that make a node TRUE."""
 
@@ -118,8 +110,8 @@ class RowEvaluator:
     def verdict(self, file: int) -> RowVerdict:
         """Between how many and how many rows of a file match."""
         self._used = {}
-        lower: RowSet | None = None
-        upper: RowSet | None = None
+        lower: AbstractBitMap | None = None
+        upper: AbstractBitMap | None = None
         for ask in self._first:
             lower, upper = _narrowed(lower, upper, *ask(file, upper))
             if not upper:
@@ -129,11 +121,10 @@ class RowEvaluator:
             return RowVerdict(len(low), len(high), self._kinds())
         return RowVerdict(*self._count(file, lower, upper), self._kinds())
 
-    def rows(self, file: int) -> tuple[AbstractBitMap, AbstractBitMap]:
+    def rows(self, file: int) -> Rows:
         """The rows of a file that certainly match, and those that may."""
         probes = (*self._first, self._last)
-        lower, upper = self._all_of(iter(probes))(file, None)
-        return bitmap_of(lower), bitmap_of(upper)
+        return self._all_of(iter(probes))(file, None)
 
     def _kinds(self) -> tuple[str, ...]:
         return tuple(self._used)
@@ -148,14 +139,14 @@ class RowEvaluator:
             unknown=self._unknown,
         )
 
-    def _all(self, file: int, within: RowSet | None) -> RowSet:
+    def _all(self, file: int, within: AbstractBitMap | None) -> AbstractBitMap:
         return BitMap(range(int(self._n_rows[file]))) if within is None else within
 
-    def _everything(self, file: int, within: RowSet | None) -> Rows:
+    def _everything(self, file: int, within: AbstractBitMap | None) -> Rows:
         rows = self._all(file, within)
         return rows, rows
 
-    def _any_row(self, file: int, within: RowSet | None) -> Rows:
+    def _any_row(self, file: int, within: AbstractBitMap | None) -> Rows:
         return _NONE[0], self._all(file, within)
 
     def _unknown(self, node: Unknown) -> RowProbe:
@@ -163,12 +154,12 @@ class RowEvaluator:
             return self._any_row
         bounds = self._compared[node]
 
-        def ask(file: int, within: RowSet | None) -> Rows:
+        def ask(file: int, within: AbstractBitMap | None) -> Rows:
             if not bounds.upper[file]:
                 return _NONE
             if bounds.lower[file]:
                 return self._everything(file, within)
-            rows = bitmap_of(self._all(file, within))
+            rows = self._all(file, within)
             result = self._compared_rows(node, file, rows)
             if result is None:
                 return _NONE[0], rows
@@ -181,8 +172,8 @@ class RowEvaluator:
         self,
         node: Leaf | Computed | ComparedColumns,
         file: int,
-        within: RowSet | None,
-        upper: RowSet,
+        within: AbstractBitMap | None,
+        upper: AbstractBitMap,
     ) -> None:
         """Note a file that a condition rules out alone."""
         is_alone = within is None or len(within) == self._n_rows[file]
@@ -234,7 +225,7 @@ class RowEvaluator:
 
     def _of_partition(self, column: ColumnInfo, file: int) -> Side:
         """A column that has one value, or NULL, in all rows of a file."""
-        stats, every = self._table.stats(column), bitmap_of(self._all(file, None))
+        stats, every = self._table.stats(column), self._all(file, None)
 
         def ask(atom: Atom) -> Bounds[AbstractBitMap]:
             result = stats.probe(atom)
@@ -252,20 +243,17 @@ class RowEvaluator:
         rows: AbstractBitMap,
         atom: Atom,
     ) -> Bounds[AbstractBitMap] | None:
-        result = self._asked(location, column, file, Leaf(atom, ""), rows)
-        return None if result is None else Bounds(*map(bitmap_of, result))
+        return self._asked(location, column, file, Leaf(atom, ""), rows)
 
     def _all_of(self, parts: Iterator[RowProbe]) -> RowProbe:
         probes = list(parts)
 
-        def ask(file: int, within: RowSet | None) -> Rows:
-            lower = upper = within
+        def ask(file: int, within: AbstractBitMap | None) -> Rows:
+            lower = upper = self._all(file, within)
             for probe in probes:
                 lower, upper = _narrowed(lower, upper, *probe(file, upper))
                 if not upper:
                     return _NONE
-            if lower is None or upper is None:  # there is no probe
-                return self._everything(file, None)
             return lower, upper
 
         return ask
@@ -273,15 +261,14 @@ class RowEvaluator:
     def _any_of(self, parts: Iterator[RowProbe]) -> RowProbe:
         probes = list(parts)
 
-        def ask(file: int, within: RowSet | None) -> Rows:
-            lower: RowSet = _NONE[0]
-            upper: RowSet = lower
+        def ask(file: int, within: AbstractBitMap | None) -> Rows:
+            lower, upper = _NONE
             for probe in probes:
                 low, high = probe(file, within)
                 if low is high and lower is upper:
-                    lower = upper = either(upper, high)
+                    lower = upper = upper | high
                 else:
-                    lower, upper = either(lower, low), either(upper, high)
+                    lower, upper = lower | low, upper | high
             return lower, upper
 
         return ask
@@ -299,9 +286,11 @@ class RowEvaluator:
         locations = self._locations[record.column.name]
         is_repeated = leaf in self._repeated
         # What was found of the file that was asked last.
-        result: dict[tuple[int, int], Rows | None] = {}
+        result: dict[tuple[int, int], Bounds[AbstractBitMap] | None] = {}
 
-        def once(file: int, i: int, location: IndexLocation) -> Rows | None:
+        def once(
+            file: int, i: int, location: IndexLocation
+        ) -> Bounds[AbstractBitMap] | None:
             if (file, i) not in result:
                 if i == 0:
                     result.clear()
@@ -309,26 +298,26 @@ class RowEvaluator:
                 result[file, i] = rows
             return result[file, i]
 
-        def ask(file: int, within: RowSet | None) -> Rows:
+        def ask(file: int, within: AbstractBitMap | None) -> Rows:
             if not possible[file]:
                 return _NONE
             if certain[file]:
                 return self._everything(file, within)
-            lower: RowSet | None = None
+            lower: AbstractBitMap | None = None
             upper = within
             for i, location in enumerate(locations.get(file, ())):
                 if is_repeated:
-                    rows = once(file, i, location)
+                    bounds = once(file, i, location)
                 else:
-                    rows = self._asked(location, record.column, file, leaf, upper)
-                if rows is None:
+                    bounds = self._asked(location, record.column, file, leaf, upper)
+                if bounds is None:
                     continue
-                upper = both(upper, rows[1])
-                if rows[0] is rows[1]:
+                upper = _both(upper, bounds.upper)
+                if bounds.lower is bounds.upper:
                     lower = upper
                     break
-                low = both(within, rows[0])
-                lower = low if lower is None else either(lower, low)
+                low = _both(within, bounds.lower)
+                lower = low if lower is None else lower | low
             if upper is None:
                 upper = self._all(file, None)
             self._note_empty(leaf, file, within, upper)
@@ -342,42 +331,27 @@ class RowEvaluator:
         column: ColumnInfo,
         file: int,
         leaf: Leaf | Computed,
-        within: RowSet | None,
-    ) -> Rows | None:
+        within: AbstractBitMap | None,
+    ) -> Bounds[AbstractBitMap] | None:
         """What an index says of rows, at least ``within``; None without an opinion."""
         index = self._reader.open(location, file, column)
         if index is None:
             return None
         try:
-            rows = self._probed(index, file, leaf, within)
+            bounds: Bounds[AbstractBitMap] | None
+            few = within is not None and self._are_few(within, file)
+            probe_within = getattr(index, "probe_within", None) if few else None
+            if probe_within is not None and isinstance(leaf, Leaf):
+                bounds = probe_within(leaf.atom, within)
+            else:
+                reading = 0.0 if self._reading is None else float(self._reading[file])
+                bounds = probe_index(index, leaf, self._value_budget, reading)
         except UNUSABLE as error:
             self._reader.refuse(error, location[1])
             return None
-        if rows is not None:
+        if bounds is not None:
             self._used[location[0].name] = None
-        return rows
-
-    def _probed(
-        self, index: Index, file: int, leaf: Leaf | Computed, within: RowSet | None
-    ) -> Rows | None:
-        """Bounds by the fastest method that the index has."""
-        bounds: Bounds[AbstractBitMap] | None
-        if not isinstance(leaf, Leaf):
-            reading = 0.0 if self._reading is None else float(self._reading[file])
-            bounds = probe_index(index, leaf, self._value_budget, reading)
-            return None if bounds is None else (bounds.lower, bounds.upper)
-        few = within is not None and self._are_few(within, file)
-        if not few or isinstance(within, MarkedRows):
-            marks = getattr(index, "mask", None)
-            mask = None if marks is None else marks(leaf.atom)
-            if mask is not None:
-                return (MarkedRows(mask),) * 2
-        probe_within = getattr(index, "probe_within", None) if few else None
-        if probe_within is None or within is None:
-            bounds = index.probe(leaf.atom)
-        else:
-            bounds = probe_within(leaf.atom, bitmap_of(within))
-        return None if bounds is None else (bounds.lower, bounds.upper)
+        return bounds
 
     def _counted(
         self,
@@ -385,18 +359,17 @@ class RowEvaluator:
         column: ColumnInfo,
         file: int,
         leaf: Leaf,
-        rows: RowSet,
+        rows: AbstractBitMap,
     ) -> tuple[int, int] | None:
         """Bounds of how many ``rows`` make a leaf TRUE; None if that needs a bitmap."""
         index = self._reader.open(location, file, column)
         if index is None:
             return 0, len(rows)
         count_within = getattr(index, "count_within", None)
-        is_marked = isinstance(rows, MarkedRows) and hasattr(index, "mask")
-        if count_within is None or is_marked:
+        if count_within is None:
             return None
         try:
-            n: int | None = count_within(leaf.atom, bitmap_of(rows))
+            n: int | None = count_within(leaf.atom, rows)
         except UNUSABLE as error:
             self._reader.refuse(error, location[1])
             return 0, len(rows)
@@ -409,11 +382,13 @@ class RowEvaluator:
         """The probe of the last child of an AND, whose rows are only counted."""
         probe = self._probe_of(node)
 
-        def count(file: int, lower: RowSet, upper: RowSet) -> tuple[int, int]:
+        def count(
+            file: int, lower: AbstractBitMap, upper: AbstractBitMap
+        ) -> tuple[int, int]:
             low, high = probe(file, upper)
             if low is high and lower is upper:
                 return (len(high),) * 2
-            return n_in_both(lower, low), len(high)
+            return lower.intersection_cardinality(low), len(high)
 
         if isinstance(node, Leaf | Computed):
             return self._counting_leaf(node, count)
@@ -426,7 +401,9 @@ class RowEvaluator:
         undecided = (record.bounds.upper & ~record.bounds.lower).tobytes()
         locations = self._locations[record.column.name]
 
-        def count(file: int, lower: RowSet, upper: RowSet) -> tuple[int, int]:
+        def count(
+            file: int, lower: AbstractBitMap, upper: AbstractBitMap
+        ) -> tuple[int, int]:
             mine = locations.get(file, ())
             if not undecided[file] or len(mine) != 1:
                 return otherwise(file, lower, upper)
@@ -434,33 +411,44 @@ class RowEvaluator:
                 numbers = self._counted(mine[0], record.column, file, leaf, upper)
                 if numbers is not None:
                     return numbers
-            rows = self._asked(mine[0], record.column, file, leaf, upper)
-            return (0, len(upper)) if rows is None else _numbers(rows, lower, upper)
+            bounds = self._asked(mine[0], record.column, file, leaf, upper)
+            if bounds is None:
+                return 0, len(upper)
+            return _numbers(bounds, lower, upper)
 
         return count
 
-    def _are_few(self, rows: RowSet, file: int) -> bool:
+    def _are_few(self, rows: AbstractBitMap, file: int) -> bool:
         """Whether looking at these rows alone is faster than looking at all."""
         return len(rows) * FEW < self._n_rows[file]
 
 
-def _numbers(rows: Rows, lower: RowSet, upper: RowSet) -> tuple[int, int]:
+def _numbers(
+    bounds: Bounds[AbstractBitMap], lower: AbstractBitMap, upper: AbstractBitMap
+) -> tuple[int, int]:
     """How many rows are in an AND of two bounds."""
-    low, high = rows
-    n_upper = n_in_both(high, upper)
-    if low is high and lower is upper:
+    n_upper = bounds.upper.intersection_cardinality(upper)
+    if bounds.lower is bounds.upper and lower is upper:
         return n_upper, n_upper
-    return n_in_both(low, lower), n_upper
+    return bounds.lower.intersection_cardinality(lower), n_upper
 
 
-def _no_row(_file: int, _within: RowSet | None) -> Rows:
+def _no_row(_file: int, _within: AbstractBitMap | None) -> Rows:
     return _NONE
 
 
 def _narrowed(
-    lower: RowSet | None, upper: RowSet | None, low: RowSet, high: RowSet
+    lower: AbstractBitMap | None,
+    upper: AbstractBitMap | None,
+    low: AbstractBitMap,
+    high: AbstractBitMap,
 ) -> Rows:
     """An AND of what was known (None: everything) and an answer within it."""
     if low is high and lower is upper:
         return high, high
-    return both(lower, low), high
+    return _both(lower, low), high
+
+
+def _both(rows: AbstractBitMap | None, others: AbstractBitMap) -> AbstractBitMap:
+    """The rows that are in both; None is all rows."""
+    return others if rows is None else rows & others

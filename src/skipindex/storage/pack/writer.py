@@ -70,8 +70,8 @@ class BlobBuilder:
         """The bytes of the blob, piece by piece; the last one ends with the tail.
 
         It begins at ``offset`` of its pack.  ``known`` has where parts of earlier blobs
-        begin there, by their digests: they are not written again.  Nor is a part of several
-        files, such as the dictionary of the same values.
+        begin there, by their digests: they are not written again.  Nor is a part of
+        several files, such as the dictionary of the same values.
         """
         parts = [*self.shared, *self._parts]
         elsewhere = [known.get(digest(p)) if known else None for p in parts]
