@@ -17,7 +17,7 @@ JOBS ?= 2
 # Options of the benchmarks, such as BENCH="kernels --save-baseline".
 BENCH ?=
 JAVA_FILES := $(wildcard src/skipindex/spark/java/*.java src/skipindex/spark/java/*/*.java)
-# Options of the compiler of Java, such as JAVA="--jars /opt/spark/jars".
+# Options of `make java`, such as JAVA="--jars /opt/spark/jars".
 JAVA ?=
 # Set by `release`: no family of Spark may be missing.
 FAMILIES :=
@@ -31,6 +31,8 @@ HEADLINES_OUT := $(if $(filter file,$(origin OUT)),data/headlines-$(lastword $(B
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/installed
+# One jar for each family of Spark that is here.
+CLASSES := src/skipindex/spark/java/classes
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 
@@ -45,14 +47,13 @@ WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-17s %s\n", $$1, $$2 }' Makefile
 
-setup: $(STAMP)  ## make the virtual environment, and find or install Java
-	@.ci/java >/dev/null
+setup: $(CLASSES)  ## make the virtual environment, find or install a JDK, compile the Java
 
-ssb: $(STAMP)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 FORM=flat LAYOUT=hilbert)
+ssb: $(CLASSES)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 FORM=flat LAYOUT=hilbert)
 	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT) \
 		--form $(FORM) --layout $(LAYOUT)
 
-benchmark: $(STAMP)  ## measure layouts and indexes, write a report (SCALE=1 SEED=1; long)
+benchmark: $(CLASSES)  ## measure layouts and indexes, write a report (SCALE=1 SEED=1; long)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[benchmark]"
 	@$(WITH_JAVA) $(BIN)/python -m ssb grid $(BENCHMARK_OF) --files $(FILES) --seed $(SEED) \
 		--out $(BENCHMARK_OUT); found=$$?; [ $$found -le 1 ] || exit $$found; \
@@ -64,26 +65,26 @@ benchmark-latency: $(STAMP)  ## query files behind 30 ms a request (OUT=data/ssb
 	@$(BIN)/python -m ssb.latency --data $(BENCHMARK_OUT) --out $(BENCHMARK_OUT)/benchmark \
 		--files $(if $(filter file,$(origin FILES)),1000,$(FILES))
 
-headlines: $(STAMP)  ## measure the articles' results, other engines beside (SCALE=1; long)
+headlines: $(CLASSES)  ## measure the articles' results, other engines beside (SCALE=1; long)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[benchmark]"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[headlines]" || \
 		echo "some engines cannot be installed: their rows will say so" >&2
 	@$(WITH_JAVA) $(BIN)/python -m ssb headlines $(BENCHMARK_OF) --out $(HEADLINES_OUT) \
 		$(if $(filter file,$(origin FILES)),,--files $(FILES)) $(if $(PAGE),--page $(PAGE))
 
-bench: $(STAMP)  ## measure sizes and speeds against limits and the saved baseline
+bench: $(CLASSES)  ## measure sizes and speeds against limits and the saved baseline
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)
 
-bench-build: $(STAMP)  ## build on 1 and 2 processes and executors (OUT=data/ssb1/lineorder_flat)
+bench-build: $(CLASSES)  ## build on 1 and 2 processes and executors (OUT=data/ssb1/lineorder_flat)
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.build \
 		$(if $(filter file,$(origin OUT)),data/ssb1/lineorder_flat,$(OUT))
 
-bench-layout: $(STAMP)  ## compare layouts, delta-rs' too (OUT=data/ssb1, scale 1)
+bench-layout: $(CLASSES)  ## compare layouts, delta-rs' too (OUT=data/ssb1, scale 1)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ssb,bench]"
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.layout --files $(FILES) \
 		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT))
 
-bench-spark: $(STAMP)  ## time queries through Spark, plain and pruned (OUT=data/ssb1, scale 1)
+bench-spark: $(CLASSES)  ## time queries through Spark, plain and pruned (OUT=data/ssb1, scale 1)
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.spark \
 		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT)) \
 		--scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
@@ -95,21 +96,21 @@ bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside peers (minu
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[bench]"
 	@$(BIN)/python -m benchmarks.scale
 
-test: $(STAMP)  ## run the tests that are quick, those with Spark among them
+test: $(CLASSES)  ## run the tests that are quick, those with Spark among them
 	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal \
 		--durations=25
 
-test-all: $(STAMP)  ## run all tests
+test-all: $(CLASSES)  ## run all tests
 	@$(WITH_JAVA) $(BIN)/python -m pytest
 
 test-matrix: $(STAMP)  ## run the tests under other versions (MATRIX="--cell spark-3.5"; long)
 	@$(BIN)/python -m tests.matrix $(MATRIX)
 
-soundness: $(STAMP)  ## check the whole soundness matrix, write docs/soundness.md (minutes)
+soundness: $(CLASSES)  ## check the whole soundness matrix, write docs/soundness.md (minutes)
 	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) \
 		--out docs/soundness.md --matrix build/soundness-matrix.md
 
-sweep: $(STAMP)  ## go round all long sweeps from where the last run ended (MINUTES=15 ONLY="kills")
+sweep: $(CLASSES)  ## go round all long sweeps from where the last run ended (MINUTES=15 ONLY="kills")
 	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps --minutes $(MINUTES) --only $(ONLY) \
 		$(if $(filter file,$(origin SEED)),,--seed $(SEED)) $(if $(PAGE),--page $(PAGE))
 
@@ -128,7 +129,7 @@ model:  ## search the model of the protocol of publication (MINUTES=15)
 months:  ## a build after each append, with 256 descriptors (MINUTES=15)
 	@$(MAKE) sweep ONLY=months
 
-mutants: $(STAMP)  ## see that every deliberately broken variant fails a test (long)
+mutants: $(CLASSES)  ## see that every deliberately broken variant fails a test (long)
 	@$(WITH_JAVA) $(BIN)/python -m tests.mutants --jobs $(JOBS)
 
 lint: $(STAMP)  ## check style and format
@@ -139,7 +140,7 @@ lint: $(STAMP)  ## check style and format
 types: $(STAMP)  ## check types
 	$(BIN)/mypy
 
-java: $(STAMP)  ## check the Java sources with javac, for each PySpark that is here
+java: $(STAMP)  ## compile the Java sources with javac, for each PySpark that is here
 	@$(WITH_JAVA) $(BIN)/python -m tests.spark.java $(JAVA)
 
 format: $(STAMP)  ## format, and mend what can be mended
@@ -153,7 +154,7 @@ docs: $(STAMP)  ## build the documentation into build/site, with all links check
 
 dist: $(STAMP)  ## build the wheel with the compiled Java, and the source archive, and check them
 	rm -rf dist
-	@$(WITH_JAVA) $(BIN)/python -m tests.spark.java $(JAVA) $(FAMILIES) --write
+	@$(WITH_JAVA) $(BIN)/python -m tests.spark.java $(JAVA) $(FAMILIES)
 	@$(BIN)/python -m build
 	@$(BIN)/python -m twine check --strict dist/*
 
@@ -167,7 +168,7 @@ release: dist  ## upload what `make dist` built to PyPI, if this commit has the 
 check: lint types test  ## all that a change must pass
 
 clean:  ## remove what builds and tools left; keeps the environment and data
-	rm -rf build dist src/skipindex/spark/java/classes .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf build dist $(CLASSES) .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf spark-warehouse metastore_db derby.log src/*.egg-info
 	find src ssb tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
@@ -175,4 +176,8 @@ $(STAMP): pyproject.toml
 	@[ -x $(BIN)/python ] || { python=$$(.ci/python) && \
 		echo "making $(VENV) with $$python" && "$$python" -m venv $(VENV); }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ssb,dev]"
+	@touch $@
+
+$(CLASSES): $(STAMP) $(JAVA_FILES)
+	@$(WITH_JAVA) $(BIN)/python -m tests.spark.java $(JAVA)
 	@touch $@

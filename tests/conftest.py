@@ -89,6 +89,17 @@ def _is_random(item: pytest.Item) -> bool:
     return " at 0x" in item.name or any(str(one) in item.name for one in sets)
 
 
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Compile the Java sources, if a test needs a session and they have changed."""
+    if any(item.get_closest_marker("spark") for item in session.items):
+        from tests.spark.java.javac import JavaError, write_missing  # noqa: PLC0415 - PySpark alone has the jars
+
+        try:
+            write_missing()
+        except JavaError as error:
+            raise pytest.UsageError(str(error)) from error
+
+
 @pytest.fixture(scope="session", autouse=True)
 def nothing_waits_for_the_disk() -> Iterator[None]:
     """No test outlives a power cut, and each file that is written waits for its own."""

@@ -57,7 +57,7 @@ BUDGETS = {
     "log": 3106,
     "planner": 15878,
     "rewrite": 3774,
-    "spark": 7236,
+    "spark": 7215,
     "storage": 5213,
     "table": 4184,
 }

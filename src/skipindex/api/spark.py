@@ -39,12 +39,12 @@ def enable(spark: SparkSession) -> None:
     ``VACUUM``, ``EXPLAIN SKIPPING`` and others.
 
     Args:
-        spark: a classic session, of Spark 3.5 or newer.  Its driver compiles an
-            optimizer rule; executors need nothing.
+        spark: a classic session, of Spark 3.5 or newer.  Its driver loads an optimizer
+            rule; executors need nothing.  If the classes of the rule do not link with
+            this Spark, a warning says what is missing, and all files are read.
 
     Raises:
-        EngineError: Spark is not installed, or the session is one of Spark Connect, or
-            its version of Spark does not support such a rule.
+        EngineError: Spark is not installed, or the session is one of Spark Connect.
 
     >>> sx.enable(spark)
     >>> spark.read.parquet(path).where("price < 4").count()

@@ -1,27 +1,27 @@
 """The classes of ``java`` in the driver, once for every JVM.
 
-They come compiled with a wheel, or else by Janino, the compiler that Spark itself uses.
-They are known to the driver's JVM alone, and to what it is given of them: no jar is
-installed, and executors need nothing.
+``make setup`` and ``make dist`` compile them, into one jar for each family of Spark.
+They are known to the driver's JVM alone, and to what it is given of them: executors
+need nothing.
 """
 
 from __future__ import annotations
 
-import logging
+import atexit
 import re
 import sys
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
-from importlib.resources import files
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Any, Final
 
 from skipindex.errors import EngineError
 
-LOG: Final = logging.getLogger("skipindex")
 _PACKAGE: Final = "skipindex"
 """The package of the Java classes."""
 _SOURCES: Final = files(__package__) / "java"
@@ -29,33 +29,21 @@ _CLASSES: Final = _SOURCES / "classes"
 _VERSION: Final = re.compile(r"[0-9]+\.[0-9]+(\.|$)")
 FAMILIES: Final = (("3.5", "2.12"), ("3.5", "2.13"), ("4.0", "2.13"))
 """Versions of Spark and Scala for which classes differ."""
-_COMPILED: Final = r"(3\.5|4\.[0-3])\.\d+"
-"""The versions of Spark that a wheel's classes are for.  For those of vendors, and for
-later ones, the driver compiles: Janino says what they lack."""
 
 _LOADING: Final = threading.Lock()
 """Held while the classes are loaded."""
+_FILES: Final = ExitStack()
+"""The jars that were unpacked of an archive of the package, until Python ends."""
+atexit.register(_FILES.close)
 
 
 def new_object(gateway: Any, name: str) -> Any:
     """An object of one of the classes, by its name without the package.
 
     Raises:
-        Py4JError: the JVM has no Janino, or takes no source of a class that is needed.
+        EngineError: no classes are compiled for this Spark, or they do not link.
     """
     return object_of(gateway, _loader(gateway), f"{_PACKAGE}.{name}")
-
-
-def load_all(gateway: Any, *, but: Collection[str]) -> None:
-    """Load all classes but some, so that none fails in the middle of a query.
-
-    Raises:
-        Py4JError: as for ``new_object``.
-    """
-    loader = _loader(gateway)
-    left_out = {f"{_PACKAGE}.{name}" for name in but}
-    for name in sources(*_versions(gateway.jvm)).keys() - left_out:
-        loader.loadClass(name)
 
 
 def object_of(gateway: Any, loader: Any, name: str) -> Any:
@@ -68,7 +56,7 @@ def expressions_json(gateway: Any, expressions: Sequence[Any]) -> str:
     """The Java objects, which are expressions of one session, as JSON.
 
     Raises:
-        Py4JError: as for ``new_object``.
+        EngineError: as for ``new_object``.
     """
     listed = gateway.jvm.java.util.ArrayList()
     for expression in expressions:
@@ -79,24 +67,13 @@ def expressions_json(gateway: Any, expressions: Sequence[Any]) -> str:
     return str(_json(gateway).invoke(None, arguments))
 
 
-def compile_classes(gateway: Any, sources: Mapping[str, str], parent: Any) -> Any:
-    """The class loader of sources, which are given by the names of their classes.
-
-    The classes may name one another, and those that ``parent`` has.  A class is
-    compiled when it is first loaded.
-
-    Raises:
-        Py4JError: the JVM has no Janino, or, when a class is loaded, its source is not
-            accepted.
-    """
+def class_loader(gateway: Any, jar: Path) -> Any:
+    """The loader of the classes of a jar, which may name those of Spark."""
     jvm = gateway.jvm
-    resource = jvm.org.codehaus.commons.compiler.util.resource
-    result = jvm.java.util.HashMap()
-    for name, source in sources.items():
-        result.put(name.replace(".", "/") + ".java", source.encode())
-    return jvm.org.codehaus.janino.JavaSourceClassLoader(
-        parent, resource.MapResourceFinder(result), "UTF-8"
-    )
+    urls = gateway.new_array(jvm.java.net.URL, 1)
+    urls[0] = jvm.java.io.File(str(jar)).toURI().toURL()
+    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    return jvm.java.net.URLClassLoader(urls, parent)
 
 
 def folders(spark: str, scala: str) -> tuple[str, str]:
@@ -127,27 +104,42 @@ def _loader(gateway: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _loaded(gateway: Any) -> Any:
-    """The class loader, compiled with a wheel or by Janino."""
-    jvm = gateway.jvm
-    # Its parent has Spark's classes.
-    parent = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    versions = _versions(jvm)
-    result = sources(*versions)
-    jar = _CLASSES / jar_name(*versions, result)
-    is_known = re.fullmatch(_COMPILED, versions[0])
-    if is_known and isinstance(jar, Path) and jar.exists():
-        file = jvm.java.io.File(str(jar))
-        if file.exists():  # there too, where the driver runs
-            urls = gateway.new_array(jvm.java.net.URL, 1)
-            urls[0] = file.toURI().toURL()
-            return jvm.java.net.URLClassLoader(urls, parent)
-    LOG.info(
-        "the driver compiles the classes of skipindex for Spark %s, for some seconds "
-        "(a wheel has them compiled for Spark 3.5 and 4; in a checkout type: python -m "
-        "tests.spark.java --write)",
-        versions[0],
+    """The class loader, if all of its classes link with this Spark."""
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - a planner's process has none
+
+    versions = _versions(gateway.jvm)
+    jar = _CLASSES / jar_name(*versions, sources(*versions))
+    if not jar.is_file():
+        raise EngineError(_no_classes(f"{versions[0]} with Scala {versions[1]}"))
+    result = class_loader(gateway, _FILES.enter_context(as_file(jar)))
+    try:
+        missing = missing_of(gateway, result)
+    except Py4JError as error:
+        missing = " ".join(str(error).splitlines()[:2])  # the call, and the reason
+    if missing:
+        raise EngineError(
+            f"the classes of skipindex do not link with Spark {versions[0]}: {missing} "
+            "(accepted: an unchanged Spark 3.5 to 4.3 on Java 17 or newer)"
+        )
+    return result
+
+
+def missing_of(gateway: Any, loader: Any) -> str | None:
+    """What ``Links`` finds missing; Py4J would call that of another loader."""
+    lang = gateway.jvm.java.lang
+    method = loader.loadClass(f"{_PACKAGE}.Links").getMethod(
+        "missing", gateway.new_array(lang.Class, 0)
     )
-    return compile_classes(gateway, result, parent)
+    result: str | None = method.invoke(None, gateway.new_array(lang.Object, 0))
+    return result
+
+
+def _no_classes(spark: str) -> str:
+    """What is said of a Spark that no jar is for."""
+    return (
+        f"no classes for Spark {spark} are compiled (accepted: a released wheel, for "
+        "Spark 3.5 with Scala 2.12 and for Spark 4; in a checkout type: make java)"
+    )
 
 
 def _versions(jvm: Any) -> tuple[str, str]:
@@ -206,11 +198,7 @@ def extension_settings(spark: str | None = None) -> dict[str, str]:
     scala = "2.13" if _numbers(result) >= (4, 0) else "2.12"
     jar = _CLASSES / jar_name(result, scala, sources(result, scala))
     if not (isinstance(jar, Path) and jar.exists()):
-        raise EngineError(
-            f"no compiled classes for Spark {result} are installed (accepted: a "
-            "released wheel, for Spark 3.5 with Scala 2.12 and for Spark 4; in a "
-            "checkout type: python -m tests.spark.java --write)"
-        )
+        raise EngineError(_no_classes(result))
     return {
         "spark.sql.extensions": f"{_PACKAGE}.Extension",
         "spark.jars": str(jar),

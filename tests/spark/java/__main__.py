@@ -3,8 +3,8 @@
 Exits with 1 if it complains.
 
 The jars are those of this Python's PySpark, of the environments that the matrix has
-made, and of the folders that ``--jars`` names.  ``--write`` writes the classes to where
-the driver looks for them, and ``make dist`` takes them into the wheel.
+made, and of the folders that ``--jars`` names.  The classes go where the driver looks
+for them, and ``make dist`` takes them into the wheel.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
 from pathlib import Path
 
 from tests.matrix.environments import FOLDER
@@ -23,8 +22,7 @@ from tests.spark.java.javac import (
     JavaError,
     classes,
     compile_sources,
-    format_sources,
-    javac,
+    installed,
     write_jar,
 )
 
@@ -36,22 +34,11 @@ def main(arguments: list[str]) -> int:
     """Compile; 0 if all that was found is valid."""
     parser = argparse.ArgumentParser(prog="python -m tests.spark.java")
     parser.add_argument("--jars", action="append", type=Path, default=[])
-    parser.add_argument("--write", action="store_true", help="write the classes")
     parser.add_argument("--all", action="store_true", help="no family may be missing")
-    parser.add_argument(
-        "--format", help="first format: google-java-format's class path"
-    )
     options = parser.parse_args(arguments)
     found: dict[str, tuple[str, Mapping[str, bytes]]] = {}
-    if options.write:
-        shutil.rmtree(CLASSES, ignore_errors=True)
-        if javac() is None and not options.all:
-            print("there is no javac, so no classes are written: drivers compile them")
-            return 0
     try:
-        if options.format:
-            format_sources(options.format)
-        for jars in dict.fromkeys([*installed(), *options.jars]):
+        for jars in dict.fromkeys([installed(), *of_the_matrix(), *options.jars]):
             add(found, jars)
     except JavaError as error:
         print(error, file=sys.stderr)
@@ -60,15 +47,15 @@ def main(arguments: list[str]) -> int:
     for name in missing:
         cell = f"spark-{WANTED[name]}"
         print(
-            f"{name}: no jars of it here, so the driver compiles there "
+            f"{name}: no jars of it here, so queries of its Spark read all files "
             f'(make test-matrix MATRIX="--cell {cell} --install" installs them)'
         )
     if options.all and missing:
         return 1
-    if options.write:
-        for jar, content in found.values():
-            write_jar(CLASSES / jar, content)
-            print(f"wrote {jar}")
+    shutil.rmtree(CLASSES, ignore_errors=True)
+    for jar, content in found.values():
+        write_jar(CLASSES / jar, content)
+        print(f"wrote {jar}")
     return 0
 
 
@@ -89,14 +76,11 @@ def add(found: dict[str, tuple[str, Mapping[str, bytes]]], jars: Path) -> None:
         )
 
 
-def installed() -> Iterator[Path]:
-    """The jars of PySpark here, and in the environments of the matrix."""
-    spec = find_spec("pyspark")
-    homes = [Path(spec.origin).parent] if spec and spec.origin else []
-    homes += sorted(FOLDER.glob("spark-*/lib/python*/site-packages/pyspark"))
-    for home in homes:
-        if (home / "jars").is_dir():
-            yield home / "jars"
+def of_the_matrix() -> Iterator[Path]:
+    """The jars of PySpark in the environments of the matrix."""
+    for jars in sorted(FOLDER.glob("spark-*/lib/python*/site-packages/pyspark/jars")):
+        if jars.is_dir():
+            yield jars
 
 
 if __name__ == "__main__":

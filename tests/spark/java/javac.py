@@ -6,21 +6,24 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from skipindex.spark.driver import folders, jar_name, sources
+from skipindex.spark.driver import folders, is_own_jar, jar_name, sources
 
 ROOT: Final = Path(__file__).parents[3]
 SOURCES: Final = ROOT / "src" / "skipindex" / "spark" / "java"
 CLASSES: Final = SOURCES / "classes"
 
-# Janino knows no generics, so that what javac takes for superfluous casts is not. The
-# others are of Spark's jars, and of processors that there are none of.
-LINT: Final = "-Xlint:all,-cast,-classfile,-options,-path,-processing"
+STRICT: Final = ("-Xlint:all,-classfile,-options,-path,-processing", "-Werror")
+"""What is left out is of Spark's jars, and of processors that there are none of."""
+RELEASE: Final = 17
+"""The oldest Java that takes the classes."""
 
 
 class JavaError(Exception):
@@ -43,11 +46,6 @@ class Family:
     def name(self) -> str:
         """What messages call it."""
         return "-".join(folders(self.spark, self.scala))
-
-    @property
-    def release(self) -> int:
-        """The oldest Java that the versions of Spark run on."""
-        return 8 if self.spark.startswith("3.") else 17
 
     @property
     def jar(self) -> str:
@@ -91,7 +89,9 @@ def compile_sources(jars: Path, out: Path) -> Family:
     return family
 
 
-def compile_files(files: Sequence[Path], jars: Path, out: Path) -> None:
+def compile_files(
+    files: Sequence[Path], jars: Path, out: Path, options: Sequence[str] = STRICT
+) -> None:
     """Compile some sources.
 
     Raises:
@@ -101,43 +101,15 @@ def compile_files(files: Sequence[Path], jars: Path, out: Path) -> None:
     if command is None:
         raise JavaError("there is no javac in JAVA_HOME or on the path")
     family = family_of(jars)
-    options = ["--release", str(family.release), LINT, "-Werror", "-proc:none"]
+    target = ["--release", str(RELEASE), "-proc:none", "-cp", f"{jars}/*"]
     done = subprocess.run(
-        [command, *options, "-cp", f"{jars}/*", "-d", str(out), *map(str, files)],
+        [command, *target, *options, "-d", str(out), *map(str, files)],
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
         raise JavaError(f"Spark {family.spark}: {done.stdout}{done.stderr}")
-
-
-def format_sources(class_path: str) -> None:
-    """Format all sources in place.
-
-    Args:
-        class_path: that of google-java-format, with what it needs.
-
-    Raises:
-        JavaError: what the formatter says.
-    """
-    command = javac()
-    java = str(Path(command).with_name("java")) if command else "java"
-    opened = [
-        f"--add-exports=jdk.compiler/com.sun.tools.javac.{one}=ALL-UNNAMED"
-        for one in ("api", "code", "file", "parser", "tree", "util")
-    ]
-    main = ["-cp", class_path, "com.google.googlejavaformat.java.Main"]
-    files = map(str, sorted(SOURCES.rglob("*.java")))
-    options = ["--skip-javadoc-formatting", "--replace"]
-    done = subprocess.run(
-        [java, *opened, *main, *options, *files],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise JavaError(done.stdout + done.stderr)
 
 
 def classes(out: Path) -> Mapping[str, bytes]:
@@ -149,8 +121,41 @@ def classes(out: Path) -> Mapping[str, bytes]:
 def write_jar(path: Path, content: Mapping[str, bytes]) -> None:
     """The same bytes for the same classes, whenever they are written."""
     path.parent.mkdir(exist_ok=True)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as jar:
+    part = path.with_name(f"{path.name}.{os.getpid()}")  # drivers load what is there
+    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as jar:
         for name, body in content.items():
             info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             info.compress_type = zipfile.ZIP_DEFLATED
             jar.writestr(info, body)
+    part.replace(path)
+
+
+def installed() -> Path:
+    """The jars of this Python's PySpark.
+
+    Raises:
+        JavaError: it has none.
+    """
+    spec = find_spec("pyspark")
+    jars = Path(spec.origin).with_name("jars") if spec and spec.origin else None
+    if jars is None or not jars.is_dir():
+        raise JavaError("this Python has no PySpark with jars")
+    return jars
+
+
+def write_missing() -> None:
+    """Compile for this Python's PySpark, unless that was done for these very sources.
+
+    Raises:
+        JavaError: what the compiler says.
+    """
+    jars = installed()
+    jar = CLASSES / family_of(jars).jar
+    if jar.exists():
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        compile_sources(jars, Path(folder))
+        write_jar(jar, classes(Path(folder)))
+    for path in CLASSES.iterdir():
+        if path.suffix == ".jar" and not is_own_jar(path.name):
+            path.unlink(missing_ok=True)  # of other sources

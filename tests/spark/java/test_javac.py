@@ -8,18 +8,25 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from skipindex.spark import driver
-from skipindex.spark.driver import folders, jar_name, sources
-from tests.matrix.cells import CELLS
-from tests.spark.java.__main__ import installed
+from skipindex.spark.driver import (
+    class_loader,
+    folders,
+    jar_name,
+    missing_of,
+    sources,
+)
 from tests.spark.java.javac import (
+    CLASSES,
+    RELEASE,
     JavaError,
     classes,
     compile_files,
     compile_sources,
     family_of,
+    installed,
     javac,
     write_jar,
+    write_missing,
 )
 
 pytestmark = [
@@ -38,7 +45,7 @@ class Raw {
 
 @pytest.fixture(scope="module")
 def jars() -> Path:
-    return next(installed())
+    return installed()
 
 
 @pytest.fixture(scope="module")
@@ -62,36 +69,71 @@ def test_a_warning_is_an_error(jars: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_classes_run_on_the_oldest_java_of_their_spark(
-    jars: Path, compiled: Path
-) -> None:
+def test_classes_run_on_the_oldest_java(compiled: Path) -> None:
     majors = {int.from_bytes(body[6:8], "big") for body in classes(compiled).values()}
-    assert majors == {44 + family_of(jars).release}
+    assert majors == {44 + RELEASE}
+
+
+def test_classes_are_written_once(monkeypatch: pytest.MonkeyPatch, jars: Path) -> None:
+    """The run of these tests has written them."""
+    monkeypatch.setattr("tests.spark.java.javac.compile_sources", pytest.fail)
+    write_missing()
+    assert (CLASSES / family_of(jars).jar).exists()
+
+
+STUBS = {
+    "NoSuchMethodException": """
+package org.apache.spark.sql;
+public interface Row { static void later() {} }
+""",
+    "NoSuchFieldException": """
+package org.apache.spark.sql;
+public class Column { public static int later; }
+""",
+    "ClassNotFoundException": """
+package org.apache.spark.sql;
+public class Later { public static void run() {} }
+""",
+    "abstract": """
+package org.apache.spark.sql.execution.datasources;
+public interface FileIndex {}
+""",
+}
+"""What another Spark has, by what its absence is called."""
+USES = {
+    "NoSuchMethodException": "org.apache.spark.sql.Row.later();",
+    "NoSuchFieldException": "org.apache.spark.sql.Column.later = 1;",
+    "ClassNotFoundException": "org.apache.spark.sql.Later.run();",
+    "abstract": "new org.apache.spark.sql.execution.datasources.FileIndex() {};",
+}
 
 
 @pytest.mark.slow
-def test_the_driver_takes_classes_of_these_very_sources(
-    spark: SparkSession,
-    jars: Path,
-    compiled: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("kind", STUBS)
+def test_classes_of_another_spark_do_not_link(
+    spark: SparkSession, compiled: Path, tmp_path: Path, kind: str, jars: Path
 ) -> None:
+    text = f"package skipindex; class Uses {{ void use() {{ {USES[kind]} }} }}"
+    (tmp_path / "Uses.java").write_text(text)
+    public = re.search(r"(?:interface|class) (\w+)", STUBS[kind])
+    assert public is not None
+    (tmp_path / f"{public[1]}.java").write_text(STUBS[kind])
+    files = [tmp_path / f"{public[1]}.java", tmp_path / "Uses.java"]
+    compile_files(files, jars, tmp_path / "out", ["-nowarn"])
+    own = {
+        name: body
+        for name, body in classes(tmp_path / "out").items()
+        if name.startswith("skipindex/")
+    }
     gateway = spark.sparkContext._gateway
-    fresh = driver._loaded.__wrapped__
-    monkeypatch.setattr(driver, "_CLASSES", tmp_path)
-    write_jar(tmp_path / "spark_4-scala_2_13-0123456789abcdef.jar", classes(compiled))
-    assert "janino" in fresh(gateway).getClass().getName()
-    write_jar(tmp_path / family_of(jars).jar, classes(compiled))
-    loader = fresh(gateway)
-    assert loader.getClass().getName() == "java.net.URLClassLoader"
-    found = loader.loadClass("skipindex.SkipRule")
-    assert found.getClassLoader().equals(loader)
-    family = family_of(jars)
-    vendor = (f"{family.spark}-vendor-1", family.scala)
-    monkeypatch.setattr(driver, "_versions", lambda _: vendor)
-    assert jar_name(*vendor, sources(*vendor)) == family.jar
-    assert "janino" in fresh(gateway).getClass().getName()
+    write_jar(tmp_path / "good.jar", classes(compiled))
+    write_jar(tmp_path / "bad.jar", {**classes(compiled), **own})
+    for name, expected in (("good", None), ("bad", kind)):
+        loader = class_loader(gateway, tmp_path / f"{name}.jar")
+        missing = missing_of(gateway, loader)
+        assert (missing is None) == (expected is None), missing
+        if expected is not None:
+            assert re.match(f"skipindex/Uses.*{expected}", missing or "")
 
 
 def test_classes_of_other_sources_have_another_name() -> None:
@@ -101,13 +143,6 @@ def test_classes_of_other_sources_have_another_name() -> None:
     assert name != jar_name("3.5.1", "2.12.18", sources("3.5.1", "2.12.18"))
     found["skipindex.Scala"] += " "
     assert name != jar_name("4.3.0", "2.13.18", found)
-
-
-def test_classes_are_for_the_versions_that_the_matrix_tests() -> None:
-    tested = [f"{cell.spark}.0" for cell in CELLS if cell.spark]
-    assert all(re.fullmatch(driver._COMPILED, one) for one in tested)
-    newest = max(tuple(map(int, one.split("."))) for one in tested)
-    assert not re.fullmatch(driver._COMPILED, f"{newest[0]}.{newest[1] + 1}.0")
 
 
 def test_versions_are_compared_as_numbers() -> None:

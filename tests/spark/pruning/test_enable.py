@@ -12,7 +12,6 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from py4j.protocol import Py4JError
 from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as sf
 
@@ -422,15 +421,20 @@ def test_a_session_without_a_driver_is_refused() -> None:
         sx.enable(Remote())  # type: ignore[arg-type]
 
 
-def test_a_spark_that_takes_no_rule_is_refused(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+def test_a_spark_whose_classes_do_not_link_reads_all_files(
+    spark: SparkSession,
+    folder: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def refused(*_: object) -> None:
-        raise Py4JError("no class SkipRule")
+        raise EngineError("no class SkipRule")
 
     monkeypatch.setattr(session, "_sessions", refused)
-    with pytest.raises(EngineError, match="no class SkipRule"):
-        sx.enable(spark)
+    sx.register(spark, folder)
+    assert caplog.messages == ["queries read all files: no class SkipRule"]
+    df = spark.read.parquet(folder).where("id = 15")
+    assert (df.count(), files_read(df)) == (1, N_FILES)
     assert sx.last_plans(spark) == ()
 
 

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from ssb.session import local_session
+from tests.spark.java.javac import write_missing
 from tests.sweeps.catalogue import Told
 from tests.sweeps.queries.operators.__main__ import CONF
 from tests.sweeps.queries.operators.sweep import Sweep
@@ -17,6 +18,7 @@ from tests.sweeps.queries.operators.watch import StuckError
 
 def operators(seed: int, first: int) -> Iterator[Told]:
     """One case of a form a case."""
+    write_missing()
     spark = local_session("operators", cores=2, memory="2g", conf=CONF)
     spark.sparkContext.setLogLevel("OFF")
     logging.disable()  # PySpark tells each error that the judge compares

@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 from ssb.session import local_session
+from tests.spark.java.javac import write_missing
 from tests.sweeps.catalogue import Told
 from tests.sweeps.queries.__main__ import CONF
 from tests.sweeps.queries.sweep import Sweep
@@ -16,6 +17,7 @@ from tests.sweeps.queries.sweep import Sweep
 
 def queries(seed: int, first: int) -> Iterator[Told]:
     """One script a case."""
+    write_missing()
     spark = local_session("queries", cores=2, memory="2g", conf=CONF)
     spark.sparkContext.setLogLevel("OFF")
     logging.disable()  # PySpark tells each error that the judge compares

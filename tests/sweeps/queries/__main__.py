@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ssb.session import local_session
+from tests.spark.java.javac import write_missing
 from tests.sweeps.queries.sweep import Sweep
 
 CONF = {
@@ -37,6 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", type=int, help="one case, by its number")
     parser.add_argument("--failures", type=int, default=10, help="to stop after")
     given = parser.parse_args(arguments)
+    write_missing()
     spark = local_session("queries", cores=2, memory="2g", conf=CONF)
     spark.sparkContext.setLogLevel("OFF")
     logging.disable()  # PySpark tells each error that the judge compares

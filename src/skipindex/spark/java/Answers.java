@@ -101,7 +101,7 @@ class Answers extends Change {
     return above(
         limit,
         above(
-            (LogicalPlan) limit.children().apply(0),
+            limit.children().apply(0),
             above(asked.constants, local(new ArrayList<Attribute>(), rows))));
   }
 
@@ -125,7 +125,7 @@ class Answers extends Change {
   }
 
   static LogicalPlan above(LogicalPlan node, LogicalPlan child) {
-    return (LogicalPlan) node.withNewChildren(Scala.seq(child));
+    return node.withNewChildren(Scala.seq(child));
   }
 
   /** One aggregate, which has nothing but a projection and a condition above its scan. */
@@ -224,7 +224,7 @@ class Answers extends Change {
         if (!isKnown || one.isDistinct() || one.filter().isDefined()) return null;
         if (function.children().size() != 1) return null;
         String name = isCount ? "count" : function instanceof Min ? "min" : "max";
-        Expression child = (Expression) function.children().apply(0);
+        Expression child = function.children().apply(0);
         boolean isOfRows = isCount && child instanceof Literal && ((Literal) child).value() != null;
         column = isOfRows || group != null ? null : column(child, !isCount);
         if (!isOfRows && column == null) return null;
@@ -284,7 +284,7 @@ class Answers extends Change {
         }
         Object[] arguments = arguments(above(aggregate, rest));
         arguments[1] = Scala.listed(made);
-        LogicalPlan others = (LogicalPlan) above(aggregate, rest).makeCopy(arguments);
+        LogicalPlan others = above(aggregate, rest).makeCopy(arguments);
         input = new Union(Scala.seq(others, input), false, false);
       }
       Totals totals = new Totals(this, parts);
@@ -303,7 +303,7 @@ class Answers extends Change {
     LocalRelation empty = LocalRelation.fromExternalRows(Scala.listed(output), Scala.<Row>none());
     Object[] arguments = arguments(empty);
     arguments[1] = Scala.listed(rows);
-    return (LogicalPlan) empty.makeCopy(arguments);
+    return empty.makeCopy(arguments);
   }
 
   /** The functions of the results of two sides: what either side has is their input. */
@@ -347,7 +347,7 @@ class Answers extends Change {
       String[] fields = lines[i].split("\t", -1);
       Object[] values = new Object[output.size()];
       for (int j = 0; j < values.length; j++) {
-        values[j] = value(fields[j], ((Attribute) output.get(j)).dataType());
+        values[j] = value(fields[j], output.get(j).dataType());
       }
       rows.add(new GenericInternalRow(values));
     }

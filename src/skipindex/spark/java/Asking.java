@@ -192,11 +192,11 @@ class Asking {
   }
 
   private static Gate gate(Object key, int permits, String of) {
-    Gate known = (Gate) GATES.get(key);
+    Gate known = GATES.get(key);
     if (known != null) return known;
     if (GATES.size() >= Roots.MAX_REMEMBERED) GATES.clear();
     Gate gate = new Gate(permits, of);
-    Gate other = (Gate) GATES.putIfAbsent(key, gate);
+    Gate other = GATES.putIfAbsent(key, gate);
     return other == null ? gate : other;
   }
 

@@ -22,14 +22,14 @@ abstract class Change extends AbstractPartialFunction {
   }
 
   LogicalPlan down(LogicalPlan plan) {
-    return (LogicalPlan) plan.transformDown(this);
+    return plan.transformDown(this);
   }
 
   LogicalPlan downWithSubqueries(LogicalPlan plan) {
-    return (LogicalPlan) plan.transformDownWithSubqueries(this);
+    return plan.transformDownWithSubqueries(this);
   }
 
   LogicalPlan expressionsDown(LogicalPlan plan) {
-    return (LogicalPlan) plan.transformExpressionsDown(this);
+    return plan.transformExpressionsDown(this);
   }
 }

@@ -60,7 +60,7 @@ final class Child {
     waiting.put(HELLO, hello);
     ProcessBuilder builder = new ProcessBuilder(shell);
     // Python takes an empty folder of its path for the working folder.
-    String path = (String) builder.environment().getOrDefault(PATH, "");
+    String path = builder.environment().getOrDefault(PATH, "");
     builder.environment().put(PATH, path.replaceAll("(?<=^|:):+|:+$", ""));
     process = builder.redirectError(ProcessBuilder.Redirect.INHERIT).start();
     questions = new DataOutputStream(process.getOutputStream());
@@ -100,7 +100,7 @@ final class Child {
       boolean isLast = !process.isAlive(); // all that it wrote was written before
       long left = nanos - (System.nanoTime() - start);
       try {
-        return (byte[]) future.get(Math.max(0L, Math.min(left, LOOK_NANOS)), TimeUnit.NANOSECONDS);
+        return future.get(Math.max(0L, Math.min(left, LOOK_NANOS)), TimeUnit.NANOSECONDS);
       } catch (TimeoutException late) {
         if (isLast) throw closed();
         if (left <= LOOK_NANOS) throw new TimeoutException("it has not answered in time");
@@ -174,7 +174,7 @@ final class Child {
           answer = new byte[length];
           answers.readFully(answer);
         }
-        CompletableFuture<byte[]> asked = (CompletableFuture<byte[]>) waiting.get(number);
+        CompletableFuture<byte[]> asked = waiting.get(number);
         if (asked != null) asked.complete(answer);
       }
     } catch (EOFException cut) {

@@ -17,11 +17,11 @@ final class Declared {
   static ObjectNode by(LogicalRelation scan) {
     Map<String, String> said = said(((HadoopFsRelation) scan.relation()).options());
     if (said.isEmpty() && scan.catalogTable().isDefined()) {
-      said = said(((CatalogTable) scan.catalogTable().get()).properties());
+      said = said(scan.catalogTable().get().properties());
     }
     ObjectNode written = Json.object();
     for (Map.Entry<String, String> one : said.entrySet()) {
-      written.put((String) one.getKey(), (String) one.getValue());
+      written.put(one.getKey(), one.getValue());
     }
     return written;
   }
@@ -29,9 +29,9 @@ final class Declared {
   private static Map<String, String> said(scala.collection.immutable.Map<String, String> options) {
     Map<String, String> said = new TreeMap<>();
     for (Tuple2<String, String> pair : Scala.each(options)) {
-      String name = ((String) pair._1()).toLowerCase(Locale.ROOT);
+      String name = pair._1().toLowerCase(Locale.ROOT);
       boolean isOurs = name.startsWith("skipindex.derived.") || name.startsWith("skipindex.time.");
-      if (isOurs) said.put(name, (String) pair._2());
+      if (isOurs) said.put(name, pair._2());
     }
     return said;
   }

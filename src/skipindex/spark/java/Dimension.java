@@ -120,7 +120,7 @@ class Dimension {
         others = Joins.below(node, others);
       } else if (!(node instanceof SubqueryAlias || isGrouping(node)))
         return null;
-      node = (LogicalPlan) node.children().apply(0);
+      node = node.children().apply(0);
     }
     if (node instanceof LocalRelation) return local(column, key, (LocalRelation) node);
     LogicalRelation scan = (LogicalRelation) node;
@@ -245,14 +245,14 @@ class Dimension {
 
   /** The first path of a scan, or the folder above it that all files are in. */
   private static Path root(scala.collection.Iterator<Path> paths, List<FileStatus> files) {
-    Path root = paths.hasNext() ? (Path) paths.next() : null;
+    Path root = paths.hasNext() ? paths.next() : null;
     Iterator<FileStatus> rest = files.iterator();
-    FileStatus file = rest.hasNext() ? (FileStatus) rest.next() : null;
+    FileStatus file = rest.hasNext() ? rest.next() : null;
     while (root != null && file != null) {
       if (Listing.below(file.getPath(), root) == null)
         root = root.getParent();
       else
-        file = rest.hasNext() ? (FileStatus) rest.next() : null;
+        file = rest.hasNext() ? rest.next() : null;
     }
     return root;
   }

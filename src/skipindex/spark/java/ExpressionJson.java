@@ -101,7 +101,7 @@ public final class ExpressionJson {
     checkLength();
     Expression node = given;
     while (node instanceof InheritAnalysisRules) { // its one child is what it stands for
-      node = (Expression) node.children().apply(0);
+      node = node.children().apply(0);
     }
     out.writeStartObject();
     out.writeStringField("c", className(node));
@@ -184,11 +184,11 @@ public final class ExpressionJson {
     ArrayDeque<Expression> rest = new ArrayDeque<>();
     rest.push(node);
     while (!rest.isEmpty()) {
-      Expression next = (Expression) rest.pop();
+      Expression next = rest.pop();
       if (junction(next).equals(junction)) {
         List<Expression> operands = list(next.children());
-        rest.push((Expression) operands.get(1));
-        rest.push((Expression) operands.get(0));
+        rest.push(operands.get(1));
+        rest.push(operands.get(0));
       } else {
         found.add(next);
       }

@@ -76,7 +76,7 @@ class Joins {
       List<Needed> below = isByRow ? below(node, needed) : new ArrayList<Needed>();
       for (LogicalPlan one : Scala.each(node.children())) children.add(withKeys(one, below));
     }
-    return children.isEmpty() ? node : (LogicalPlan) node.withNewChildren(Scala.listed(children));
+    return children.isEmpty() ? node : node.withNewChildren(Scala.listed(children));
   }
 
   /** A key of the other side that equals a column in all rows that count. */
@@ -131,7 +131,7 @@ class Joins {
       if (far.outputSet().contains(one.column) && one.depth() < MAX_DEPTH) ofFar.add(one);
     }
     List<Expression> conjuncts = new ArrayList<>();
-    SkipRule.split((Expression) join.condition().get(), conjuncts);
+    SkipRule.split(join.condition().get(), conjuncts);
     for (Expression one : conjuncts) {
       if (one instanceof EqualTo) add(below, (EqualTo) one, near, far, ofFar);
     }

@@ -58,7 +58,7 @@ public class Listing {
   /** The position of a file, whatever it holds; negative if there is none. */
   int position(FileStatus file, Path root) {
     String path = below(file.getPath(), root);
-    Integer found = path == null ? null : (Integer) positions.get(path);
+    Integer found = path == null ? null : positions.get(path);
     return found == null ? -1 : found.intValue();
   }
 

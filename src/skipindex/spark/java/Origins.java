@@ -34,7 +34,7 @@ final class Origins {
         || expression instanceof InputFileBlockLength;
     if (isName || isBlock) return true;
     if (expression instanceof SubqueryExpression) {
-      if (areToldBy((LogicalPlan) ((SubqueryExpression) expression).plan())) return true;
+      if (areToldBy(((SubqueryExpression) expression).plan())) return true;
     }
     for (Expression one : Scala.each(expression.children()))
       if (areToldBy(one)) return true;

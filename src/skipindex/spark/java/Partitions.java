@@ -88,8 +88,8 @@ class Partitions {
     Expression column = (Expression) columns.get(at);
     Expression found = null;
     for (JsonNode pair : choice) {
-      Expression one = values((JsonNode) pair.get(0), column);
-      JsonNode next = (JsonNode) pair.get(1);
+      Expression one = values(pair.get(0), column);
+      JsonNode next = pair.get(1);
       if (next.size() > 0) one = new And(one, chosen(next, columns, at + 1));
       found = found == null ? one : new Or(found, one);
     }
@@ -100,8 +100,8 @@ class Partitions {
   private static Expression values(JsonNode values, Expression column) {
     if (values.isObject()) {
       return new And(
-          new GreaterThanOrEqual(column, literal((JsonNode) values.get("first"), column)),
-          new LessThanOrEqual(column, literal((JsonNode) values.get("last"), column)));
+          new GreaterThanOrEqual(column, literal(values.get("first"), column)),
+          new LessThanOrEqual(column, literal(values.get("last"), column)));
     }
     List<Expression> listed = new ArrayList<>();
     boolean hasNull = false;
@@ -111,9 +111,8 @@ class Partitions {
       else
         listed.add(literal(value, column));
     }
-    Expression among = listed.size() == 1
-        ? (Expression) new EqualTo(column, (Expression) listed.get(0))
-        : new In(column, Scala.listed(listed));
+    Expression among = listed.size() == 1 ? (Expression) new EqualTo(column, listed.get(0))
+                                          : new In(column, Scala.listed(listed));
     if (!hasNull) return among;
     return listed.isEmpty() ? new IsNull(column) : new Or(new IsNull(column), among);
   }

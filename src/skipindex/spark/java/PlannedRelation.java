@@ -52,7 +52,7 @@ public class PlannedRelation {
     StructField[] found = index.partitionSchema().fields();
     for (int i = 0; i < found.length; i++) {
       for (int j = 0; j < data.size(); j++) {
-        String name = ((StructField) data.get(j)).name();
+        String name = data.get(j).name();
         boolean isSame = isCaseSensitive ? name.equals(found[i].name())
                                          : name.equalsIgnoreCase(found[i].name());
         if (!isSame) continue;
@@ -71,7 +71,7 @@ public class PlannedRelation {
   }
 
   private static StructType struct(List<StructField> fields) {
-    return new StructType((StructField[]) fields.toArray(new StructField[fields.size()]));
+    return new StructType(fields.toArray(new StructField[fields.size()]));
   }
 
   /** What Spark asks instead of the file system, until it is told to look again. */

@@ -202,7 +202,7 @@ public class PlannerCalls {
    * A query that may wait longer than those before asks all the same.
    */
   boolean isResting(Path root, Query query, boolean tells) {
-    Object[] known = (Object[]) resting.get(root);
+    Object[] known = resting.get(root);
     if (known == null || ((Double) known[1]).doubleValue() < query.seconds) return false;
     if (((Long) known[0]).longValue() < System.currentTimeMillis()) {
       resting.remove(root);
@@ -281,7 +281,7 @@ public class PlannerCalls {
 
   /** Of each table the newest listing alone is remembered. */
   private Listing listing(long number, Query query, Path root, long asked) {
-    Object[] known = (Object[]) listings.get(root);
+    Object[] known = listings.get(root);
     if (known != null && ((Long) known[0]).longValue() == number) return (Listing) known[1];
     Asking.Text text = new Asking.Text(null, Long.toString(number));
     Listing listing = new Listing(call(files, text, query, root, asked));

@@ -52,7 +52,7 @@ class Query {
     scala.Option<QueryPlanningTracker> tracker = QueryPlanningTracker.get();
     if (tracker.isEmpty()) return new Query(limit(), false);
     synchronized (OF) {
-      Query query = (Query) OF.get(tracker.get());
+      Query query = OF.get(tracker.get());
       if (query == null) {
         query = new Query(limit(), true);
         OF.put(tracker.get(), query);
@@ -99,7 +99,7 @@ class Query {
    */
   synchronized int listing(FileIndex index) {
     for (int i = 0; i < listings.size(); i++) {
-      FileIndex known = (FileIndex) listings.get(i);
+      FileIndex known = listings.get(i);
       if (known == index || known.equals(index) && hasSameFiles(known, index)) return i;
     }
     listings.add(index);
@@ -112,8 +112,8 @@ class Query {
     Iterator<FileStatus> left = ((PartitioningAwareFileIndex) one).allFiles().iterator();
     Iterator<FileStatus> right = ((PartitioningAwareFileIndex) other).allFiles().iterator();
     while (left.hasNext() && right.hasNext()) {
-      FileStatus file = (FileStatus) left.next();
-      FileStatus same = (FileStatus) right.next();
+      FileStatus file = left.next();
+      FileStatus same = right.next();
       boolean isSame = file.getPath().equals(same.getPath()) && file.getLen() == same.getLen()
           && file.getModificationTime() == same.getModificationTime();
       if (!isSame) return false;

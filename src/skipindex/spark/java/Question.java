@@ -102,8 +102,8 @@ final class Question {
   static void addOptions(ObjectNode question, Map<String, String> options) {
     ObjectNode written = question.putObject("options");
     for (Tuple2<String, String> pair : Scala.each(options)) {
-      String name = ((String) pair._1()).toLowerCase(Locale.ROOT);
-      if (name.endsWith("rebasemode")) written.put(name, (String) pair._2());
+      String name = pair._1().toLowerCase(Locale.ROOT);
+      if (name.endsWith("rebasemode")) written.put(name, pair._2());
     }
   }
 

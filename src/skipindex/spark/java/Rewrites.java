@@ -35,7 +35,7 @@ class Rewrites {
       if (rewriteOf[i] < 0) continue;
       Integer rewrite = Integer.valueOf(rewriteOf[i]);
       if (!files.containsKey(rewrite)) files.put(rewrite, new ArrayList<Integer>());
-      ((List<Integer>) files.get(rewrite)).add(Integer.valueOf(i));
+      files.get(rewrite).add(Integer.valueOf(i));
     }
   }
 
@@ -61,7 +61,7 @@ class Rewrites {
     Set<Integer> found = new HashSet<>();
     for (Integer i : former) found.add(Integer.valueOf(rewriteOf[i.intValue()]));
     for (Integer rewrite : found) {
-      for (Integer i : (List<Integer>) files.get(rewrite)) {
+      for (Integer i : files.get(rewrite)) {
         if (i.intValue() >= listing.judged) {
           if (!former.contains(i)) return null;
           continue;

@@ -86,7 +86,7 @@ class Roots {
     if (tops.size() > MAX_TOPS) return null;
     Path found = null;
     for (Path top : tops.keySet()) {
-      Path bottom = (Path) tops.get(top);
+      Path bottom = tops.get(top);
       Path table = between(bottom, top, conf);
       if (table == null && isDeclared && location == null) table = above(bottom);
       if (table == null) continue; // the files there are unknown, so they stay
@@ -98,15 +98,15 @@ class Roots {
 
   /** The tops of the paths, to what all paths below each share; too many are not all. */
   private Map<Path, Path> tops(scala.collection.Seq<Path> paths) {
-    Map<Path, Path> tops = (Map<Path, Path>) topsOf.get(paths);
+    Map<Path, Path> tops = topsOf.get(paths);
     if (tops != null) return tops;
     tops = new LinkedHashMap<>();
     // The paths may be a linked list, which takes as long for the last one as for all.
     scala.collection.Iterator<Path> all = paths.iterator();
     while (all.hasNext() && tops.size() <= MAX_TOPS) {
-      Path path = (Path) all.next();
+      Path path = all.next();
       Path top = top(path);
-      Path shared = (Path) tops.get(top);
+      Path shared = tops.get(top);
       tops.put(top, shared == null ? path : shared(shared, path, top));
     }
     topsOf.put(paths, tops);
@@ -196,7 +196,7 @@ class Roots {
     if (scheme == null || scheme.equals("file")) {
       return new java.io.File(folder.toUri().getPath()).isDirectory();
     }
-    long[] known = (long[]) remembered.get(folder);
+    long[] known = remembered.get(folder);
     long now = System.currentTimeMillis();
     if (known == null || now - known[0] > MEMORY_MS) {
       lookups++;

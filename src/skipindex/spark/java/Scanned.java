@@ -155,7 +155,7 @@ class Scanned {
   boolean isInPlace(PartitionDirectory directory) {
     scala.collection.Iterator<FileStatusWithMetadata> files = directory.files().iterator();
     if (!isDeclaredByCatalog() || !files.hasNext()) return true;
-    Path file = ((FileStatusWithMetadata) files.next()).fileStatus().getPath();
+    Path file = files.next().fileStatus().getPath();
     StructField[] columns = base.partitionSchema().fields();
     for (int i = 0; i < columns.length; i++) {
       Object value = directory.values().get(i, columns[i].dataType());

@@ -114,7 +114,7 @@ public class SkipRule extends PlanRule {
     private void compareListings(LogicalPlan node) {
       if (Joins.isOfFiles(node)) {
         FileIndex base = baseOf((LogicalRelation) node);
-        FileIndex equal = (FileIndex) bases.get(base);
+        FileIndex equal = bases.get(base);
         if (equal == null)
           bases.put(base, base);
         else if (equal != base && query.listing(equal) != query.listing(base)) {
@@ -205,7 +205,7 @@ public class SkipRule extends PlanRule {
         boolean canCut = canSkip(scan) && isOfCatalog(base) && placeOf(scan) != null
             && !(base instanceof CatalogPartitions) && !Declared.by(scan).isEmpty();
         if (!canCut) return null;
-        TableIdentifier table = ((CatalogTable) scan.catalogTable().get()).identifier();
+        TableIdentifier table = scan.catalogTable().get().identifier();
         Set<String> names = CatalogPartitions.names(table, session);
         Expression filter = Partitions.condition(
             scan, scanned(scan, placeOf(scan)), normalized(conjuncts, scan), names, query);
@@ -213,7 +213,7 @@ public class SkipRule extends PlanRule {
         CatalogPartitions cut = new CatalogPartitions(base, table, session, names, filter);
         for (int i = 0; i < conjuncts.size(); i++) {
           // It could not be told from the query's own when it does not count.
-          Expression own = (Expression) conjuncts.get(i);
+          Expression own = conjuncts.get(i);
           if (CatalogPartitions.isAmong(own, cut.added)) return null;
         }
         return cut;
@@ -286,9 +286,9 @@ public class SkipRule extends PlanRule {
 
     /** Spark compares a plan that makes a filter with a side of a join: both are alike. */
     private SubqueryExpression subquery(SubqueryExpression subquery) {
-      LogicalPlan plan = (LogicalPlan) subquery.plan();
+      LogicalPlan plan = subquery.plan();
       if (isFilterMaker(subquery)) application.share(plan);
-      return (SubqueryExpression) subquery.withNewPlan(application.skipping(plan));
+      return subquery.withNewPlan(application.skipping(plan));
     }
   }
 
@@ -308,7 +308,7 @@ public class SkipRule extends PlanRule {
       if (!(node instanceof SubqueryExpression)) return null;
       SubqueryExpression subquery = (SubqueryExpression) node;
       if (isFilterMaker(subquery)) return subquery;
-      return subquery.withNewPlan(application.withKeys((LogicalPlan) subquery.plan()));
+      return subquery.withNewPlan(application.withKeys(subquery.plan()));
     }
   }
 
@@ -327,7 +327,7 @@ public class SkipRule extends PlanRule {
    */
   private static boolean isFilterMaker(SubqueryExpression subquery) {
     if (subquery.getClass().getSimpleName().equals("DynamicPruningSubquery")) return true;
-    LogicalPlan plan = (LogicalPlan) subquery.plan();
+    LogicalPlan plan = subquery.plan();
     if (!(plan instanceof Aggregate)) return false;
     for (Expression one : Scala.each(plan.expressions()))
       if (hasBloomFilter(one)) return true;
@@ -354,7 +354,7 @@ public class SkipRule extends PlanRule {
     List<Expression> pending = new ArrayList<>();
     pending.add(condition);
     while (!pending.isEmpty()) {
-      Expression one = (Expression) pending.remove(pending.size() - 1);
+      Expression one = pending.remove(pending.size() - 1);
       if (one instanceof And) {
         pending.add(((And) one).right());
         pending.add(((And) one).left());
@@ -388,7 +388,7 @@ public class SkipRule extends PlanRule {
   /** The folder that the catalog has for a table; null if there is none. */
   private static Path placeOf(LogicalRelation scan) {
     if (scan.catalogTable().isEmpty()) return null;
-    scala.Option<?> place = ((CatalogTable) scan.catalogTable().get()).storage().locationUri();
+    scala.Option<?> place = scan.catalogTable().get().storage().locationUri();
     return place.isEmpty() ? null : new Path((java.net.URI) place.get());
   }
 

@@ -155,7 +155,7 @@ public class SkippingFileIndex extends Wrapping {
   private boolean hasCondition(List<Expression> conjuncts) {
     Set<Expression> known = new HashSet<>();
     for (int i = 0; i < conjuncts.size(); i++) {
-      known.add(((Expression) conjuncts.get(i)).canonicalized());
+      known.add(conjuncts.get(i).canonicalized());
     }
     for (Expression one : Scala.each(condition)) {
       if (!known.contains((one).canonicalized())) return false;

@@ -110,7 +110,7 @@ class TopRows {
       Sort sort = (Sort) node;
       long sorted = Long.parseLong(SQLConf.get().getConfString(SORTED));
       if (!sort.global() || n >= sorted) return null;
-      order = (SortOrder) sort.order().apply(0);
+      order = sort.order().apply(0);
       node = sort.child();
     } else if (constants == null)
       return null;

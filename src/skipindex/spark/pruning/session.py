@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
-from py4j.protocol import Py4JError
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import SparkSession
 
-from skipindex.errors import EngineError, first_line
-from skipindex.spark.driver import load_all, new_object
+from skipindex.errors import EngineError
+from skipindex.spark.driver import new_object
 from skipindex.spark.pruning.java_function import JavaFunction
 from skipindex.spark.pruning.query_plan import QueryPlan
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
@@ -21,8 +21,7 @@ from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
-_NO_RULES: Final = frozenset({"PlannedRelation", "Extension", "Served", "Child"})
-"""Classes that no rule of a driver with Python needs."""
+LOG: Final = logging.getLogger("skipindex")
 _pruned: Final[dict[str, Pruning]] = {}
 """What was enabled, by the id of the Spark application."""
 
@@ -50,13 +49,7 @@ class Pruning:
         self._functions.append(StatementFunction(spark, statements))
         gateway = _gateway(spark)
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        try:
-            self.sessions = _sessions(gateway)
-        except Py4JError as error:
-            raise EngineError(
-                f"Spark {spark.version} does not support the rule that prunes queries: "
-                f"{first_line(error)} (accepted: an unchanged Spark 3.5 to 4.3)"
-            ) from error
+        self.sessions = _sessions(gateway)
         self.calls = self.sessions.connect(
             *self._functions, FOLDER, "\n".join(SETTINGS)
         )
@@ -70,7 +63,11 @@ def enable(spark: SparkSession, statements: Statements) -> None:
     """See ``skipindex.enable``; ``statements`` are those that SQL takes then."""
     pruning = _pruning(spark)
     if pruning is None:
-        pruning = Pruning(spark, statements)
+        try:
+            pruning = Pruning(spark, statements)
+        except EngineError as error:
+            LOG.warning("queries read all files: %s", error)
+            return
         _pruned.clear()  # of another, whose SparkContext has stopped
         _pruned[_application(spark)] = pruning
     pruning.sessions.add(spark._jsparkSession)  # noqa: SLF001
@@ -87,9 +84,9 @@ def register(spark: SparkSession, state: TableState, statements: Statements) -> 
     """See ``skipindex.register``."""
     enable(spark, statements)
     pruning = _pruning(spark)
-    assert pruning is not None
-    pruning.planner.tables.give(state)
-    pruning.calls.register(state.location.spark_path())
+    if pruning is not None:
+        pruning.planner.tables.give(state)
+        pruning.calls.register(state.location.spark_path())
 
 
 def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
@@ -161,5 +158,4 @@ def _gateway(spark: SparkSession) -> Any:
 def _sessions(gateway: Any) -> Any:
     """The Java object that gives sessions their rules; one for every JVM."""
     # Spark forgets no extension.
-    load_all(gateway, but=_NO_RULES)
     return new_object(gateway, "Sessions")

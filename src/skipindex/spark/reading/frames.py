@@ -17,12 +17,11 @@ from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
-from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
 from pyspark.sql.types import StructType
 
-from skipindex.errors import PlanError, first_line
+from skipindex.errors import EngineError, PlanError
 from skipindex.spark.columns import column, schema_of
 from skipindex.spark.driver import new_object
 from skipindex.spark.settings import is_case_sensitive, session_settings
@@ -102,15 +101,11 @@ def _marks(table: TableState, paths: Sequence[str]) -> np.ndarray:
 
 @lru_cache(maxsize=1)
 def _relation(gateway: Any) -> Any:
-    """The Java object that makes relations; None if the driver cannot compile it."""
+    """The Java object that makes relations; None if the driver has no classes."""
     try:
         return new_object(gateway, "PlannedRelation")
-    except Py4JError as error:
-        LOG.warning(
-            "Spark lists the files of every plan again, as its driver takes no listing "
-            "of ours: %s",
-            first_line(error),
-        )
+    except EngineError as error:
+        LOG.warning("Spark lists the files of every plan again: %s", error)
         return None
 
 

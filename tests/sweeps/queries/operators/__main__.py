@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ssb.session import local_session
+from tests.spark.java.javac import write_missing
 from tests.sweeps.queries.operators.forms import FORMS
 from tests.sweeps.queries.operators.sweep import Sweep
 from tests.sweeps.queries.operators.watch import StuckError
@@ -43,6 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--failures", type=int, default=10, help="to stop after")
     parser.add_argument("--as-drawn", action="store_true", help="make nothing smaller")
     given = parser.parse_args(arguments)
+    write_missing()
     spark = local_session("operators", cores=2, memory="2g", conf=CONF)
     spark.sparkContext.setLogLevel("OFF")
     logging.disable()  # PySpark tells each error that the judge compares
