@@ -20,7 +20,11 @@ ROOT: Final = Path(__file__).parents[3]
 SOURCES: Final = ROOT / "src" / "skipindex" / "spark" / "java"
 CLASSES: Final = SOURCES / "classes"
 
-STRICT: Final = ("-Xlint:all,-classfile,-options,-path,-processing", "-Werror")
+STRICT: Final = (
+    "-Xlint:cast,dep-ann,deprecation,divzero,empty,fallthrough,finally,overrides,"
+    "rawtypes,removal,serial,static,try,unchecked,varargs",
+    "-Werror",
+)
 """What is left out is of Spark's jars, and of processors that there are none of."""
 RELEASE: Final = 17
 """The oldest Java that takes the classes."""

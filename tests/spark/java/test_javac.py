@@ -94,6 +94,14 @@ public class Column { public static int later; }
 package org.apache.spark.sql;
 public class Later { public static void run() {} }
 """,
+    "ClassNotFoundException.*Unknown": """
+package org.apache.spark.sql;
+public class Unknown {}
+""",
+    "Row is no longer a class": """
+package org.apache.spark.sql;
+public class Row { public static int size() { return 0; } }
+""",
     "abstract": """
 package org.apache.spark.sql.execution.datasources;
 public interface FileIndex {}
@@ -104,6 +112,10 @@ USES = {
     "NoSuchMethodException": "org.apache.spark.sql.Row.later();",
     "NoSuchFieldException": "org.apache.spark.sql.Column.later = 1;",
     "ClassNotFoundException": "org.apache.spark.sql.Later.run();",
+    "ClassNotFoundException.*Unknown": (
+        "Object any = this; if (any instanceof org.apache.spark.sql.Unknown) return;"
+    ),
+    "Row is no longer a class": "org.apache.spark.sql.Row.size();",
     "abstract": "new org.apache.spark.sql.execution.datasources.FileIndex() {};",
 }
 

@@ -13,7 +13,7 @@ import java.util.zip.ZipInputStream;
  * Whether the classes of this jar link with the Spark of this JVM.
  *
  * They were compiled against another one, of the same family. A class is loaded and linked, and
- * whatever members of Spark and Scala its constant pool names must be there, as must be all that
+ * whatever classes and members its constant pool names must be there, as must be all that
  * it is abstract in. The format is that of chapter 4 of the Java Virtual Machine Specification.
  */
 public final class Links {
@@ -78,16 +78,22 @@ public final class Links {
       }
     }
     for (int i = 1; i < count; i++) {
+      if (tags[i] == 7) classOf(texts[first[i]]);
       if (tags[i] < 9 || tags[i] > 11) continue;
-      var owner = texts[first[first[i]]].replace('/', '.');
-      if (!owner.startsWith("org.") && !owner.startsWith("scala.")) continue;
+      var owner = classOf(texts[first[first[i]]]);
+      boolean isField = tags[i] == 9;
+      if (!isField && !owner.isArray() && owner.isInterface() != (tags[i] == 11))
+        throw new NoSuchMethodException(
+            owner + " is no longer " + (tags[i] == 11 ? "an interface" : "a class"));
       var member = second[i];
-      find(
-          Class.forName(owner, false, LOADER),
-          texts[first[member]],
-          texts[second[member]],
-          tags[i] == 9);
+      find(owner, texts[first[member]], texts[second[member]], isField);
     }
+  }
+
+  /** The class that a constant names, which may be one of arrays. */
+  private static Class<?> classOf(String name) throws ClassNotFoundException {
+    if (!name.startsWith("[")) return Class.forName(name.replace('/', '.'), false, LOADER);
+    return MethodType.fromMethodDescriptorString("()" + name, LOADER).returnType();
   }
 
   /** As the JVM resolves it; that it may be protected, or static, is no concern here. */
