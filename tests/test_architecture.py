@@ -55,7 +55,7 @@ BUDGETS = {
     "indexes": 7748,
     "layout": 2529,
     "log": 3106,
-    "planner": 15878,
+    "planner": 15877,
     "rewrite": 3774,
     "spark": 7215,
     "storage": 5213,

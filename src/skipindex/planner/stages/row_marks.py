@@ -157,9 +157,8 @@ class RowMarks:
 
     def _sampled(self, tree: BoundPredicate, files: Ints) -> Mask:
         """Which files have a match in their sample."""
-        samples = [
-            slice(0, n, -(-n // _SAMPLED_ROWS)) for n in self._n_rows[files].tolist()
-        ]
+        counts = self._n_rows[files].tolist()
+        samples = [slice(0, n, max(1, -(-n // _SAMPLED_ROWS))) for n in counts]
         lengths = [len(range(0, one.stop, one.step)) for one in samples]
         rows = _Rows(files.tolist(), samples, np.cumsum(lengths).tolist())
         marks = self._marks(tree, rows)
