@@ -76,11 +76,11 @@ def class_loader(gateway: Any, jar: Path) -> Any:
     return jvm.java.net.URLClassLoader(urls, parent)
 
 
-def folders(spark: str, scala: str) -> tuple[str, str]:
-    """The folders of the sources for one version of Spark and Scala alone.
+def family(spark: str, scala: str) -> tuple[str, str]:
+    """The folder of the sources for a version of Spark alone, and the name of Scala's.
 
     Example:
-        >>> folders("3.5.8", "2.12.18"), folders("4.10.0", "2.13.16")
+        >>> family("3.5.8", "2.12.18"), family("4.10.0", "2.13.16")
         (('spark_3_5', 'scala_2_12'), ('spark_4', 'scala_2_13'))
     """
     is_new = _numbers(spark) >= (4, 0)
@@ -153,12 +153,12 @@ def jar_name(spark: str, scala: str, names: Mapping[str, str]) -> str:
     digest = sha256()
     for name in sorted(names):
         digest.update(f"{name}\0{names[name]}\0".encode())
-    return f"{'-'.join(folders(spark, scala))}-{digest.hexdigest()[:16]}.jar"
+    return f"{'-'.join(family(spark, scala))}-{digest.hexdigest()[:16]}.jar"
 
 
 def sources(spark: str, scala: str) -> Mapping[str, str]:
     """The Java sources for a version of Spark and Scala, by their classes."""
-    places = (_SOURCES, *map(_SOURCES.joinpath, folders(spark, scala)))
+    places = (_SOURCES, _SOURCES / family(spark, scala)[0])
     return {
         f"{_PACKAGE}.{path.name.removesuffix('.java')}": path.read_text("utf-8")
         for place in places

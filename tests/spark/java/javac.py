@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from skipindex.spark.driver import folders, is_own_jar, jar_name, sources
+from skipindex.spark.driver import family, is_own_jar, jar_name, sources
 
 ROOT: Final = Path(__file__).parents[3]
 SOURCES: Final = ROOT / "src" / "skipindex" / "spark" / "java"
@@ -49,7 +49,7 @@ class Family:
     @property
     def name(self) -> str:
         """What messages call it."""
-        return "-".join(folders(self.spark, self.scala))
+        return "-".join(family(self.spark, self.scala))
 
     @property
     def jar(self) -> str:
@@ -85,12 +85,12 @@ def compile_sources(jars: Path, out: Path) -> Family:
     Raises:
         JavaError: what the compiler says.
     """
-    family = family_of(jars)
-    places = (SOURCES, *(SOURCES / one for one in folders(family.spark, family.scala)))
+    versions = family_of(jars)
+    places = (SOURCES, SOURCES / family(versions.spark, versions.scala)[0])
     files = [path for place in places for path in sorted(place.glob("*.java"))]
     out.mkdir(parents=True, exist_ok=True)
     compile_files(files, jars, out)
-    return family
+    return versions
 
 
 def compile_files(
@@ -104,7 +104,6 @@ def compile_files(
     command = javac()
     if command is None:
         raise JavaError("there is no javac in JAVA_HOME or on the path")
-    family = family_of(jars)
     target = ["--release", str(RELEASE), "-proc:none", "-cp", f"{jars}/*"]
     done = subprocess.run(
         [command, *target, *options, "-d", str(out), *map(str, files)],
@@ -113,7 +112,7 @@ def compile_files(
         check=False,
     )
     if done.returncode:
-        raise JavaError(f"Spark {family.spark}: {done.stdout}{done.stderr}")
+        raise JavaError(f"{jars}: {done.stdout}{done.stderr}")
 
 
 def classes(out: Path) -> Mapping[str, bytes]:

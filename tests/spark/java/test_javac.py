@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from skipindex.spark.driver import (
     class_loader,
-    folders,
+    family,
     jar_name,
     missing_of,
     sources,
@@ -158,5 +158,5 @@ def test_classes_of_other_sources_have_another_name() -> None:
 
 
 def test_versions_are_compared_as_numbers() -> None:
-    assert folders("10.0.0", "2.13.18") == ("spark_4", "scala_2_13")
-    assert folders("3.5.8", "2.13.8") == ("spark_3_5", "scala_2_13")
+    assert family("10.0.0", "2.13.18") == ("spark_4", "scala_2_13")
+    assert family("3.5.8", "2.13.8") == ("spark_3_5", "scala_2_13")

@@ -1,52 +1,17 @@
 package skipindex;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.*;
 import java.math.BigDecimal;
 import java.math.BigInteger;
-import java.util.ArrayList;
-import java.util.List;
-import org.apache.spark.sql.Row;
+import java.util.*;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.Coalesce;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression$;
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateExpression;
-import org.apache.spark.sql.catalyst.expressions.aggregate.AggregateFunction;
-import org.apache.spark.sql.catalyst.expressions.aggregate.Count;
-import org.apache.spark.sql.catalyst.expressions.aggregate.Max;
-import org.apache.spark.sql.catalyst.expressions.aggregate.Min;
-import org.apache.spark.sql.catalyst.expressions.aggregate.Sum;
-import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
-import org.apache.spark.sql.catalyst.plans.logical.LocalRelation;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.Union;
-import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.expressions.aggregate.*;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.BooleanType;
-import org.apache.spark.sql.types.ByteType;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DateType;
-import org.apache.spark.sql.types.Decimal;
-import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.LongType;
-import org.apache.spark.sql.types.Metadata;
-import org.apache.spark.sql.types.Metadata$;
-import org.apache.spark.sql.types.ShortType;
-import org.apache.spark.sql.types.TimestampNTZType;
-import org.apache.spark.sql.types.TimestampType;
+import org.apache.spark.sql.types.*;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.collection.immutable.Seq;
@@ -58,7 +23,7 @@ import scala.collection.immutable.Seq;
  * before; count, min and max of both are the sum, min and max of what either side has. The
  * output of the aggregate, with its names, types and ids, stays what it is.
  */
-class Answers extends Change {
+final class Answers {
   private static final String ENABLED = "skipindex.answers";
   private static final String NAME = "from_indexes";
   private static final long MAX_CONSTANTS = 1000L;
@@ -72,14 +37,13 @@ class Answers extends Change {
   static LogicalPlan in(LogicalPlan plan, PlannerCalls planner) {
     String isOn = SQLConf.get().getConfString(ENABLED, "false");
     if (!isOn.equalsIgnoreCase("true")) return plan;
-    return new Answers(planner).downWithSubqueries(plan);
+    return Change.downWithSubqueries(plan, new Answers(planner)::of);
   }
 
-  @Override
-  LogicalPlan of(Object node) {
+  private LogicalPlan of(TreeNode<?> node) {
     try {
-      if (node instanceof GlobalLimit) return constants((GlobalLimit) node);
-      Answered asked = node instanceof Aggregate ? Answered.of((Aggregate) node) : null;
+      if (node instanceof GlobalLimit limit) return constants(limit);
+      Answered asked = node instanceof Aggregate aggregate ? Answered.of(aggregate) : null;
       return asked == null ? null : asked.plan();
     } catch (Throwable problem) {
       planner.report(problem);
@@ -90,19 +54,15 @@ class Answers extends Change {
   /** So many constants, as EXISTS asks for one, if there are so many rows; else null. */
   private static LogicalPlan constants(GlobalLimit limit) {
     TopRows asked = TopRows.of(limit);
-    if (asked == null || asked.constants == null || asked.n > MAX_CONSTANTS) return null;
-    if (!asked.index.canBeAnswered()) return null;
+    if (asked == null || asked.constants() == null || asked.n() > MAX_CONSTANTS) return null;
+    if (!asked.index().canBeAnswered()) return null;
     ObjectNode json = Json.object();
-    json.putObject("answer").put("rows", asked.n);
-    Seq<PartitionDirectory> all = asked.index.scanned.all();
-    if (ask(asked.index, all, asked.conjuncts, json) == null) return null;
-    List<InternalRow> rows = new ArrayList<>();
-    for (long i = 0L; i < asked.n; i++) rows.add(new GenericInternalRow(new Object[0]));
-    return above(
-        limit,
-        above(
-            limit.children().apply(0),
-            above(asked.constants, local(new ArrayList<Attribute>(), rows))));
+    json.putObject("answer").put("rows", asked.n());
+    Seq<PartitionDirectory> all = asked.index().scanned.all();
+    if (ask(asked.index(), all, asked.conjuncts(), json) == null) return null;
+    var rows = Collections.nCopies((int) asked.n(), new GenericInternalRow(new Object[0]));
+    LogicalPlan constants = above(asked.constants(), local(List.of(), rows));
+    return above(limit, above(limit.child(), constants));
   }
 
   /** What a query is told first about all that Spark lists; null if there is no answer. */
@@ -110,18 +70,19 @@ class Answers extends Change {
       SkippingFileIndex index, Seq<PartitionDirectory> all, Seq<Expression> conjuncts,
       ObjectNode json) {
     if (all.isEmpty()) return null;
-    String name = "answer " + index.query.listing(index.scanned.base) + "\n"
+    String name = "answer " + index.query.listing(index.scanned.base()) + "\n"
         + index.scanned.question(Json.array(), json, ExpressionJson.json(conjuncts));
     Object known = index.query.get(name);
     if (known == null) {
       index.query.put(name, "none"); // whatever happens now
       PlannerCalls.Numbered found = index.scanned.ask(all, json, conjuncts, index.query);
-      if (found.answer == null) return null;
-      index.scanned.planner.tell(found.number, index, found.answer.rest(all, index.scanned));
-      known = new Listing.Covered(found.answer);
+      if (found.answer() == null) return null;
+      index.scanned.planner().tell(
+          found.number(), index, Listing.rest(found.answer(), all, index.scanned));
+      known = new Listing.Covered(found.answer());
       index.query.put(name, known);
     }
-    return known instanceof Listing.Covered ? (Listing.Covered) known : null;
+    return known instanceof Listing.Covered covered ? covered : null;
   }
 
   static LogicalPlan above(LogicalPlan node, LogicalPlan child) {
@@ -148,16 +109,14 @@ class Answers extends Change {
       Seq<Expression> grouping = Scala.kept(aggregate.groupingExpressions());
       if (grouping.size() > 1 || !aggregate.deterministic()) return null;
       if (grouping.size() == 1) {
-        if (!(grouping.apply(0) instanceof AttributeReference)) return null;
-        found.group = (Attribute) grouping.apply(0);
+        if (!(grouping.apply(0) instanceof AttributeReference group)) return null;
+        found.group = group;
       }
       LogicalPlan node = aggregate.child();
-      for (; node instanceof Project; node = ((Project) node).child()) {
-        found.projects.add((Project) node);
-      }
-      if (node instanceof Filter) {
-        found.filter = (Filter) node;
-        node = found.filter.child();
+      for (; node instanceof Project project; node = project.child()) found.projects.add(project);
+      if (node instanceof Filter filter) {
+        found.filter = filter;
+        node = filter.child();
       }
       found.index = SkipRule.indexOf(node);
       if (found.index == null || !found.index.canBeAnswered()) return null;
@@ -171,8 +130,8 @@ class Answers extends Change {
 
     /** Adds the functions of an expression, each once. */
     private void collect(Expression expression) {
-      if (expression instanceof AggregateExpression) {
-        if (position(expression) < 0) functions.add((AggregateExpression) expression);
+      if (expression instanceof AggregateExpression function) {
+        if (position(function) < 0) functions.add(function);
         return;
       }
       for (Expression one : Scala.each(expression.children())) collect(one);
@@ -180,8 +139,7 @@ class Answers extends Change {
 
     int position(Expression function) {
       for (int i = 0; i < functions.size(); i++) {
-        Expression one = (Expression) functions.get(i);
-        if (one.canonicalized().equals(function.canonicalized())) return i;
+        if (functions.get(i).canonicalized().equals(function.canonicalized())) return i;
       }
       return -1;
     }
@@ -190,23 +148,13 @@ class Answers extends Change {
     LogicalPlan plan() {
       ObjectNode asked = json();
       if (asked == null) return null;
-      List<Expression> split = new ArrayList<>();
-      if (filter != null) SkipRule.split(filter.condition(), split);
+      List<Expression> split = filter == null ? List.of() : SkipRule.split(filter.condition());
       Seq<Expression> conjuncts = TopRows.normalized(split, scan);
       Seq<PartitionDirectory> all = index.scanned.all();
       Listing.Covered covered = ask(index, all, conjuncts, asked);
       if (covered == null) return null;
-      LogicalPlan changed = changed(covered, isWhole(covered, all));
+      LogicalPlan changed = changed(covered, Listing.files(all).allMatch(covered::rulesOut));
       return changed.output().equals(aggregate.output()) ? changed : null;
-    }
-
-    private static boolean isWhole(Listing.Covered covered, Seq<PartitionDirectory> all) {
-      for (PartitionDirectory directory : Scala.each(all)) {
-        for (FileStatusWithMetadata file : Scala.each(directory.files())) {
-          if (!covered.rulesOut(file.fileStatus())) return false;
-        }
-      }
-      return true;
     }
 
     /** What is asked, as a member of a question; null if it is not answered. */
@@ -225,7 +173,7 @@ class Answers extends Change {
         if (function.children().size() != 1) return null;
         String name = isCount ? "count" : function instanceof Min ? "min" : "max";
         Expression child = function.children().apply(0);
-        boolean isOfRows = isCount && child instanceof Literal && ((Literal) child).value() != null;
+        boolean isOfRows = isCount && child instanceof Literal literal && literal.value() != null;
         column = isOfRows || group != null ? null : column(child, !isCount);
         if (!isOfRows && column == null) return null;
         asked.addObject().put("name", name).put("column", column);
@@ -236,59 +184,47 @@ class Answers extends Change {
     /** A column of the scan in JSON; null if it is none, or of no type for results. */
     private String column(Expression made, boolean isResult) {
       Expression column = made;
-      for (Project project : projects) {
+      for (Project project : projects)
         if (column != null) column = TopRows.source(column, project);
-      }
       Attribute own = column == null ? null : TopRows.columnOf(scan, column);
       if (own == null || isResult && !isExact(own.dataType())) return null;
-      return ExpressionJson.json(Scala.<Expression>seq(own));
+      return ExpressionJson.json(Scala.seq(own));
     }
 
     /** The aggregate of the known rows and, unless they are all, of the other files. */
     private LogicalPlan changed(Listing.Covered covered, boolean isWhole) {
-      List<NamedExpression> made = new ArrayList<>();
-      List<Attribute> parts = new ArrayList<>();
-      if (group != null) {
-        made.add((NamedExpression) group);
-        parts.add(group);
+      var made = new ArrayList<NamedExpression>();
+      if (group != null) made.add(group);
+      for (AggregateExpression one : functions) {
+        var id = NamedExpression$.MODULE$.newExprId();
+        made.add(new Alias(one, NAME, id, Scala.none(), Option.empty(), Scala.none()));
       }
-      for (int i = 0; i < functions.size(); i++) {
-        Alias part = new Alias(
-            (Expression) functions.get(i),
-            NAME,
-            NamedExpression$.MODULE$.newExprId(),
-            Scala.<String>none(),
-            Option.<Metadata>empty(),
-            Scala.<String>none());
-        made.add(part);
-        parts.add(part.toAttribute());
-      }
-      List<Attribute> output = new ArrayList<>();
-      for (Attribute one : parts) {
-        output.add(
-            isWhole ? one
-                    : new AttributeReference(
-                          one.name(),
-                          one.dataType(),
-                          one.nullable(),
-                          Metadata$.MODULE$.empty(),
-                          NamedExpression$.MODULE$.newExprId(),
-                          Scala.<String>none()));
-      }
+      var parts = made.stream().map(NamedExpression::toAttribute).toList();
+      var output = isWhole ? parts : parts.stream().map(Attribute::newInstance).toList();
       LogicalPlan input = local(output, rows(covered.text(), output));
       if (!isWhole) {
         LogicalPlan rest = SkipRule.withIndex(scan, index.without(covered));
         if (filter != null) rest = above(filter, rest);
-        for (int i = projects.size() - 1; i >= 0; i--) {
-          rest = above((LogicalPlan) projects.get(i), rest);
-        }
+        for (int i = projects.size() - 1; i >= 0; i--) rest = above(projects.get(i), rest);
         Object[] arguments = arguments(above(aggregate, rest));
         arguments[1] = Scala.listed(made);
         LogicalPlan others = above(aggregate, rest).makeCopy(arguments);
         input = new Union(Scala.seq(others, input), false, false);
       }
-      Totals totals = new Totals(this, parts);
-      return above(totals.expressionsDown(aggregate), input);
+      return above(Change.expressionsDown(aggregate, one -> total(one, parts)), input);
+    }
+
+    /** A function of the results of two sides: what either side has is its input. */
+    private Expression total(TreeNode<?> node, List<Attribute> parts) {
+      int i = node instanceof AggregateExpression one ? position(one) : -1;
+      if (i < 0) return null;
+      Attribute part = parts.get(group == null ? i : i + 1);
+      AggregateFunction function = functions.get(i).aggregateFunction();
+      if (function instanceof Min) return new Min(part).toAggregateExpression();
+      if (function instanceof Max) return new Max(part).toAggregateExpression();
+      // No row at all is a count of 0, and not NULL.
+      return new Coalesce(
+          Scala.seq(new Sum(part).toAggregateExpression(), new Literal(0L, function.dataType())));
     }
   }
 
@@ -299,36 +235,11 @@ class Answers extends Change {
     return arguments;
   }
 
-  private static LogicalPlan local(List<Attribute> output, List<InternalRow> rows) {
-    LocalRelation empty = LocalRelation.fromExternalRows(Scala.listed(output), Scala.<Row>none());
+  private static LogicalPlan local(List<Attribute> output, List<? extends InternalRow> rows) {
+    var empty = LocalRelation.fromExternalRows(Scala.listed(output), Scala.none());
     Object[] arguments = arguments(empty);
     arguments[1] = Scala.listed(rows);
     return empty.makeCopy(arguments);
-  }
-
-  /** The functions of the results of two sides: what either side has is their input. */
-  private static class Totals extends Change {
-    private final Answered asked;
-    private final List<Attribute> parts;
-
-    Totals(Answered asked, List<Attribute> parts) {
-      this.asked = asked;
-      this.parts = parts;
-    }
-
-    @Override
-    Expression of(Object node) {
-      if (!(node instanceof AggregateExpression)) return null;
-      int i = asked.position((Expression) node);
-      if (i < 0) return null;
-      Expression part = (Expression) parts.get(asked.group == null ? i : i + 1);
-      AggregateFunction function = ((AggregateExpression) node).aggregateFunction();
-      if (function instanceof Min) return new Min(part).toAggregateExpression();
-      if (function instanceof Max) return new Max(part).toAggregateExpression();
-      // No row at all is a count of 0, and not NULL.
-      return new Coalesce(Scala.<Expression>seq(
-          new Sum(part).toAggregateExpression(), new Literal(0L, function.dataType())));
-    }
   }
 
   /** Whether the text of a value says all of it. */
@@ -341,40 +252,30 @@ class Answers extends Change {
 
   /** The rows of a text: a line for each, with tabs between values. */
   private static List<InternalRow> rows(String text, List<Attribute> output) {
-    List<InternalRow> rows = new ArrayList<>();
-    String[] lines = text.split("\n", -1); // nothing follows the last end of a line
-    for (int i = 0; i < lines.length - 1; i++) {
-      String[] fields = lines[i].split("\t", -1);
-      Object[] values = new Object[output.size()];
-      for (int j = 0; j < values.length; j++) {
-        values[j] = value(fields[j], output.get(j).dataType());
-      }
-      rows.add(new GenericInternalRow(values));
-    }
-    return rows;
+    return text.lines()
+        .map(line -> {
+          String[] fields = line.split("\t", -1);
+          var values = new Object[output.size()];
+          Arrays.setAll(values, i -> value(fields[i], output.get(i).dataType()));
+          return (InternalRow) new GenericInternalRow(values);
+        })
+        .toList();
   }
 
   private static Object value(String text, DataType type) {
     if (text.isEmpty()) return null;
     if (text.charAt(0) == 'x') {
-      byte[] bytes = new byte[text.length() / 2];
-      for (int i = 0; i < bytes.length; i++) {
-        bytes[i] = (byte) Integer.parseInt(text.substring(2 * i + 1, 2 * i + 3), 16);
-      }
-      return UTF8String.fromBytes(bytes);
+      return UTF8String.fromBytes(HexFormat.of().parseHex(text, 1, text.length()));
     }
-    if (type instanceof DecimalType) {
-      DecimalType decimal = (DecimalType) type;
-      BigDecimal exact = new BigDecimal(new BigInteger(text), decimal.scale());
+    if (type instanceof DecimalType decimal) {
+      var exact = new BigDecimal(new BigInteger(text), decimal.scale());
       return Decimal.apply(exact, decimal.precision(), decimal.scale());
     }
     long number = Long.parseLong(text);
-    if (type instanceof BooleanType) return Boolean.valueOf(number != 0L);
-    if (type instanceof ByteType) return Byte.valueOf((byte) number);
-    if (type instanceof ShortType) return Short.valueOf((short) number);
-    if (type instanceof IntegerType || type instanceof DateType) {
-      return Integer.valueOf((int) number);
-    }
-    return Long.valueOf(number);
+    if (type instanceof BooleanType) return number != 0L;
+    if (type instanceof ByteType) return (byte) number;
+    if (type instanceof ShortType) return (short) number;
+    if (type instanceof IntegerType || type instanceof DateType) return (int) number;
+    return number;
   }
 }

@@ -1,15 +1,6 @@
 package skipindex;
 
-import java.util.concurrent.Callable;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutorService;
-import java.util.concurrent.Executors;
-import java.util.concurrent.FutureTask;
-import java.util.concurrent.Semaphore;
-import java.util.concurrent.SynchronousQueue;
-import java.util.concurrent.ThreadFactory;
-import java.util.concurrent.ThreadPoolExecutor;
-import java.util.concurrent.TimeUnit;
+import java.util.concurrent.*;
 import java.util.function.Function;
 import org.apache.hadoop.fs.Path;
 
@@ -26,18 +17,15 @@ class Asking {
   /** Three tables that hang do not close the gate of their store. */
   static final int MAX_OF_STORE = 32;
 
-  private static final ThreadFactory FACTORY = new ThreadFactory() {
-    @Override
-    public Thread newThread(Runnable work) {
-      Thread thread = new Thread(work, "skipindex");
-      thread.setDaemon(true);
-      return thread;
-    }
+  private static final ThreadFactory FACTORY = work -> {
+    var thread = new Thread(work, "skipindex");
+    thread.setDaemon(true);
+    return thread;
   };
 
   /** Threads do not end: Py4J has a socket for each, also when it has ended. */
   private static final ExecutorService CALLING = new ThreadPoolExecutor(
-      0, Integer.MAX_VALUE, Long.MAX_VALUE, TimeUnit.NANOSECONDS, new SynchronousQueue<Runnable>(),
+      0, Integer.MAX_VALUE, Long.MAX_VALUE, TimeUnit.NANOSECONDS, new SynchronousQueue<>(),
       FACTORY);
 
   private static final ExecutorService TELLING = Executors.newFixedThreadPool(1, FACTORY);
@@ -64,11 +52,12 @@ class Asking {
      * A query waits for that, unless another with no shorter limit did so in vain.
      *
      * query: null if none waits.
+     * Throws TimeoutException: there are too many others.
      */
-    void enter(Query query) throws InterruptedException, Busy {
+    void enter(Query query) throws InterruptedException, TimeoutException {
       if (permits.tryAcquire(0L, TimeUnit.NANOSECONDS)) return; // after those that wait
       if (query == null || query.seconds <= inVain) {
-        throw new Busy(
+        throw new TimeoutException(
             "the planner is busy with other questions about " + of
             + ", and a query waited for it in vain");
       }
@@ -76,7 +65,7 @@ class Asking {
       if (permits.tryAcquire(Math.max(nanos, 0L), TimeUnit.NANOSECONDS)) return;
       // A query that had little time left says nothing of others.
       if (nanos * 2.0 >= query.seconds * 1e9) inVain = Math.max(inVain, query.seconds);
-      throw new Busy(
+      throw new TimeoutException(
           "the planner was busy with other questions about " + of + " for all that was left of "
           + query.seconds + " s (" + Query.TIME_LIMIT + ")");
     }
@@ -87,15 +76,6 @@ class Asking {
     }
   }
 
-  /** A call cannot begin: its table or its store has too many others. */
-  static class Busy extends Exception {
-    private static final long serialVersionUID = 1L;
-
-    Busy(String why) {
-      super(why);
-    }
-  }
-
   /** A call that begins at once; it leaves its gates when it has ended. */
   static class Call implements Runnable {
     final FutureTask<Object> result;
@@ -103,13 +83,8 @@ class Asking {
     private final Gate store;
     private volatile long start;
 
-    Call(final Function<String, Object> function, final Text text, Gate table, Gate store) {
-      this.result = new FutureTask<>(new Callable<Object>() {
-        @Override
-        public Object call() {
-          return Pieces.call(function, text.now());
-        }
-      });
+    Call(Function<String, Object> function, Text text, Gate table, Gate store) {
+      this.result = new FutureTask<>(() -> Pieces.call(function, text.now()));
       this.table = table;
       this.store = store;
     }
@@ -135,18 +110,14 @@ class Asking {
     }
   }
 
-  /** What a call tells Python. */
-  static class Text {
-    private final String line;
-    private final String argument;
-    private final long start = System.nanoTime();
-
-    /**
-     * line: to which the seconds are added that the call waits to begin; null is no line.
-     */
+  /**
+   * What a call tells Python.
+   *
+   * line: to which the seconds are added that the call waits to begin; null is no line.
+   */
+  record Text(String line, String argument, long start) {
     Text(String line, String argument) {
-      this.line = line;
-      this.argument = argument;
+      this(line, argument, System.nanoTime());
     }
 
     String now() {
@@ -157,24 +128,22 @@ class Asking {
 
   /** Begins a call for a query, which waits for room; without a query there is no waiting. */
   static Call now(Function<String, Object> function, Text text, Path root, Query query)
-      throws InterruptedException, Busy {
+      throws InterruptedException, TimeoutException {
     Gate table = gate(root, MAX_OF_TABLE, "the table");
     Gate store = gate(Roots.store(root.toUri()), MAX_OF_STORE, "tables of its store");
     table.enter(query);
-    boolean isIn = false;
     try {
       store.enter(query);
-      isIn = true;
-    } finally {
-      if (!isIn) table.leave();
+    } catch (Throwable problem) {
+      table.leave();
+      throw problem;
     }
-    Call call = new Call(function, text, table, store);
-    boolean begins = false;
+    var call = new Call(function, text, table, store);
     try {
       CALLING.execute(call);
-      begins = true;
-    } finally {
-      if (!begins) call.leave(); // the process may have no more threads
+    } catch (Throwable problem) { // the process may have no more threads
+      call.leave();
+      throw problem;
     }
     return call;
   }
@@ -183,7 +152,7 @@ class Asking {
   static Call ahead(Function<String, Object> function, Text text, Path root) {
     try {
       return now(function, text, root, null);
-    } catch (Busy busy) {
+    } catch (TimeoutException busy) {
       return null;
     } catch (InterruptedException stopped) {
       Thread.currentThread().interrupt(); // Spark looks at it
@@ -192,35 +161,19 @@ class Asking {
   }
 
   private static Gate gate(Object key, int permits, String of) {
-    Gate known = GATES.get(key);
-    if (known != null) return known;
-    if (GATES.size() >= Roots.MAX_REMEMBERED) GATES.clear();
-    Gate gate = new Gate(permits, of);
-    Gate other = GATES.putIfAbsent(key, gate);
-    return other == null ? gate : other;
+    if (GATES.size() >= Roots.MAX_REMEMBERED && !GATES.containsKey(key)) GATES.clear();
+    return GATES.computeIfAbsent(key, any -> new Gate(permits, of));
   }
 
   /** Tells Python something; no query waits for it. */
-  static void tell(final Function<String, Object> function, final String argument) {
-    TELLING.submit(new Callable<Object>() {
-      @Override
-      public Object call() {
-        return Pieces.call(function, argument);
-      }
-    });
+  static void tell(Function<String, Object> function, String argument) {
+    TELLING.submit(() -> Pieces.call(function, argument));
   }
 
   /** Waits until Python is told of all that happened before; not for long. */
   static void finishTelling() {
     try {
-      TELLING
-          .submit(new Callable<Object>() {
-            @Override
-            public Object call() {
-              return null;
-            }
-          })
-          .get(1L, TimeUnit.SECONDS);
+      TELLING.submit(() -> {}).get(1L, TimeUnit.SECONDS);
     } catch (Exception late) {
       // Python is told of it later.
     }

@@ -1,16 +1,11 @@
 package skipindex;
 
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Set;
+import java.util.*;
 import org.apache.spark.sql.catalyst.TableIdentifier;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.execution.datasources.FileIndex;
-import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.internal.SessionState;
 import scala.Option;
-import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /**
@@ -26,7 +21,7 @@ public class CatalogPartitions extends Wrapping {
   final Expression filter;
 
   /** Its conjuncts, as Spark passes them on. */
-  final List<Expression> added = new ArrayList<>();
+  final List<Expression> added;
 
   CatalogPartitions(
       FileIndex base, TableIdentifier table, SessionState session, Set<String> names,
@@ -36,42 +31,32 @@ public class CatalogPartitions extends Wrapping {
     this.session = session;
     this.names = names;
     this.filter = filter;
-    SkipRule.split(filter, added);
+    this.added = SkipRule.split(filter);
   }
 
   /** The folders of all partitions that the catalog has now. */
   static Set<String> names(TableIdentifier table, SessionState session) {
-    Set<String> found = new HashSet<>();
-    scala.collection.Seq<String> all = session.catalog().listPartitionNames(
-        table, Option.<Map<String, String>>empty());
-    for (String one : Scala.each(all)) found.add(one);
-    return found;
-  }
-
-  static boolean isAmong(Expression one, List<? extends Expression> these) {
-    for (Expression other : these)
-      if (one.semanticEquals(other)) return true;
-    return false;
+    var all = session.catalog().listPartitionNames(table, Option.empty());
+    return new HashSet<>(Scala.<String>list(all));
   }
 
   @Override
-  Seq<PartitionDirectory> list(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
+  public Seq<PartitionDirectory> listFiles(
+      Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
     if (names.equals(names(table, session))) {
       return Scala.kept(base.listFiles(partitionFilters, dataFilters));
     }
-    List<Expression> own = new ArrayList<>();
-    for (Expression one : Scala.each(partitionFilters)) {
-      if (!isAmong(one, added)) own.add(one);
-    }
+    var own = Scala.<Expression>stream(partitionFilters)
+                  .filter(one -> !Partitions.isAmong(one, added))
+                  .toList();
     return Scala.kept(base.listFiles(Scala.listed(own), dataFilters));
   }
 
   /** The filter is of the plan, which Spark compares too. */
   @Override
   public boolean equals(Object other) {
-    if (!(other instanceof CatalogPartitions)) return false;
-    CatalogPartitions index = (CatalogPartitions) other;
-    return base.equals(index.base) && names.equals(index.names);
+    return other instanceof CatalogPartitions index && base.equals(index.base)
+        && names.equals(index.names);
   }
 
   @Override

@@ -1,14 +1,19 @@
 package skipindex;
 
+import java.util.function.Function;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
 import scala.Function1;
 import scala.runtime.AbstractPartialFunction;
 
 /** What Spark does to the nodes of a plan, and to the expressions of a node. */
 @SuppressWarnings({"rawtypes", "serial", "unchecked"}) // Scala's types say more than Java's can
-abstract class Change extends AbstractPartialFunction {
-  /** The node in its place; null if it stays. */
-  abstract Object of(Object node);
+final class Change extends AbstractPartialFunction {
+  private final Function<TreeNode<?>, TreeNode<?>> of;
+
+  private Change(Function<TreeNode<?>, TreeNode<?>> of) {
+    this.of = of;
+  }
 
   @Override
   public boolean isDefinedAt(Object node) {
@@ -17,19 +22,20 @@ abstract class Change extends AbstractPartialFunction {
 
   @Override
   public Object applyOrElse(Object node, Function1 otherwise) {
-    Object changed = of(node);
+    Object changed = of.apply((TreeNode<?>) node);
     return changed == null ? otherwise.apply(node) : changed;
   }
 
-  LogicalPlan down(LogicalPlan plan) {
-    return plan.transformDown(this);
+  /** The plan with other nodes; the function has null for those that stay. */
+  static LogicalPlan down(LogicalPlan plan, Function<TreeNode<?>, TreeNode<?>> of) {
+    return plan.transformDown(new Change(of));
   }
 
-  LogicalPlan downWithSubqueries(LogicalPlan plan) {
-    return plan.transformDownWithSubqueries(this);
+  static LogicalPlan downWithSubqueries(LogicalPlan plan, Function<TreeNode<?>, TreeNode<?>> of) {
+    return plan.transformDownWithSubqueries(new Change(of));
   }
 
-  LogicalPlan expressionsDown(LogicalPlan plan) {
-    return plan.transformExpressionsDown(this);
+  static LogicalPlan expressionsDown(LogicalPlan plan, Function<TreeNode<?>, TreeNode<?>> of) {
+    return plan.transformExpressionsDown(new Change(of));
   }
 }

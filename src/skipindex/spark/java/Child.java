@@ -1,19 +1,9 @@
 package skipindex;
 
-import java.io.DataInputStream;
-import java.io.DataOutputStream;
-import java.io.EOFException;
-import java.io.IOException;
+import java.io.*;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.List;
-import java.util.Map;
-import java.util.concurrent.CompletableFuture;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
+import java.util.*;
+import java.util.concurrent.*;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.function.Function;
 
@@ -55,8 +45,8 @@ final class Child {
   private volatile IOException end;
 
   Child(String... command) throws IOException {
-    List<String> shell = new ArrayList<>(Arrays.asList("/bin/sh", "-c", SCRIPT, "skipindex"));
-    shell.addAll(Arrays.asList(command));
+    var shell = new ArrayList<>(List.of("/bin/sh", "-c", SCRIPT, "skipindex"));
+    shell.addAll(List.of(command));
     waiting.put(HELLO, hello);
     ProcessBuilder builder = new ProcessBuilder(shell);
     // Python takes an empty folder of its path for the working folder.
@@ -64,12 +54,8 @@ final class Child {
     builder.environment().put(PATH, path.replaceAll("(?<=^|:):+|:+$", ""));
     process = builder.redirectError(ProcessBuilder.Redirect.INHERIT).start();
     questions = new DataOutputStream(process.getOutputStream());
-    Thread reader = new Thread(new Runnable() {
-      @Override
-      public void run() {
-        read(new DataInputStream(process.getInputStream()));
-      }
-    }, "skipindex-answers");
+    var answers = new DataInputStream(process.getInputStream());
+    var reader = new Thread(() -> read(answers), "skipindex-answers");
     reader.setDaemon(true);
     reader.start();
   }
@@ -120,14 +106,8 @@ final class Child {
   }
 
   /** One of its functions of a text. */
-  @SuppressWarnings({"rawtypes", "unchecked"}) // a function of any object is one of a text
-  Function<String, Object> function(final int number) {
-    return (Function) new Function<Object, Object>() { // Janino makes no bridge from another one
-      @Override
-      public Object apply(Object text) {
-        return ask(number, (String) text);
-      }
-    };
+  Function<String, Object> function(int number) {
+    return text -> ask(number, text);
   }
 
   private byte[] ask(int function, String text) {
@@ -191,7 +171,7 @@ final class Child {
     end = why;
     kill();
     sign.completeExceptionally(why);
-    for (CompletableFuture<byte[]> each : waiting.values()) each.completeExceptionally(why);
+    waiting.values().forEach(each -> each.completeExceptionally(why));
   }
 
   private IOException closed() {

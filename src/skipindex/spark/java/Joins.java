@@ -1,29 +1,10 @@
 package skipindex;
 
-import java.util.ArrayList;
-import java.util.List;
-import java.util.Set;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.AttributeSet;
-import org.apache.spark.sql.catalyst.expressions.Cast;
-import org.apache.spark.sql.catalyst.expressions.EqualTo;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.Join;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.SubqueryAlias;
-import org.apache.spark.sql.execution.datasources.FileIndex;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.types.ByteType;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DateType;
-import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.IntegerType;
-import org.apache.spark.sql.types.LongType;
-import org.apache.spark.sql.types.ShortType;
+import java.util.*;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.execution.datasources.*;
+import org.apache.spark.sql.types.*;
 
 /**
  * Finds the scans whose rows need a key that the other side of a join has.
@@ -32,21 +13,13 @@ import org.apache.spark.sql.types.ShortType;
  * the planner reads its keys, and files without any of them are left out. The plan itself
  * does not change.  A side has fewer bytes than the scan that gets its keys, so that small
  * tables stay as they are, and Spark finds their scans equal.
+ *
+ * shared: the file indexes of scans that Spark reads for more than one purpose.
+ * unsure: those that Spark takes for equal though they list other files.
  */
-class Joins {
+record Joins(Set<FileIndex> shared, Set<FileIndex> unsure) {
   /** Joins on the way from a dimension to the one whose condition it has to meet. */
   private static final int MAX_DEPTH = 3;
-
-  /** The file indexes of scans that Spark reads for more than one purpose. */
-  private final Set<FileIndex> shared;
-
-  /** The file indexes that Spark takes for equal though they list other files. */
-  private final Set<FileIndex> unsure;
-
-  private Joins(Set<FileIndex> shared, Set<FileIndex> unsure) {
-    this.shared = shared;
-    this.unsure = unsure;
-  }
 
   /**
    * The plan with scans that know which keys their columns need to have.
@@ -56,15 +29,14 @@ class Joins {
    * unsure: those of scans that give none, as Spark may read another listing in their place.
    */
   static LogicalPlan withKeys(LogicalPlan plan, Set<FileIndex> shared, Set<FileIndex> unsure) {
-    return new Joins(shared, unsure).withKeys(plan, new ArrayList<Needed>());
+    return new Joins(shared, unsure).withKeys(plan, List.of());
   }
 
   /** needed: what each row that counts has to have. */
   private LogicalPlan withKeys(LogicalPlan node, List<Needed> needed) {
-    if (node instanceof LogicalRelation) return scanWithKeys((LogicalRelation) node, needed);
-    List<LogicalPlan> children = new ArrayList<>();
-    if (node instanceof Join && node.deterministic()) {
-      Join join = (Join) node;
+    if (node instanceof LogicalRelation scan) return scanWithKeys(scan, needed);
+    var children = new ArrayList<LogicalPlan>();
+    if (node instanceof Join join && node.deterministic()) {
       children.add(withKeys(join.left(), below(join, true, needed)));
       children.add(withKeys(join.right(), below(join, false, needed)));
     } else {
@@ -73,43 +45,30 @@ class Joins {
       boolean isByRow = (node instanceof Project || node instanceof Filter
                          || node instanceof SubqueryAlias)
           && node.deterministic();
-      List<Needed> below = isByRow ? below(node, needed) : new ArrayList<Needed>();
+      List<Needed> below = isByRow ? below(node, needed) : List.of();
       for (LogicalPlan one : Scala.each(node.children())) children.add(withKeys(one, below));
     }
     return children.isEmpty() ? node : node.withNewChildren(Scala.listed(children));
   }
 
-  /** A key of the other side that equals a column in all rows that count. */
-  static class Needed {
-    final Attribute column;
-    final Attribute key;
-    final LogicalPlan side;
-
-    /** What rows of the side need to have, by joins around this one. */
-    final List<Needed> ofSide;
-
-    Needed(Attribute column, Attribute key, LogicalPlan side, List<Needed> ofSide) {
-      this.column = column;
-      this.key = key;
-      this.side = side;
-      this.ofSide = ofSide;
-    }
-
+  /**
+   * A key of the other side that equals a column in all rows that count.
+   *
+   * ofSide: what rows of the side need to have, by joins around this one.
+   */
+  record Needed(Attribute column, Attribute key, LogicalPlan side, List<Needed> ofSide) {
     private int depth() {
-      int depth = 0;
-      for (Needed one : ofSide) depth = Math.max(depth, one.depth());
-      return depth + 1;
+      return 1 + ofSide.stream().mapToInt(Needed::depth).max().orElse(0);
     }
   }
 
   /** What rows below a node have to have, if each of them stands for itself there. */
   static List<Needed> below(LogicalPlan node, List<Needed> needed) {
-    if (!(node instanceof Project)) return needed;
-    List<Needed> below = new ArrayList<>();
+    if (!(node instanceof Project project)) return needed;
+    var below = new ArrayList<Needed>();
     for (Needed one : needed) {
-      Expression source = TopRows.source(one.column, (Project) node);
-      if (!(source instanceof Attribute)) continue;
-      below.add(new Needed((Attribute) source, one.key, one.side, one.ofSide));
+      if (TopRows.source(one.column, project) instanceof Attribute source)
+        below.add(new Needed(source, one.key, one.side, one.ofSide));
     }
     return below;
   }
@@ -121,19 +80,18 @@ class Joins {
     boolean isSemi = type.equals("LeftSemi");
     boolean isOuter = type.equals(isLeft ? "LeftOuter" : "RightOuter");
     boolean stays = isInner || isOuter || isLeft && (isSemi || type.equals("LeftAnti"));
-    List<Needed> below = stays ? new ArrayList<>(needed) : new ArrayList<Needed>();
+    var below = new ArrayList<Needed>(stays ? needed : List.of());
     boolean meets = isInner || isLeft && isSemi || type.equals(isLeft ? "RightOuter" : "LeftOuter");
     if (!meets || join.condition().isEmpty()) return below;
     LogicalPlan near = isLeft ? join.left() : join.right();
     LogicalPlan far = isLeft ? join.right() : join.left();
-    List<Needed> ofFar = new ArrayList<>();
-    for (Needed one : isSemi ? new ArrayList<Needed>() : needed) {
-      if (far.outputSet().contains(one.column) && one.depth() < MAX_DEPTH) ofFar.add(one);
-    }
-    List<Expression> conjuncts = new ArrayList<>();
-    SkipRule.split(join.condition().get(), conjuncts);
-    for (Expression one : conjuncts) {
-      if (one instanceof EqualTo) add(below, (EqualTo) one, near, far, ofFar);
+    List<Needed> ofFar =
+        needed.stream()
+            .filter(
+                one -> !isSemi && far.outputSet().contains(one.column) && one.depth() < MAX_DEPTH)
+            .toList();
+    for (Expression one : SkipRule.split(join.condition().get())) {
+      if (one instanceof EqualTo equal) add(below, equal, near, far, ofFar);
     }
     return below;
   }
@@ -154,11 +112,11 @@ class Joins {
 
   /** A column, also one that is widened from an integer to a larger one. */
   private static Attribute attribute(Expression expression) {
-    if (expression instanceof Cast && isInteger(((Cast) expression).child().dataType())
-        && expression.dataType() instanceof LongType) {
-      return attribute(((Cast) expression).child());
+    if (expression instanceof Cast cast && isInteger(cast.child().dataType())
+        && cast.dataType() instanceof LongType) {
+      return attribute(cast.child());
     }
-    return expression instanceof AttributeReference ? (Attribute) expression : null;
+    return expression instanceof AttributeReference attribute ? attribute : null;
   }
 
   private static boolean isInteger(DataType type) {
@@ -173,16 +131,14 @@ class Joins {
 
   /** Files that were listed; a catalog's folders are listed anew by each scan. */
   static boolean isOfFiles(LogicalPlan node) {
-    if (!(node instanceof LogicalRelation)) return false;
-    LogicalRelation scan = (LogicalRelation) node;
-    if (scan.isStreaming() || !(scan.relation() instanceof HadoopFsRelation)) return false;
-    FileIndex location = SkipRule.baseOf(scan);
-    return !location.getClass().getSimpleName().equals("CatalogFileIndex");
+    FileIndex location = SkipRule.baseOf(node);
+    return location != null && !node.isStreaming()
+        && !SkipRule.isNamed(location, "CatalogFileIndex");
   }
 
   private LogicalRelation scanWithKeys(LogicalRelation scan, List<Needed> needed) {
     SkippingFileIndex index = SkipRule.indexOf(scan);
-    if (index == null || shared.contains(index.scanned.base)) return scan;
+    if (index == null || shared.contains(index.scanned.base())) return scan;
     List<Dimension> keys = Dimension.of(scan, needed, unsure, index);
     return keys.isEmpty() ? scan : SkipRule.withIndex(scan, index.withKeys(keys));
   }

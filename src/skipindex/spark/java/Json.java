@@ -5,10 +5,8 @@ import com.fasterxml.jackson.core.JsonGenerator;
 import com.fasterxml.jackson.core.json.JsonWriteFeature;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.IOException;
-import java.io.Writer;
+import com.fasterxml.jackson.databind.node.*;
+import java.io.*;
 
 /** JSON for the planner, in ASCII alone, so that it may be cut anywhere. */
 final class Json {

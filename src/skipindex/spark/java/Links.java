@@ -1,12 +1,8 @@
 package skipindex;
 
-import java.io.ByteArrayInputStream;
-import java.io.DataInputStream;
-import java.io.IOException;
-import java.lang.invoke.MethodHandles;
-import java.lang.invoke.MethodType;
-import java.lang.reflect.Method;
-import java.lang.reflect.Modifier;
+import java.io.*;
+import java.lang.invoke.*;
+import java.lang.reflect.*;
 import java.util.zip.ZipInputStream;
 
 /**
@@ -42,11 +38,9 @@ public final class Links {
       throws IOException, ReflectiveOperationException {
     var dotted = name.substring(0, name.length() - END.length()).replace('/', '.');
     var type = Class.forName(dotted, true, LOADER);
-    if (!Modifier.isAbstract(type.getModifiers())) {
-      for (Method method : type.getMethods()) {
-        if (Modifier.isAbstract(method.getModifiers()))
-          throw new NoSuchMethodException("" + method);
-      }
+    for (Method method : type.getMethods()) {
+      int all = method.getModifiers() & ~type.getModifiers();
+      if (Modifier.isAbstract(all)) throw new NoSuchMethodException("" + method);
     }
     checkMembers(new DataInputStream(new ByteArrayInputStream(body)));
   }

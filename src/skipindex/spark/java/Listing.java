@@ -3,14 +3,10 @@ package skipindex;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
-import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import java.util.*;
+import java.util.stream.Stream;
+import org.apache.hadoop.fs.*;
+import org.apache.spark.sql.execution.datasources.*;
 import scala.collection.immutable.Seq;
 
 /** The files of a table as Python listed them, by path below the root. */
@@ -42,7 +38,7 @@ public class Listing {
       if (packed[end] != 0) continue;
       String path = new String(packed, start, end - start, StandardCharsets.UTF_8);
       if (rewriteOf[next] >= 0) paths[next] = path;
-      positions.put(path, Integer.valueOf(next++));
+      positions.put(path, next++);
       start = end + 1;
     }
   }
@@ -50,16 +46,14 @@ public class Listing {
   /** The position of a file of the same size and time; negative if there is none. */
   int find(FileStatus file, Path root) {
     int i = position(file, root);
-    if (i < 0) return -1;
-    boolean isSame = sizes[i] == file.getLen() && millis[i] == file.getModificationTime();
+    boolean isSame = i >= 0 && sizes[i] == file.getLen() && millis[i] == file.getModificationTime();
     return isSame ? i : -1;
   }
 
   /** The position of a file, whatever it holds; negative if there is none. */
   int position(FileStatus file, Path root) {
     String path = below(file.getPath(), root);
-    Integer found = path == null ? null : positions.get(path);
-    return found == null ? -1 : found.intValue();
+    return path == null ? -1 : positions.getOrDefault(path, -1);
   }
 
   /** The path of a file below a folder; null if it is not there. */
@@ -77,15 +71,20 @@ public class Listing {
     return now.length() == file.getLen() && now.lastModified() == file.getModificationTime();
   }
 
+  /** All files of what Spark lists. */
+  static Stream<FileStatus> files(scala.collection.Seq<PartitionDirectory> directories) {
+    return Scala.<PartitionDirectory>stream(directories)
+        .flatMap(directory -> Scala.<FileStatusWithMetadata>stream(directory.files()))
+        .map(FileStatusWithMetadata::fileStatus);
+  }
+
   /** How often Spark lists each file with the same size and time; 2 is "more than once". */
   byte[] seen(Path root, Seq<PartitionDirectory> directories) {
-    byte[] seen = new byte[judged];
-    for (PartitionDirectory directory : Scala.each(directories)) {
-      for (FileStatusWithMetadata file : Scala.each(directory.files())) {
-        int found = find(file.fileStatus(), root);
-        if (found >= 0 && found < judged) seen[found] += seen[found] < 2 ? 1 : 0;
-      }
-    }
+    var seen = new byte[judged];
+    files(directories).forEach(file -> {
+      int i = find(file, root);
+      if (i >= 0 && i < judged && seen[i] < 2) seen[i]++;
+    });
     return seen;
   }
 
@@ -110,15 +109,6 @@ public class Listing {
     boolean isMarked(int i) {
       return i < listing.judged && (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
     }
-
-    /** Whether this is a file of the listing, as it was then. */
-    boolean knows(FileStatus file) {
-      return listing.find(file, root) >= 0;
-    }
-
-    Rest rest(Seq<PartitionDirectory> all, Scanned scanned) {
-      return Listing.rest(this, all, scanned);
-    }
   }
 
   /**
@@ -127,46 +117,43 @@ public class Listing {
    * It is null if the answer is about rewritten files, and Spark lists others than these.
    */
   static Rest rest(Answer answer, Seq<PartitionDirectory> all, Scanned scanned) {
-    Rest rest = new Rest();
-    List<PartitionDirectory> directories = new ArrayList<>();
+    var directories = new ArrayList<PartitionDirectory>();
+    int listed = 0;
+    int read = 0;
+    int unknown = 0;
+    long bytes = 0L;
     boolean isRewritten = answer != null && !answer.listing.rewrites.isEmpty();
-    for (PartitionDirectory listed : Scala.each(all)) {
-      boolean isInPlace = scanned.isInPlace(listed);
-      PartitionDirectory directory = listed;
-      if (isRewritten) directory = answer.listing.rewrites.in(listed, isInPlace, answer.root);
+    for (PartitionDirectory directory : Scala.each(all)) {
+      boolean isInPlace = scanned.isInPlace(directory);
+      if (isRewritten) directory = answer.listing.rewrites.in(directory, isInPlace, answer.root);
       if (directory == null) return null;
-      List<FileStatusWithMetadata> files = new ArrayList<>();
+      var files = new ArrayList<FileStatusWithMetadata>();
       int n = 0;
       for (FileStatusWithMetadata file : Scala.each(directory.files())) {
         n++;
         if (answer != null && isInPlace && answer.rulesOut(file.fileStatus())) continue;
         files.add(file);
-        rest.bytes += file.fileStatus().getLen();
-        if (answer != null && !answer.knows(file.fileStatus())) rest.unknown++;
+        bytes += file.fileStatus().getLen();
+        if (answer != null && answer.listing.find(file.fileStatus(), answer.root) < 0) unknown++;
       }
-      rest.listed += n;
-      rest.read += files.size();
+      listed += n;
+      read += files.size();
       if (files.size() == n)
         directories.add(directory);
       else if (!files.isEmpty()) {
         directories.add(new PartitionDirectory(directory.values(), Scala.listed(files)));
       }
     }
-    rest.directories = Scala.listed(directories);
-    return rest;
+    return new Rest(Scala.listed(directories), listed, read, unknown, bytes);
   }
 
-  /** What a scan reads. */
-  static class Rest {
-    Seq<PartitionDirectory> directories;
-
-    /** Files that Spark lists, those that are read, and those that the planner does not know. */
-    int listed;
-
-    int read;
-    int unknown;
-    long bytes;
-  }
+  /**
+   * What a scan reads.
+   *
+   * listed, read, unknown: how many files Spark lists, how many of these are read, and how
+   *     many of the read ones the planner does not know.
+   */
+  record Rest(Seq<PartitionDirectory> directories, int listed, int read, int unknown, long bytes) {}
 
   /** An answer that counts later than it was given. */
   static class Earlier extends Answer {
@@ -180,10 +167,8 @@ public class Listing {
     /** Whether the file is now what it was, as far as that costs no request to a store. */
     boolean rulesOut(FileStatus file) {
       if (!super.rulesOut(file)) return false;
-      if (!"file".equals(file.getPath().toUri().getScheme())) {
-        return System.nanoTime() - start < MAX_NANOS;
-      }
-      return isNow(file);
+      boolean isLocal = "file".equals(file.getPath().toUri().getScheme());
+      return isLocal ? isNow(file) : System.nanoTime() - start < MAX_NANOS;
     }
   }
 

@@ -1,26 +1,12 @@
 package skipindex;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.List;
-import java.util.Set;
-import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.EqualTo;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.GreaterThanOrEqual;
-import org.apache.spark.sql.catalyst.expressions.In;
-import org.apache.spark.sql.catalyst.expressions.IsNotNull;
-import org.apache.spark.sql.catalyst.expressions.IsNull;
-import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.Or;
+import java.time.LocalDate;
+import java.util.*;
+import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.immutable.Seq;
 
@@ -36,56 +22,45 @@ class Partitions {
       LogicalRelation scan, Scanned scanned, Seq<Expression> conjuncts, Set<String> names,
       Query query) throws java.io.IOException {
     List<Attribute> columns = columns(scan, scanned);
-    List<Expression> ofFiles = ofFiles(conjuncts, columns);
+    // The others tell no more than which partitions are needed.
+    var ofFiles = new ArrayList<Expression>();
+    for (Expression one : Scala.each(conjuncts)) {
+      var needed = Scala.<Attribute>stream(one.references());
+      if (!needed.allMatch(column -> isAmong(column, columns))) ofFiles.add(one);
+    }
     if (ofFiles.isEmpty()) return null;
     String json = ExpressionJson.json(Scala.listed(ofFiles));
-    Object key = Arrays.asList(
-        new Object[] {scanned.question(Json.array(), Json.object(), json), names});
+    Object key = List.of(scanned.question(Json.array(), Json.object(), json), names);
     byte[] found = (byte[]) query.get(key);
     if (found == null) {
-      String asked = scanned.question(Json.array(), folders(names), json);
-      found = scanned.planner.partitions(asked, query, scanned.root);
+      ObjectNode folders = Json.object();
+      names.forEach(folders.putArray("folders")::add);
+      String asked = scanned.question(Json.array(), folders, json);
+      found = scanned.planner().partitions(asked, query, scanned.root());
       query.put(key, found);
     }
     return found.length == 0 ? null : chosen(Json.read(found), columns, 0);
   }
 
-  /** The conjuncts that tell more than which partitions are needed. */
-  private static List<Expression> ofFiles(Seq<Expression> conjuncts, List<Attribute> columns) {
-    List<Expression> found = new ArrayList<>();
-    for (Expression one : Scala.each(conjuncts)) {
-      boolean isOfFiles = false;
-      for (Attribute column : Scala.each(one.references())) {
-        isOfFiles |= !CatalogPartitions.isAmong(column, columns);
-      }
-      if (isOfFiles) found.add(one);
-    }
-    return found;
-  }
-
-  /** The member of a question that names the folders of partitions. */
-  private static ObjectNode folders(Set<String> names) {
-    ObjectNode question = Json.object();
-    ArrayNode folders = question.putArray("folders");
-    for (String one : names) folders.add(one);
-    return question;
+  static boolean isAmong(Expression one, List<? extends Expression> these) {
+    return these.stream().anyMatch(one::semanticEquals);
   }
 
   /** The partition columns, in the order of folders. */
   private static List<Attribute> columns(LogicalRelation scan, Scanned scanned) {
-    List<Attribute> found = new ArrayList<>();
-    StructField[] fields = scanned.base.partitionSchema().fields();
-    for (int i = 0; i < fields.length; i++) {
+    var found = new ArrayList<Attribute>();
+    String[] names = scanned.base().partitionSchema().fieldNames();
+    for (String name : names) {
       for (Attribute column : Scala.each(scan.output())) {
-        if (column.name().equals(fields[i].name())) found.add(column);
+        if (column.name().equals(name)) found.add(column);
       }
     }
-    if (found.size() != fields.length) throw new IllegalStateException("partition columns");
+    if (found.size() != names.length) throw new IllegalStateException("partition columns");
     return found;
   }
 
   private static Expression chosen(JsonNode choice, List<Attribute> columns, int at) {
-    Expression column = (Expression) columns.get(at);
+    Attribute column = columns.get(at);
     Expression found = null;
     for (JsonNode pair : choice) {
       Expression one = values(pair.get(0), column);
@@ -103,7 +78,7 @@ class Partitions {
           new GreaterThanOrEqual(column, literal(values.get("first"), column)),
           new LessThanOrEqual(column, literal(values.get("last"), column)));
     }
-    List<Expression> listed = new ArrayList<>();
+    var listed = new ArrayList<Expression>();
     boolean hasNull = false;
     for (JsonNode value : values) {
       if (value.isNull())
@@ -130,7 +105,7 @@ class Partitions {
   private static Object value(String text, String type) {
     if (type.equals("string")) return UTF8String.fromString(text);
     if (type.equals("date") && text.matches("[0-9]{4}-[0-9]{2}-[0-9]{2}")) {
-      return Integer.valueOf((int) java.time.LocalDate.parse(text).toEpochDay());
+      return (int) LocalDate.parse(text).toEpochDay();
     }
     boolean isNumber = text.matches("-?[0-9]{1,18}");
     if (isNumber && type.equals("int")) return Integer.valueOf(text);

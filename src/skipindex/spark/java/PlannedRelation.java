@@ -2,22 +2,16 @@ package skipindex;
 
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.nio.LongBuffer;
 import java.nio.charset.StandardCharsets;
-import java.util.ArrayList;
-import java.util.Arrays;
-import java.util.List;
-import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.Path;
+import java.util.*;
+import java.util.function.Predicate;
+import org.apache.hadoop.fs.*;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.execution.datasources.FileStatusCache;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.InMemoryFileIndex;
+import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat;
-import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.StructField;
-import org.apache.spark.sql.types.StructType;
-import scala.collection.immutable.Seq;
+import org.apache.spark.sql.types.*;
+import scala.Option;
+import scala.collection.immutable.Map;
 
 /**
  * A relation of Parquet files that the caller lists, so that Spark lists none.
@@ -42,36 +36,28 @@ public class PlannedRelation {
     folder =
         folder.getFileSystem(session.sparkContext().hadoopConfiguration()).makeQualified(folder);
     StructType whole = (StructType) DataType.fromJson(schema);
-    scala.collection.immutable.Map<String, String> options = isTree
-        ? Scala.map("recursiveFileLookup", "true")
-        : Scala.<String, String>map();
-    Files files = new Files(folder, names, marks);
-    Index index = new Index(session, folder, options, whole, files);
-    List<StructField> data = new ArrayList<>(Arrays.asList(whole.fields()));
-    List<StructField> partitions = new ArrayList<>();
-    StructField[] found = index.partitionSchema().fields();
-    for (int i = 0; i < found.length; i++) {
-      for (int j = 0; j < data.size(); j++) {
-        String name = data.get(j).name();
-        boolean isSame = isCaseSensitive ? name.equals(found[i].name())
-                                         : name.equalsIgnoreCase(found[i].name());
-        if (!isSame) continue;
-        partitions.add(data.remove(j));
-        break;
-      }
+    Map<String, String> options = isTree ? Scala.map("recursiveFileLookup", "true") : Scala.map();
+    var index = new Index(session, folder, options, whole, new Files(folder, names, marks));
+    var data = new ArrayList<>(List.of(whole.fields()));
+    var partitions = new ArrayList<StructField>();
+    for (StructField found : index.partitionSchema().fields()) {
+      Predicate<String> isSame = isCaseSensitive ? found.name()::equals
+                                                 : found.name()::equalsIgnoreCase;
+      data.stream().filter(one -> isSame.test(one.name())).findFirst().ifPresent(partitions::add);
     }
+    data.removeAll(partitions);
     return new HadoopFsRelation(
         index,
         struct(partitions),
         struct(data).asNullable(),
-        scala.Option.empty(),
+        Option.empty(),
         new ParquetFileFormat(),
         options,
         session);
   }
 
   private static StructType struct(List<StructField> fields) {
-    return new StructType(fields.toArray(new StructField[fields.size()]));
+    return new StructType(fields.toArray(StructField[] ::new));
   }
 
   /** What Spark asks instead of the file system, until it is told to look again. */
@@ -85,25 +71,23 @@ public class PlannedRelation {
       this.root = root;
       this.names = names;
       this.marks = marks;
-      LongBuffer numbers = ByteBuffer.wrap(marks).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
+      var numbers = ByteBuffer.wrap(marks).order(ByteOrder.LITTLE_ENDIAN).asLongBuffer();
       listed = new FileStatus[numbers.limit() / 2];
-      java.net.URI uri = root.toUri();
-      String below = uri.getPath().endsWith("/") ? uri.getPath() : uri.getPath() + "/";
+      var uri = root.toUri();
       int start = 0;
       for (int i = 0; i < listed.length; i++) {
         int end = start;
         while (names[end] != 0) end++;
         String name = new String(names, start, end - start, StandardCharsets.UTF_8);
-        Path path = new Path(uri.getScheme(), uri.getAuthority(), below + name);
+        var path = new Path(uri.getScheme(), uri.getAuthority(), Roots.prefix(root) + name);
         listed[i] = new FileStatus(
             numbers.get(2 * i), false, 1, BLOCK, numbers.get(2 * i + 1), path);
         start = end + 1;
       }
     }
 
-    public scala.Option<FileStatus[]> getLeafFiles(Path path) {
-      FileStatus[] files = listed;
-      return files != null && path.equals(root) ? scala.Option.apply(files) : scala.Option.empty();
+    public Option<FileStatus[]> getLeafFiles(Path path) {
+      return path.equals(root) ? Option.apply(listed) : Option.empty();
     }
 
     public void putLeafFiles(Path path, FileStatus[] files) {
@@ -124,27 +108,23 @@ public class PlannedRelation {
     private final Files files;
 
     Index(
-        SparkSession session, Path root, scala.collection.immutable.Map<String, String> options,
-        StructType schema, Files files) {
+        SparkSession session, Path root, Map<String, String> options, StructType schema,
+        Files files) {
       super(
           session,
-          roots(root),
+          Scala.seq(root),
           options,
-          scala.Option.apply(schema),
+          Option.apply(schema),
           files,
-          scala.Option.empty(),
-          scala.Option.empty());
+          Option.empty(),
+          Option.empty());
       this.files = files;
-    }
-
-    private static Seq<Path> roots(Path root) {
-      return Scala.seq(root);
     }
 
     /** Spark's own compares the folders alone, but plans of one table differ in files. */
     @Override
     public boolean equals(Object other) {
-      return this == other || other instanceof Index && files.isSame(((Index) other).files);
+      return this == other || other instanceof Index index && files.isSame(index.files);
     }
 
     @Override

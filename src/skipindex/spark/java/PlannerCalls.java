@@ -3,10 +3,7 @@ package skipindex;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
-import java.util.concurrent.ConcurrentHashMap;
-import java.util.concurrent.ExecutionException;
-import java.util.concurrent.TimeUnit;
-import java.util.concurrent.TimeoutException;
+import java.util.concurrent.*;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.apache.hadoop.fs.Path;
@@ -22,7 +19,6 @@ import scala.collection.immutable.Seq;
  */
 public class PlannerCalls {
   static final String ENABLED = "skipindex.enabled";
-  private static final long REST_MS = 30000L;
   private static final AtomicLong QUESTIONS = new AtomicLong();
 
   final Function<String, Object> plan;
@@ -30,18 +26,23 @@ public class PlannerCalls {
   final Function<String, Object> told;
   final Roots roots;
   final String[] settings;
-  private final ConcurrentHashMap<Path, Object[]> listings = new ConcurrentHashMap<>();
+  private final ConcurrentHashMap<Path, Known> listings = new ConcurrentHashMap<>();
+  private final ConcurrentHashMap<Path, Rest> resting = new ConcurrentHashMap<>();
 
-  /** By table, until when it is left alone in milliseconds, and the limit in seconds. */
-  private final ConcurrentHashMap<Path, Object[]> resting = new ConcurrentHashMap<>();
+  /** A listing, by its number. */
+  private record Known(long number, Listing listing) {}
 
+  /** Until when a table is left alone in milliseconds, and the limit in seconds. */
+  private record Rest(long until, double seconds) {}
+
+  /** Whether files are skipped at all, in queries that are defined already too. */
   volatile boolean isOn = true;
 
   /** Milliseconds for which it counts that nothing is ruled out. */
   public volatile long aheadMillis = 10000L;
 
   /** Milliseconds for which a table is left alone after its planning took too long. */
-  public volatile long restMillis = REST_MS;
+  public volatile long restMillis = 30000L;
 
   /**
    * plan: a question, after a line that says what it is for, its number, how many seconds
@@ -73,11 +74,6 @@ public class PlannerCalls {
     return roots.lookups;
   }
 
-  /** Whether files are skipped at all, in queries that are defined already too. */
-  public void setOn(boolean isOn) {
-    this.isOn = isOn;
-  }
-
   boolean isEnabled() {
     return isOn && isSet(ENABLED);
   }
@@ -96,19 +92,13 @@ public class PlannerCalls {
     }
   }
 
-  /** A question that is asked while Spark goes on planning. */
-  static class Ahead {
-    final long number;
-    private final Asking.Call call;
-    private final long end;
-
-    /** call: null if there was no room for it. */
-    Ahead(long number, Asking.Call call, long millis) {
-      this.number = number;
-      this.call = call;
-      this.end = System.nanoTime() + millis * 1000000L;
-    }
-
+  /**
+   * A question that is asked while Spark goes on planning.
+   *
+   * call: null if there was no room for it.
+   * end: until when the answer counts, in nanoseconds.
+   */
+  record Ahead(long number, Asking.Call call, long end) {
     boolean isOver() {
       return System.nanoTime() - end > 0L;
     }
@@ -131,7 +121,8 @@ public class PlannerCalls {
   Ahead askAhead(String question, Query query, Path root) {
     long number = QUESTIONS.incrementAndGet();
     Asking.Text text = text("ahead", number, query.seconds, question);
-    return new Ahead(number, Asking.ahead(plan, text, root), aheadMillis);
+    long end = System.nanoTime() + aheadMillis * 1000000L;
+    return new Ahead(number, Asking.ahead(plan, text, root), end);
   }
 
   private static Asking.Text text(String purpose, long number, double seconds, String question) {
@@ -142,24 +133,19 @@ public class PlannerCalls {
   private byte[] call(
       Function<String, Object> function, Asking.Text text, Query query, Path root, long number) {
     if (query.left() <= 0L) {
-      throw noAnswer(
-          root,
-          number,
-          "the query has no time left for a plan (" + Query.TIME_LIMIT + " is " + query.seconds
-              + " s)");
+      String limit = Query.TIME_LIMIT + " is " + query.seconds + " s";
+      throw noAnswer(root, number, "the query has no time left for a plan (" + limit + ")");
     }
-    Asking.Call call;
     query.startWaiting();
     try {
-      call = Asking.now(function, text, root, query);
+      return result(Asking.now(function, text, root, query), query, root, number);
     } catch (InterruptedException stopped) {
       throw stopped(stopped);
-    } catch (Asking.Busy busy) {
+    } catch (TimeoutException busy) {
       throw noAnswer(root, number, busy.getMessage());
     } finally {
       query.stopWaiting();
     }
-    return result(call, query, root, number);
   }
 
   private byte[] result(Asking.Call call, Query query, Path root, long number) {
@@ -173,7 +159,7 @@ public class PlannerCalls {
       String why = "planning took more than " + query.seconds + " s (" + Query.TIME_LIMIT + ")";
       // A question that waited for its gates says nothing of its own table.
       if (age * 2L >= query.seconds * 1e9) {
-        rest(root, query);
+        resting.put(root, new Rest(System.currentTimeMillis() + restMillis, query.seconds));
         why += ", so the table is left alone for " + restMillis / 1000L + " s";
       }
       throw noAnswer(root, number, why);
@@ -191,20 +177,15 @@ public class PlannerCalls {
     return new IllegalStateException(stopped);
   }
 
-  private void rest(Path root, Query query) {
-    long until = System.currentTimeMillis() + restMillis;
-    resting.put(root, new Object[] {Long.valueOf(until), Double.valueOf(query.seconds)});
-  }
-
   /**
    * Whether a query leaves a table alone; what reads all of it is told then.
    *
    * A query that may wait longer than those before asks all the same.
    */
   boolean isResting(Path root, Query query, boolean tells) {
-    Object[] known = resting.get(root);
-    if (known == null || ((Double) known[1]).doubleValue() < query.seconds) return false;
-    if (((Long) known[0]).longValue() < System.currentTimeMillis()) {
+    Rest known = resting.get(root);
+    if (known == null || known.seconds < query.seconds) return false;
+    if (known.until < System.currentTimeMillis()) {
       resting.remove(root);
       return false;
     }
@@ -229,10 +210,10 @@ public class PlannerCalls {
     long number = QUESTIONS.incrementAndGet();
     Asking.Text text = text(purpose, number, query.left() / 1e9, question);
     byte[] bits = call(plan, text, query, root, number);
-    if (bits == null) return new Numbered(number, null);
+    if (bits == null) return new Numbered(number, null, null);
     if (bits.length == 0) throw new NoAnswer("the planner has none");
     Listing listing = listing(number(bits), query, root, number);
-    return new Numbered(number, new Listing.Answer(listing, bits, root));
+    return new Numbered(number, new Listing.Answer(listing, bits, root), null);
   }
 
   /** Which folders of a question a scan needs, as Partitions reads it; no byte is all. */
@@ -243,17 +224,14 @@ public class PlannerCalls {
     return found == null ? new byte[0] : found;
   }
 
-  /** An answer, null if no file is ruled out, and the number of its question. */
-  static class Numbered {
-    final long number;
-    final Listing.Answer answer;
-
-    /** What is left to read, once files are listed. */
-    Listing.Rest rest;
-
-    Numbered(long number, Listing.Answer answer) {
-      this.number = number;
-      this.answer = answer;
+  /**
+   * An answer, null if no file is ruled out, and the number of its question.
+   *
+   * rest: what is left to read, once files are listed.
+   */
+  record Numbered(long number, Listing.Answer answer, Listing.Rest rest) {
+    Numbered of(Seq<PartitionDirectory> all, Scanned scanned) {
+      return new Numbered(number, answer, Listing.rest(answer, all, scanned));
     }
   }
 
@@ -281,12 +259,12 @@ public class PlannerCalls {
 
   /** Of each table the newest listing alone is remembered. */
   private Listing listing(long number, Query query, Path root, long asked) {
-    Object[] known = listings.get(root);
-    if (known != null && ((Long) known[0]).longValue() == number) return (Listing) known[1];
-    Asking.Text text = new Asking.Text(null, Long.toString(number));
-    Listing listing = new Listing(call(files, text, query, root, asked));
+    Known known = listings.get(root);
+    if (known != null && known.number == number) return known.listing;
+    var text = new Asking.Text(null, Long.toString(number));
+    var listing = new Listing(call(files, text, query, root, asked));
     if (listings.size() >= Roots.MAX_REMEMBERED) listings.clear();
-    listings.put(root, new Object[] {Long.valueOf(number), listing});
+    listings.put(root, new Known(number, listing));
     return listing;
   }
 
@@ -295,9 +273,9 @@ public class PlannerCalls {
     tell(Json.object()
              .put("number", number)
              .put("scan", System.identityHashCode(scan))
-             .put("listed", rest.listed)
-             .put("read", rest.read)
-             .put("unknown", rest.unknown));
+             .put("listed", rest.listed())
+             .put("read", rest.read())
+             .put("unknown", rest.unknown()));
   }
 
   void report(Throwable problem) {

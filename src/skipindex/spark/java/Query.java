@@ -1,17 +1,10 @@
 package skipindex;
 
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.HashMap;
-import java.util.List;
-import java.util.Map;
-import java.util.WeakHashMap;
+import java.util.*;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
-import org.apache.spark.sql.execution.datasources.FileIndex;
-import org.apache.spark.sql.execution.datasources.PartitioningAwareFileIndex;
+import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.internal.SQLConf;
-import scala.collection.Iterator;
 
 /**
  * What one query has asked, and how long it may still wait.
@@ -25,7 +18,7 @@ class Query {
   static final String TIME_LIMIT = "skipindex.timeLimit";
   private static final double DEFAULT_SECONDS = 10.0;
   private static final Map<QueryPlanningTracker, Query> OF = Collections.synchronizedMap(
-      new WeakHashMap<QueryPlanningTracker, Query>());
+      new WeakHashMap<>());
 
   /** Seconds that the query waits at most, over all questions. */
   final double seconds;
@@ -49,16 +42,9 @@ class Query {
 
   /** The query that this thread plans. */
   static Query current() {
-    scala.Option<QueryPlanningTracker> tracker = QueryPlanningTracker.get();
+    var tracker = QueryPlanningTracker.get();
     if (tracker.isEmpty()) return new Query(limit(), false);
-    synchronized (OF) {
-      Query query = OF.get(tracker.get());
-      if (query == null) {
-        query = new Query(limit(), true);
-        OF.put(tracker.get(), query);
-      }
-      return query;
-    }
+    return OF.computeIfAbsent(tracker.get(), any -> new Query(limit(), true));
   }
 
   private static double limit() {
@@ -107,18 +93,14 @@ class Query {
   }
 
   private static boolean hasSameFiles(FileIndex one, FileIndex other) {
-    if (!(one instanceof PartitioningAwareFileIndex)) return false;
-    if (!(other instanceof PartitioningAwareFileIndex)) return false;
-    Iterator<FileStatus> left = ((PartitioningAwareFileIndex) one).allFiles().iterator();
-    Iterator<FileStatus> right = ((PartitioningAwareFileIndex) other).allFiles().iterator();
-    while (left.hasNext() && right.hasNext()) {
-      FileStatus file = left.next();
-      FileStatus same = right.next();
-      boolean isSame = file.getPath().equals(same.getPath()) && file.getLen() == same.getLen()
-          && file.getModificationTime() == same.getModificationTime();
-      if (!isSame) return false;
-    }
-    return !left.hasNext() && !right.hasNext();
+    return one instanceof PartitioningAwareFileIndex left
+        && other instanceof PartitioningAwareFileIndex right
+        && left.allFiles().corresponds(right.allFiles(), Query::isSameFile);
+  }
+
+  private static boolean isSameFile(FileStatus one, FileStatus other) {
+    return one.getPath().equals(other.getPath()) && one.getLen() == other.getLen()
+        && one.getModificationTime() == other.getModificationTime();
   }
 
   /** What was put under a name, which says all that it depends on; null if nothing was. */

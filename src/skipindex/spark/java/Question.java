@@ -1,18 +1,12 @@
 package skipindex;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.*;
 import java.time.Instant;
-import java.time.zone.ZoneOffsetTransition;
-import java.time.zone.ZoneRules;
-import java.util.Locale;
-import java.util.NoSuchElementException;
-import java.util.Objects;
+import java.util.*;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.util.DateTimeUtils;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.StructField;
-import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.*;
 import scala.Tuple2;
 import scala.collection.immutable.Map;
 
@@ -77,10 +71,10 @@ final class Question {
   static void addOffsets(ObjectNode question, String conditions) {
     String zone = SQLConf.get().sessionLocalTimeZone();
     if (!conditions.contains(zone)) return;
-    ZoneRules rules = DateTimeUtils.getZoneId(zone).getRules();
+    var rules = DateTimeUtils.getZoneId(zone).getRules();
     ArrayNode written = question.putArray("offsets");
     written.add(FIRST.getEpochSecond()).add(rules.getOffset(FIRST).getTotalSeconds());
-    ZoneOffsetTransition next = rules.nextTransition(FIRST);
+    var next = rules.nextTransition(FIRST);
     while (next != null && next.getInstant().isBefore(LAST)) {
       written.add(next.toEpochSecond()).add(next.getOffsetAfter().getTotalSeconds());
       next = rules.nextTransition(next.getInstant());

@@ -1,14 +1,8 @@
 package skipindex;
 
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Set;
-import java.util.TreeMap;
-import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
-import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import java.util.*;
+import org.apache.hadoop.fs.*;
+import org.apache.spark.sql.execution.datasources.*;
 
 /**
  * Hidden files that have the rows of visible ones, which Spark lists until a vacuum.
@@ -33,9 +27,7 @@ class Rewrites {
     this.paths = paths;
     for (int i = 0; i < rewriteOf.length; i++) {
       if (rewriteOf[i] < 0) continue;
-      Integer rewrite = Integer.valueOf(rewriteOf[i]);
-      if (!files.containsKey(rewrite)) files.put(rewrite, new ArrayList<Integer>());
-      files.get(rewrite).add(Integer.valueOf(i));
+      files.computeIfAbsent(rewriteOf[i], any -> new ArrayList<>()).add(i);
     }
   }
 
@@ -45,8 +37,8 @@ class Rewrites {
 
   /** A directory with hidden files for former ones; null if they do not stand for them. */
   PartitionDirectory in(PartitionDirectory directory, boolean isInPlace, Path root) {
-    List<FileStatusWithMetadata> left = new ArrayList<>();
-    Set<Integer> former = new HashSet<>();
+    var left = new ArrayList<FileStatusWithMetadata>();
+    var former = new TreeSet<Integer>();
     FileStatusWithMetadata model = null;
     for (FileStatusWithMetadata file : Scala.each(directory.files())) {
       int i = listing.find(file.fileStatus(), root);
@@ -54,36 +46,29 @@ class Rewrites {
         left.add(file);
         continue;
       }
-      boolean isFirst = former.add(Integer.valueOf(i));
-      if (!isFirst || !isInPlace || !Listing.isNow(file.fileStatus())) return null;
+      if (!former.add(i) || !isInPlace || !Listing.isNow(file.fileStatus())) return null;
       model = file;
     }
-    Set<Integer> found = new HashSet<>();
-    for (Integer i : former) found.add(Integer.valueOf(rewriteOf[i.intValue()]));
-    for (Integer rewrite : found) {
-      for (Integer i : files.get(rewrite)) {
-        if (i.intValue() >= listing.judged) {
+    if (former.isEmpty()) return directory;
+    for (int rewrite : former.stream().map(i -> rewriteOf[i]).distinct().toList()) {
+      for (int i : files.get(rewrite)) {
+        if (i >= listing.judged) {
           if (!former.contains(i)) return null;
           continue;
         }
-        FileStatus hidden = status(i.intValue(), model.fileStatus(), root);
+        FileStatus hidden = hidden(i, model.fileStatus(), root);
         if (!Listing.isNow(hidden)) return null;
         left.add(new FileStatusWithMetadata(hidden, model.metadata()));
       }
     }
-    return former.isEmpty() ? directory
-                            : new PartitionDirectory(directory.values(), Scala.listed(left));
+    return new PartitionDirectory(directory.values(), Scala.listed(left));
   }
 
-  private FileStatus status(int i, FileStatus model, Path root) {
-    java.net.URI uri = model.getPath().toUri();
-    Path path = new Path(uri.getScheme(), uri.getAuthority(), Roots.prefix(root) + paths[i]);
-    return new FileStatus(
-        listing.sizes[i],
-        false,
-        model.getReplication(),
-        model.getBlockSize(),
-        listing.millis[i],
-        path);
+  private FileStatus hidden(int i, FileStatus model, Path root) {
+    var uri = model.getPath().toUri();
+    var path = new Path(uri.getScheme(), uri.getAuthority(), Roots.prefix(root) + paths[i]);
+    int copies = model.getReplication();
+    long block = model.getBlockSize();
+    return new FileStatus(listing.sizes[i], false, copies, block, listing.millis[i], path);
   }
 }

@@ -1,16 +1,9 @@
 package skipindex;
 
-import java.math.BigInteger;
 import java.net.URI;
-import java.nio.charset.StandardCharsets;
-import java.security.MessageDigest;
-import java.security.NoSuchAlgorithmException;
-import java.util.Collections;
-import java.util.LinkedHashMap;
-import java.util.Map;
-import java.util.Set;
-import java.util.WeakHashMap;
+import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
+import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.internal.SQLConf;
@@ -37,28 +30,25 @@ class Roots {
   private final String indexFolder;
   private final Set<String> registered = ConcurrentHashMap.newKeySet();
 
-  /** By index folder, when a store was asked, and whether it is there. */
-  private final Map<Path, long[]> remembered = Collections.synchronizedMap(new Remembered());
+  /** By index folder. */
+  @SuppressWarnings("serial")
+  private final Map<Path, Look> remembered = Collections.synchronizedMap(
+      new LinkedHashMap<>(16, 0.75f, true) { // in the order of use
+        @Override
+        protected boolean removeEldestEntry(Map.Entry<Path, Look> eldest) {
+          return size() > MAX_REMEMBERED;
+        }
+      });
 
   /** By the paths of a file index, for as long as there is one, their tops. */
   private final Map<Object, Map<Path, Path>> topsOf = Collections.synchronizedMap(
-      new WeakHashMap<Object, Map<Path, Path>>());
+      new WeakHashMap<>());
 
   /** How often a store was asked. */
   volatile int lookups;
 
-  private static final class Remembered extends LinkedHashMap<Path, long[]> {
-    private static final long serialVersionUID = 1L;
-
-    Remembered() {
-      super(16, 0.75f, true); // in the order of use
-    }
-
-    @Override
-    protected boolean removeEldestEntry(Map.Entry<Path, long[]> eldest) {
-      return size() > MAX_REMEMBERED;
-    }
-  }
+  /** When a store was asked, in milliseconds, and what it said. */
+  private record Look(long time, boolean isThere) {}
 
   Roots(String indexFolder) {
     this.indexFolder = indexFolder;
@@ -79,15 +69,15 @@ class Roots {
    */
   Path of(scala.collection.Seq<Path> paths, Path location, boolean isDeclared, Configuration conf)
       throws java.io.IOException {
-    if (location != null && isAnyIn(paths, location)) {
+    if (location != null && Scala.<Path>stream(paths).anyMatch(one -> isIn(one, location))) {
       return isDeclared || isTable(location, conf) ? location : null;
     }
     Map<Path, Path> tops = tops(paths);
     if (tops.size() > MAX_TOPS) return null;
     Path found = null;
-    for (Path top : tops.keySet()) {
-      Path bottom = tops.get(top);
-      Path table = between(bottom, top, conf);
+    for (var each : tops.entrySet()) {
+      Path bottom = each.getValue();
+      Path table = between(bottom, each.getKey(), conf);
       if (table == null && isDeclared && location == null) table = above(bottom);
       if (table == null) continue; // the files there are unknown, so they stay
       if (found != null) return null;
@@ -102,21 +92,13 @@ class Roots {
     if (tops != null) return tops;
     tops = new LinkedHashMap<>();
     // The paths may be a linked list, which takes as long for the last one as for all.
-    scala.collection.Iterator<Path> all = paths.iterator();
-    while (all.hasNext() && tops.size() <= MAX_TOPS) {
-      Path path = all.next();
+    for (Path path : Scala.<Path>each(paths)) {
       Path top = top(path);
-      Path shared = tops.get(top);
-      tops.put(top, shared == null ? path : shared(shared, path, top));
+      tops.merge(top, path, (one, other) -> shared(one, other, top));
+      if (tops.size() > MAX_TOPS) break;
     }
     topsOf.put(paths, tops);
     return tops;
-  }
-
-  private static boolean isAnyIn(scala.collection.Seq<Path> paths, Path folder) {
-    for (Path one : Scala.each(paths))
-      if (isIn(one, folder)) return true;
-    return false;
   }
 
   /** The first table on the way from a folder up to another. */
@@ -138,21 +120,12 @@ class Roots {
 
   /** The folder that a path is a partition or a file of; the path itself if it is neither. */
   private static Path top(Path scanned) {
-    Path path = scanned;
-    boolean isInside = isPartition(path) || isFile(path);
-    while (isInside && path.getParent() != null) {
-      path = path.getParent();
-      isInside = isPartition(path);
-    }
-    return path;
+    boolean isFile = scanned.getName().indexOf('.') > 0 && scanned.getParent() != null;
+    return above(isFile ? scanned.getParent() : scanned);
   }
 
   private static boolean isPartition(Path path) {
     return path.getName().indexOf('=') > 0;
-  }
-
-  private static boolean isFile(Path path) {
-    return path.getName().indexOf('.') > 0;
   }
 
   /** The deepest folder that two paths below a top lie in, or are. */
@@ -181,14 +154,8 @@ class Roots {
     String uri = name(table);
     String name = uri.replaceAll("/+$", "");
     name = name.substring(name.lastIndexOf('/') + 1).replaceAll("[^A-Za-z0-9._-]", "_");
-    try {
-      byte[] hash = MessageDigest.getInstance("SHA-256").digest(
-          uri.getBytes(StandardCharsets.UTF_8));
-      String digits = String.format("%064x", new Object[] {new BigInteger(1, hash)});
-      return name.substring(0, Math.min(name.length(), LONGEST)) + "-" + digits.substring(0, 16);
-    } catch (NoSuchAlgorithmException never) { // every JVM has it
-      throw new IllegalStateException(never);
-    }
+    String begin = name.substring(0, Math.min(name.length(), LONGEST));
+    return begin + "-" + DigestUtils.sha256Hex(uri).substring(0, 16);
   }
 
   private boolean isThere(Path folder, Configuration conf) throws java.io.IOException {
@@ -196,18 +163,16 @@ class Roots {
     if (scheme == null || scheme.equals("file")) {
       return new java.io.File(folder.toUri().getPath()).isDirectory();
     }
-    long[] known = remembered.get(folder);
+    Look known = remembered.get(folder);
     long now = System.currentTimeMillis();
-    if (known == null || now - known[0] > MEMORY_MS) {
+    if (known == null || now - known.time > MEMORY_MS) {
       lookups++;
       // A store that fails is asked as seldom as one that answers; there is no table then.
-      known = new long[] {now, 0L};
-      remembered.put(folder, known);
-      boolean isThere = folder.getFileSystem(conf).exists(folder);
-      known = new long[] {now, isThere ? 1L : 0L};
+      remembered.put(folder, new Look(now, false));
+      known = new Look(now, folder.getFileSystem(conf).exists(folder));
       remembered.put(folder, known);
     }
-    return known[1] == 1L;
+    return known.isThere;
   }
 
   /** Whether a path is a folder, or lies in it. */

@@ -1,9 +1,8 @@
 package skipindex;
 
-import java.util.Arrays;
-import java.util.Collections;
-import java.util.Iterator;
-import java.util.List;
+import java.util.*;
+import java.util.stream.Stream;
+import java.util.stream.StreamSupport;
 import org.apache.spark.api.python.PythonUtils;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Map$;
@@ -18,42 +17,50 @@ final class Scala {
   private Scala() {}
 
   /** What a collection has, once; it is not asked for more than is taken. */
-  static <T> Iterable<T> each(final scala.collection.Iterable<? extends T> of) {
-    return new Iterable<T>() {
-      @Override
-      public Iterator<T> iterator() {
-        final scala.collection.Iterator<? extends T> all = of.iterator();
-        return new Iterator<T>() {
-          @Override
-          public boolean hasNext() {
-            return all.hasNext();
-          }
+  static <T> Iterable<T> each(scala.collection.Iterable<? extends T> of) {
+    return () -> {
+      var all = of.iterator();
+      return new Iterator<>() {
+        @Override
+        public boolean hasNext() {
+          return all.hasNext();
+        }
 
-          @Override
-          public T next() {
-            return all.next();
-          }
-        };
-      }
+        @Override
+        public T next() {
+          return all.next();
+        }
+      };
     };
+  }
+
+  static <T> Stream<T> stream(scala.collection.Iterable<? extends T> of) {
+    return StreamSupport.stream(Scala.<T>each(of).spliterator(), false);
+  }
+
+  /** A list that may be added to. */
+  static <T> List<T> list(scala.collection.Iterable<? extends T> of) {
+    var all = new ArrayList<T>();
+    for (T one : each(of)) all.add(one);
+    return all;
   }
 
   @SafeVarargs
   @SuppressWarnings("varargs")
   static <T> Seq<T> seq(T... these) {
-    return listed(Arrays.asList(these));
+    return listed(List.of(these));
   }
 
   static <T> Seq<T> none() {
-    return listed(Collections.<T>emptyList());
+    return listed(List.of());
   }
 
   static <K, V> Map<K, V> map() {
-    return Map$.MODULE$.<K, V>empty();
+    return Map$.MODULE$.empty();
   }
 
   static <K, V> Map<K, V> map(K key, V value) {
-    return new Map.Map1<K, V>(key, value);
+    return new Map.Map1<>(key, value);
   }
 
   static <T> Seq<T> listed(List<? extends T> these) {

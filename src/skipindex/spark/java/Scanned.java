@@ -1,108 +1,68 @@
 package skipindex;
 
-import com.fasterxml.jackson.databind.node.ArrayNode;
-import com.fasterxml.jackson.databind.node.ObjectNode;
+import com.fasterxml.jackson.databind.node.*;
+import java.time.LocalDate;
 import java.util.Arrays;
+import java.util.concurrent.atomic.AtomicReference;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.execution.datasources.FileIndex;
-import org.apache.spark.sql.execution.datasources.FileStatusWithMetadata;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.internal.SQLConf;
-import org.apache.spark.sql.types.DateType;
-import org.apache.spark.sql.types.StructField;
-import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.types.*;
 import org.apache.spark.unsafe.types.UTF8String;
 import scala.collection.immutable.Seq;
 
-/** The files that a scan is of, whatever a query asks of them. */
-class Scanned {
+/**
+ * The files that a scan is of, whatever a query asks of them.
+ *
+ * takesRewritten: whether hidden files are read for those that they were rewritten from.
+ * declared: what the folders are made of, if the scan or its table tells.
+ * schemas: members of questions that tell the schemas; made once they are asked for.
+ */
+record Scanned(
+    HadoopFsRelation relation, PlannerCalls planner, Path root, boolean takesRewritten,
+    boolean isCatalogTable, ObjectNode declared, AtomicReference<ObjectNode> schemas) {
   /** Spark's own file index. */
-  final FileIndex base;
-
-  final PlannerCalls planner;
-  final Path root;
-  final scala.collection.immutable.Map<String, String> options;
-
-  /** Of the session that defined the relation: Spark reads files as it says. */
-  final SQLConf reader;
-
-  /** Whether hidden files are read for those that they were rewritten from. */
-  final boolean takesRewritten;
-
-  private final boolean isCatalogTable;
-
-  /** What the folders are made of, if the scan or its table tells. */
-  private final ObjectNode declared;
-
-  private final StructType data;
-
-  /** Members of questions that tell the schemas; made once they are asked for. */
-  private volatile ObjectNode schemas;
-
-  Scanned(
-      HadoopFsRelation relation, PlannerCalls planner, Path root, boolean takesRewritten,
-      boolean isCatalogTable, ObjectNode declared) {
-    this.base = relation.location();
-    this.planner = planner;
-    this.root = root;
-    this.options = relation.options();
-    this.reader = relation.sparkSession().sessionState().conf();
-    this.takesRewritten = takesRewritten;
-    this.isCatalogTable = isCatalogTable;
-    this.declared = declared;
-    this.data = relation.dataSchema();
+  FileIndex base() {
+    return relation.location();
   }
 
-  private Scanned(Scanned other, PlannerCalls planner, boolean takesRewritten) {
-    this.base = other.base;
-    this.planner = planner;
-    this.root = other.root;
-    this.options = other.options;
-    this.reader = other.reader;
-    this.takesRewritten = takesRewritten;
-    this.isCatalogTable = other.isCatalogTable;
-    this.declared = other.declared;
-    this.data = other.data;
-    this.schemas = other.schemas;
+  /** Of the session that defined the relation: Spark reads files as it says. */
+  SQLConf reader() {
+    return relation.sparkSession().sessionState().conf();
   }
 
   /** The same for another plan, asked of this planner. */
   Scanned by(PlannerCalls planner, boolean takesRewritten) {
-    boolean isSame = planner == this.planner && takesRewritten == this.takesRewritten;
-    return isSame ? this : new Scanned(this, planner, takesRewritten);
+    return new Scanned(relation, planner, root, takesRewritten, isCatalogTable, declared, schemas);
   }
 
   /** The index of a catalog lists folders that a partition filter has not left out. */
   boolean isOfCatalog() {
-    return SkipRule.isOfCatalog(base);
+    return SkipRule.isOfCatalog(base());
   }
 
   boolean hasPartitions() {
-    return base.partitionSchema().nonEmpty();
+    return base().partitionSchema().nonEmpty();
   }
 
   /** All that Spark lists. */
   Seq<PartitionDirectory> all() {
-    return Scala.kept(base.listFiles(Scala.<Expression>none(), Scala.<Expression>none()));
+    return listed(base(), Scala.none());
+  }
+
+  /** What an index of Spark's lists for a condition on columns of files. */
+  static Seq<PartitionDirectory> listed(FileIndex index, Seq<Expression> condition) {
+    return Scala.kept(index.listFiles(Scala.none(), condition));
   }
 
   /** Whether a conjunct has columns of files and of folders. */
   boolean isMixed(Expression conjunct) {
-    if (!hasPartitions()) return false;
-    boolean ofFolders = false;
-    boolean ofFiles = false;
-    String[] names = base.partitionSchema().fieldNames();
-    for (Attribute column : Scala.each(conjunct.references())) {
-      if (Arrays.asList(names).contains(column.name()))
-        ofFolders = true;
-      else
-        ofFiles = true;
-    }
-    return ofFolders && ofFiles;
+    var names = Arrays.asList(base().partitionSchema().fieldNames());
+    var columns = Scala.<Attribute>list(conjunct.references());
+    long ofFolders = columns.stream().filter(one -> names.contains(one.name())).count();
+    return ofFolders > 0L && ofFolders < columns.size();
   }
 
   /**
@@ -113,15 +73,13 @@ class Scanned {
   PlannerCalls.Numbered left(
       String purpose, ArrayNode keys, Seq<Expression> conjuncts, PlannerCalls.Numbered known,
       Seq<PartitionDirectory> all, Query query) {
-    PlannerCalls.Numbered found = known;
+    var found = known;
     if (found == null) found = planner.ask(purpose, question(keys, conjuncts), query, root);
-    found.rest = Listing.rest(found.answer, all, this);
-    if (found.rest != null) return found;
-    ObjectNode instead = Json.object().put("instead_of", found.number);
+    found = found.of(all, this);
+    if (found.rest() != null) return found;
+    ObjectNode instead = Json.object().put("instead_of", found.number());
     String asked = question(keys, instead, ExpressionJson.json(conjuncts));
-    found = planner.ask(purpose, asked, query, root);
-    found.rest = Listing.rest(found.answer, all, this);
-    return found;
+    return planner.ask(purpose, asked, query, root).of(all, this);
   }
 
   /** All that an answer depends on: a line of JSON, and then the conjuncts as JSON. */
@@ -133,13 +91,15 @@ class Scanned {
 
   /** The same with other members; without them, about no hidden files. */
   String question(ArrayNode keys, ObjectNode more, String conjuncts) {
-    if (schemas == null) schemas = Question.schemas(data, base.partitionSchema());
+    if (schemas.get() == null) {
+      schemas.set(Question.schemas(relation.dataSchema(), base().partitionSchema()));
+    }
     ObjectNode question = Question.about(root).put("is_catalog_table", isCatalogTable);
-    question.setAll(schemas);
+    question.setAll(schemas.get());
     Question.addSettings(question, planner.settings);
     Question.addOffsets(question, keys + conjuncts);
-    Question.addReader(question, planner.settings, reader);
-    Question.addOptions(question, options);
+    Question.addReader(question, planner.settings, reader());
+    Question.addOptions(question, relation.options());
     question.set("keys", keys);
     if (!declared.isEmpty()) question.set("derived", declared);
     question.setAll(more);
@@ -153,15 +113,13 @@ class Scanned {
 
   /** Whether the planner takes the files of a partition for those that a declaration is of. */
   boolean isInPlace(PartitionDirectory directory) {
-    scala.collection.Iterator<FileStatusWithMetadata> files = directory.files().iterator();
-    if (!isDeclaredByCatalog() || !files.hasNext()) return true;
-    Path file = files.next().fileStatus().getPath();
-    StructField[] columns = base.partitionSchema().fields();
+    if (!isDeclaredByCatalog() || directory.files().isEmpty()) return true;
+    Path file = directory.files().iterator().next().fileStatus().getPath();
+    var columns = base().partitionSchema().fields();
     for (int i = 0; i < columns.length; i++) {
       Object value = directory.values().get(i, columns[i].dataType());
-      if (columns[i].dataType() instanceof DateType && value != null) {
-        long days = ((Integer) value).longValue();
-        value = UTF8String.fromString(java.time.LocalDate.ofEpochDay(days).toString());
+      if (columns[i].dataType() instanceof DateType && value instanceof Integer days) {
+        value = UTF8String.fromString(LocalDate.ofEpochDay(days).toString());
       }
       if (!isNamed(file.getParent(), columns[i].name(), value)) return false;
     }

@@ -2,11 +2,8 @@ package skipindex;
 
 import java.io.IOException;
 import java.nio.file.Paths;
-import java.security.CodeSource;
-import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
+import org.slf4j.*;
 
 /**
  * The sessions of a driver without Python, whose planner is a process of its own.
@@ -35,12 +32,9 @@ final class Served extends Sessions {
 
   /** A Python that hangs does not see that its questions end. */
   Served() {
-    Runtime.getRuntime().addShutdownHook(new Thread(new Runnable() {
-      @Override
-      public void run() {
-        Child last = child;
-        if (last != null) last.kill();
-      }
+    Runtime.getRuntime().addShutdownHook(new Thread(() -> {
+      Child last = child;
+      if (last != null) last.kill();
     }));
   }
 
@@ -49,9 +43,9 @@ final class Served extends Sessions {
     begun = System.nanoTime();
     isLogged = false;
     try {
-      SparkConf conf = SparkContext.getOrCreate().getConf();
-      CodeSource own = Served.class.getProtectionDomain().getCodeSource();
-      String jar = Paths.get(own.getLocation().toURI()).getFileName().toString();
+      var conf = SparkContext.getOrCreate().getConf();
+      var own = Served.class.getProtectionDomain().getCodeSource().getLocation();
+      String jar = Paths.get(own.toURI()).getFileName().toString();
       child = new Child(conf.get(PYTHON, "python3"), "-P", "-m", MODULE, jar);
     } catch (Exception problem) {
       log("no planner is started: " + problem);
@@ -80,13 +74,8 @@ final class Served extends Sessions {
         return;
       }
       String[] hello = child.hello(HELLO_NANOS - age);
-      connect(
-          child.function(0),
-          child.function(1),
-          child.function(2),
-          null, // statements need a session of Python
-          hello[0],
-          hello[1]);
+      // Statements need a session of Python.
+      connect(child.function(0), child.function(1), child.function(2), null, hello[0], hello[1]);
       isKnown = true;
       failures = 0;
       isLogged = false;

@@ -1,19 +1,11 @@
 package skipindex;
 
-import java.util.ArrayList;
-import java.util.Collections;
-import java.util.List;
-import java.util.Set;
-import java.util.WeakHashMap;
+import java.util.*;
 import java.util.function.Function;
-import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
-import scala.Function1;
-import scala.Function2;
-import scala.runtime.AbstractFunction1;
 
 /**
  * Gives each session of a Spark application the rule, as a rule of its own.
@@ -23,9 +15,8 @@ import scala.runtime.AbstractFunction1;
  * last, so that a session has its rule in its first query. Sessions are not remembered here:
  * a server makes one for each connection.
  */
-public class Sessions extends AbstractFunction1<Object, Object> {
-  private final Set<SparkSessionExtensions> known = Collections.newSetFromMap(
-      new WeakHashMap<SparkSessionExtensions, Boolean>());
+public class Sessions {
+  private final Set<SparkSessionExtensions> known = Collections.newSetFromMap(new WeakHashMap<>());
   private final Nothing nothing = new Nothing();
   private final Statements statements = new Statements();
   private volatile PlannerCalls planner;
@@ -41,7 +32,7 @@ public class Sessions extends AbstractFunction1<Object, Object> {
 
   /** Prune no query of any session any more, also of those that are planned already. */
   public void disconnect() {
-    planner.setOn(false);
+    planner.isOn = false;
     planner = null;
     statements.connect(null);
   }
@@ -52,22 +43,21 @@ public class Sessions extends AbstractFunction1<Object, Object> {
   }
 
   /** Give a session the rule, and those that share its extensions. */
-  @SuppressWarnings({"rawtypes", "unchecked"}) // a function of any object is one of a session
   public synchronized void add(SparkSession session) {
-    SparkSessionExtensions extensions = Compat.extensions(session);
+    SparkSessionExtensions extensions = Compat.classic(session).extensions();
     if (known.add(extensions)) {
-      extensions.injectOptimizerRule((Function1) this);
-      extensions.injectParser((Function2) statements);
+      extensions.injectOptimizerRule(this::rule);
+      extensions.injectParser(statements::inFrontOf);
     }
     statements.give(session);
-    apply(session);
+    rule(session);
   }
 
-  @Override
-  public Object apply(Object session) {
+  /** Give a session its own rule; what Spark is given in answer changes nothing. */
+  Rule<LogicalPlan> rule(SparkSession session) {
     PlannerCalls current = planner();
     try {
-      give((SparkSession) session, current);
+      give(session, current);
     } catch (Throwable problem) {
       if (current != null) current.report(problem);
     }
@@ -75,33 +65,28 @@ public class Sessions extends AbstractFunction1<Object, Object> {
   }
 
   /** A clone of a session comes with the rule of the other, and goes with its own. */
-  @SuppressWarnings("unchecked") // of the list
   private static void give(SparkSession session, PlannerCalls planner) {
-    ExperimentalMethods methods = Compat.experimental(session);
+    var methods = Compat.classic(session).experimental();
     synchronized (methods) {
-      List<Rule<LogicalPlan>> rules = new ArrayList<>();
+      var rules = new ArrayList<Rule<LogicalPlan>>();
       boolean isThere = planner == null;
       boolean isChanged = false;
       for (Rule<LogicalPlan> rule : Scala.each(methods.extraOptimizations())) {
         boolean isOurs = rule instanceof SkipRule;
-        boolean isRight = isOurs && !isThere
-            && ((SkipRule) rule).isOf(planner, Compat.state(session));
-        if (isOurs && !isRight)
-          isChanged = true;
-        else
-          rules.add(rule);
-        if (isRight) isThere = true;
+        boolean isRight = !isThere && rule instanceof SkipRule ours
+            && ours.isOf(planner, Compat.classic(session).sessionState());
+        isThere |= isRight;
+        isChanged |= isOurs && !isRight;
+        if (!isOurs || isRight) rules.add(rule);
       }
-      if (!isThere) rules.add(new SkipRule(planner, Compat.state(session)));
+      if (!isThere) rules.add(new SkipRule(planner, Compat.classic(session).sessionState()));
       if (isChanged || !isThere) methods.extraOptimizations_$eq(Scala.listed(rules));
     }
   }
 
-  /** The rule that Spark is given in answer; it changes nothing. */
-  @SuppressWarnings("unchecked") // what Rule declares
-  private static class Nothing extends PlanRule {
+  private static class Nothing extends Rule<LogicalPlan> {
     @Override
-    LogicalPlan of(LogicalPlan plan) {
+    public LogicalPlan apply(LogicalPlan plan) {
       return plan;
     }
   }

@@ -1,28 +1,14 @@
 package skipindex;
 
-import java.util.ArrayList;
-import java.util.HashMap;
-import java.util.HashSet;
-import java.util.IdentityHashMap;
-import java.util.List;
-import java.util.Map;
-import java.util.Set;
-import org.apache.hadoop.conf.Configuration;
+import java.util.*;
+import java.util.concurrent.atomic.AtomicReference;
+import java.util.function.UnaryOperator;
 import org.apache.hadoop.fs.Path;
-import org.apache.spark.sql.catalyst.TableIdentifier;
-import org.apache.spark.sql.catalyst.catalog.CatalogTable;
-import org.apache.spark.sql.catalyst.expressions.And;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.SubqueryExpression;
-import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.Join;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Subquery;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.*;
+import org.apache.spark.sql.catalyst.rules.Rule;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
-import org.apache.spark.sql.execution.datasources.FileIndex;
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
-import org.apache.spark.sql.execution.datasources.LogicalRelation;
+import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.internal.SessionState;
 import scala.collection.immutable.Seq;
 
@@ -33,9 +19,8 @@ import scala.collection.immutable.Seq;
  * application of the rule makes new file indexes for the very plan that it is applied to, also
  * where scans have one already: Spark optimizes parts of a plan again as parts of another one.
  */
-@SuppressWarnings("unchecked") // what Rule declares
-public class SkipRule extends PlanRule {
-  static final String PARQUET =
+public class SkipRule extends Rule<LogicalPlan> {
+  private static final String PARQUET =
       "org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat";
   private final PlannerCalls planner;
   private final SessionState session;
@@ -50,39 +35,36 @@ public class SkipRule extends PlanRule {
   }
 
   @Override
-  LogicalPlan of(LogicalPlan plan) {
+  public LogicalPlan apply(LogicalPlan plan) {
     try {
-      return new Application(planner.isEnabled(), !Origins.areToldBy(plan)).of(plan);
+      return new Application(plan).of(plan);
     } catch (Throwable problem) {
       planner.report(problem);
       // What a former plan needed of the scans is not what this one needs.
-      return new Bare().downWithSubqueries(plan);
+      return bare(plan);
     }
   }
 
-  /** Takes from scans what a former plan needed of them. */
-  private static class Bare extends Change {
-    @Override
-    LogicalPlan of(Object node) {
-      if (!(node instanceof LogicalRelation)) return null;
-      LogicalRelation scan = (LogicalRelation) node;
-      SkippingFileIndex former = indexOf(scan);
-      return former == null
-          ? null
-          : withIndex(scan, former.renewed(former.scanned.planner, false, former.query));
-    }
+  /** Takes from scans, in subqueries too, what a former plan needed of them. */
+  private static LogicalPlan bare(LogicalPlan plan) {
+    return Change.downWithSubqueries(plan, node -> {
+      SkippingFileIndex former = indexOf(node);
+      if (former == null) return null;
+      var index = former.renewed(former.scanned.planner(), false, former.query);
+      return withIndex((LogicalRelation) node, index);
+    });
   }
 
   /** One application of the rule. */
   private class Application {
     /** Whether files are skipped; else scans lose what a former plan needed of them. */
-    private final boolean isEnabled;
+    private final boolean isEnabled = planner.isEnabled();
 
     /** Whether no row tells of the file that it is read from, so that another can have it. */
     private final boolean takesRewritten;
 
     private final Query query = Query.current();
-    private final Map<FileIndex, Boolean> made = new IdentityHashMap<>();
+    private final Set<FileIndex> made = Collections.newSetFromMap(new IdentityHashMap<>());
 
     /** Spark's file indexes in plans of which Spark makes filters for other scans. */
     private final Set<FileIndex> shared = new HashSet<>();
@@ -93,31 +75,23 @@ public class SkipRule extends PlanRule {
     /** Those of them that list other files than an equal one. */
     private final Set<FileIndex> unsure = new HashSet<>();
 
-    Application(boolean isEnabled, boolean takesRewritten) {
-      this.isEnabled = isEnabled;
-      this.takesRewritten = takesRewritten;
-    }
-
-    PlannerCalls planner() {
-      return planner;
+    Application(LogicalPlan plan) {
+      takesRewritten = !Origins.areToldBy(plan);
     }
 
     void share(LogicalPlan plan) {
-      if (plan instanceof LogicalRelation
-          && ((LogicalRelation) plan).relation() instanceof HadoopFsRelation) {
-        shared.add(baseOf((LogicalRelation) plan));
+      for (LogicalPlan leaf : Scala.each(plan.collectLeaves())) {
+        FileIndex base = baseOf(leaf);
+        if (base != null) shared.add(base);
       }
-      for (LogicalPlan one : Scala.each(plan.children())) share(one);
     }
 
     /** Spark runs one of two exchanges that are equal but for what their scans list. */
     private void compareListings(LogicalPlan node) {
       if (Joins.isOfFiles(node)) {
-        FileIndex base = baseOf((LogicalRelation) node);
-        FileIndex equal = bases.get(base);
-        if (equal == null)
-          bases.put(base, base);
-        else if (equal != base && query.listing(equal) != query.listing(base)) {
+        FileIndex base = baseOf(node);
+        FileIndex equal = bases.putIfAbsent(base, base);
+        if (equal != null && equal != base && query.listing(equal) != query.listing(base)) {
           unsure.add(base);
         }
       }
@@ -128,62 +102,77 @@ public class SkipRule extends PlanRule {
     LogicalPlan of(LogicalPlan plan) {
       // A subquery comes here twice: by itself, and then as a part of the query. Before
       // the second time Spark merges subqueries whose scans are equal.
-      if (plan instanceof Subquery) {
-        return new Bare().downWithSubqueries(plan);
-      }
+      if (plan instanceof Subquery) return bare(plan);
       LogicalPlan skipping = skipping(plan);
       if (!isEnabled) return skipping;
       compareListings(plan);
-      LogicalPlan result = answered(withKeys(skipping));
-      askAhead(result);
+      // With results that indexes know; its scans know which rows are needed.
+      LogicalPlan result = tried(withKeys(skipping), one -> TopRows.in(Answers.in(one, planner)));
+      for (LogicalPlan leaf : Scala.each(result.collectLeaves())) {
+        SkippingFileIndex index = indexOf(leaf);
+        if (index != null) index.askAhead();
+      }
       return result;
     }
 
     /** The plan in which files are skipped; its scans do not know the plan around them. */
     LogicalPlan skipping(LogicalPlan plan) {
-      return new Scans(this, hasJoin(plan)).down(plan);
+      boolean withSizes = hasJoin(plan);
+      return Change.down(plan, node -> changedNode(node, withSizes));
     }
 
-    LogicalPlan withKeys(LogicalPlan plan) {
+    /** A scan that skips files, or a subquery, which is planned by itself. */
+    private TreeNode<?> changedNode(TreeNode<?> node, boolean withSizes) {
+      if (node instanceof SubqueryExpression subquery) {
+        // Spark compares a plan that makes a filter with a side of a join: both are alike.
+        if (isFilterMaker(subquery)) share(subquery.plan());
+        return subquery.withNewPlan(skipping(subquery.plan()));
+      }
+      if (!(node instanceof LogicalPlan plan)) return null;
       try {
-        LogicalPlan joined = plan;
-        if (hasJoin(plan)) joined = Joins.withKeys(plan, shared, unsure);
-        return new Subqueries(this).down(joined);
+        LogicalPlan changed = changed(plan, withSizes);
+        if (changed != null) plan = changed;
+      } catch (Throwable problem) {
+        planner.report(problem);
+      }
+      return hasSubquery(plan) ? Change.expressionsDown(plan, one -> changedNode(one, withSizes))
+                               : plan;
+    }
+
+    private LogicalPlan withKeys(LogicalPlan plan) {
+      return tried(plan, one -> {
+        LogicalPlan joined = hasJoin(one) ? Joins.withKeys(one, shared, unsure) : one;
+        return Change.down(joined, this::keyedNode);
+      });
+    }
+
+    /** Gives keys to the scans of subqueries. */
+    private TreeNode<?> keyedNode(TreeNode<?> node) {
+      if (node instanceof LogicalPlan plan && hasSubquery(plan)) {
+        return Change.expressionsDown(plan, this::keyedNode);
+      }
+      if (!(node instanceof SubqueryExpression subquery)) return null;
+      return isFilterMaker(subquery) ? subquery : subquery.withNewPlan(withKeys(subquery.plan()));
+    }
+
+    /** What is made of a plan; the plan itself if that fails. */
+    private LogicalPlan tried(LogicalPlan plan, UnaryOperator<LogicalPlan> made) {
+      try {
+        return made.apply(plan);
       } catch (Throwable problem) {
         planner.report(problem);
         return plan;
       }
-    }
-
-    /** The plan with results that indexes know; its scans know which rows are needed. */
-    private LogicalPlan answered(LogicalPlan plan) {
-      try {
-        return TopRows.in(Answers.in(plan, planner));
-      } catch (Throwable problem) {
-        planner.report(problem);
-        return plan;
-      }
-    }
-
-    private void askAhead(LogicalPlan node) {
-      SkippingFileIndex index = indexOf(node);
-      if (index != null) index.askAhead();
-      for (LogicalPlan one : Scala.each(node.children())) askAhead(one);
     }
 
     /** The node with a scan in which files are skipped; null if there is nothing to change. */
     LogicalPlan changed(LogicalPlan node, boolean withSizes) throws java.io.IOException {
-      if (node instanceof LogicalRelation) {
-        LogicalRelation scan = (LogicalRelation) node;
-        return with(scan, skipping(scan));
+      if (node instanceof LogicalRelation scan) return with(scan, skipping(scan));
+      if (!(node instanceof Filter filter && filter.child() instanceof LogicalRelation scan)) {
+        return null;
       }
-      if (!(node instanceof Filter)) return null;
-      Filter filter = (Filter) node;
-      if (!(filter.child() instanceof LogicalRelation)) return null;
-      LogicalRelation scan = (LogicalRelation) filter.child();
       Expression condition = filter.condition();
-      List<Expression> split = new ArrayList<>();
-      if (isEnabled) split(condition, split);
+      List<Expression> split = isEnabled ? split(condition) : List.of();
       CatalogPartitions cut = isEnabled ? cut(scan, split) : null;
       if (cut != null) {
         condition = new And(condition, cut.filter);
@@ -205,18 +194,15 @@ public class SkipRule extends PlanRule {
         boolean canCut = canSkip(scan) && isOfCatalog(base) && placeOf(scan) != null
             && !(base instanceof CatalogPartitions) && !Declared.by(scan).isEmpty();
         if (!canCut) return null;
-        TableIdentifier table = scan.catalogTable().get().identifier();
+        var table = scan.catalogTable().get().identifier();
         Set<String> names = CatalogPartitions.names(table, session);
         Expression filter = Partitions.condition(
             scan, scanned(scan, placeOf(scan)), normalized(conjuncts, scan), names, query);
         if (filter == null) return null;
-        CatalogPartitions cut = new CatalogPartitions(base, table, session, names, filter);
-        for (int i = 0; i < conjuncts.size(); i++) {
-          // It could not be told from the query's own when it does not count.
-          Expression own = conjuncts.get(i);
-          if (CatalogPartitions.isAmong(own, cut.added)) return null;
-        }
-        return cut;
+        var cut = new CatalogPartitions(base, table, session, names, filter);
+        // It could not be told from the query's own when it does not count.
+        boolean isOwn = conjuncts.stream().anyMatch(own -> Partitions.isAmong(own, cut.added));
+        return isOwn ? null : cut;
       } catch (Throwable problem) {
         planner.report(problem);
         return null;
@@ -224,25 +210,30 @@ public class SkipRule extends PlanRule {
     }
 
     private Seq<Expression> normalized(List<Expression> conjuncts, LogicalRelation scan) {
-      return TopRows.normalized(withoutSubqueries(conjuncts), scan);
+      var own = conjuncts.stream().filter(one -> !SubqueryExpression.hasSubquery(one)).toList();
+      return TopRows.normalized(own, scan);
     }
 
     private Scanned scanned(LogicalRelation scan, Path root) {
-      HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
-      boolean isCatalogTable = scan.catalogTable().isDefined();
       return new Scanned(
-          relation, planner, root, takesRewritten, isCatalogTable, Declared.by(scan));
+          (HadoopFsRelation) scan.relation(),
+          planner,
+          root,
+          takesRewritten,
+          scan.catalogTable().isDefined(),
+          Declared.by(scan),
+          new AtomicReference<>());
     }
 
     /** A new index for a scan; null if it has one of this application, or can have none. */
     private SkippingFileIndex skipping(LogicalRelation scan) throws java.io.IOException {
       SkippingFileIndex former = indexOf(scan);
       if (former != null) {
-        return made.containsKey(former) ? null : former.renewed(planner, takesRewritten, query);
+        return made.contains(former) ? null : former.renewed(planner, takesRewritten, query);
       }
       if (!isEnabled || !canSkip(scan)) return null;
       HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
-      Configuration conf = relation.sparkSession().sparkContext().hadoopConfiguration();
+      var conf = relation.sparkSession().sparkContext().hadoopConfiguration();
       // Without an index, nothing more is known than which partitions are needed.
       boolean isDeclared = !isOfCatalog(relation.location()) && !Declared.by(scan).isEmpty();
       Path root = planner.roots.of(
@@ -255,68 +246,13 @@ public class SkipRule extends PlanRule {
       if (index == null) return null;
       SkippingFileIndex former = indexOf(scan);
       boolean isSame = former != null && index.isSame(former);
-      made.put(isSame ? former : index, Boolean.TRUE);
+      made.add(isSame ? former : index);
       return isSame ? null : withIndex(scan, index);
     }
   }
 
-  /** Changes scans, and those of subqueries, which are planned by themselves. */
-  private static class Scans extends Change {
-    private final Application application;
-    private final boolean withSizes;
-
-    Scans(Application application, boolean withSizes) {
-      this.application = application;
-      this.withSizes = withSizes;
-    }
-
-    @Override
-    TreeNode<?> of(Object node) {
-      if (node instanceof SubqueryExpression) return subquery((SubqueryExpression) node);
-      if (!(node instanceof LogicalPlan)) return null;
-      LogicalPlan plan = (LogicalPlan) node;
-      try {
-        LogicalPlan changed = application.changed(plan, withSizes);
-        if (changed != null) plan = changed;
-      } catch (Throwable problem) {
-        application.planner().report(problem);
-      }
-      return hasSubquery(plan) ? expressionsDown(plan) : plan;
-    }
-
-    /** Spark compares a plan that makes a filter with a side of a join: both are alike. */
-    private SubqueryExpression subquery(SubqueryExpression subquery) {
-      LogicalPlan plan = subquery.plan();
-      if (isFilterMaker(subquery)) application.share(plan);
-      return subquery.withNewPlan(application.skipping(plan));
-    }
-  }
-
-  /** Gives keys to the scans of subqueries. */
-  private static class Subqueries extends Change {
-    private final Application application;
-
-    Subqueries(Application application) {
-      this.application = application;
-    }
-
-    @Override
-    TreeNode<?> of(Object node) {
-      if (node instanceof LogicalPlan && hasSubquery((LogicalPlan) node)) {
-        return expressionsDown((LogicalPlan) node);
-      }
-      if (!(node instanceof SubqueryExpression)) return null;
-      SubqueryExpression subquery = (SubqueryExpression) node;
-      if (isFilterMaker(subquery)) return subquery;
-      return subquery.withNewPlan(application.withKeys(subquery.plan()));
-    }
-  }
-
   private static boolean hasSubquery(LogicalPlan node) {
-    for (Expression one : Scala.each(node.expressions())) {
-      if (SubqueryExpression.hasSubquery(one)) return true;
-    }
-    return false;
+    return Scala.stream(node.expressions()).anyMatch(SubqueryExpression::hasSubquery);
   }
 
   /**
@@ -326,90 +262,81 @@ public class SkipRule extends PlanRule {
    * that the scans of both are equal.
    */
   private static boolean isFilterMaker(SubqueryExpression subquery) {
-    if (subquery.getClass().getSimpleName().equals("DynamicPruningSubquery")) return true;
-    LogicalPlan plan = subquery.plan();
-    if (!(plan instanceof Aggregate)) return false;
-    for (Expression one : Scala.each(plan.expressions()))
-      if (hasBloomFilter(one)) return true;
-    return false;
+    if (isNamed(subquery, "DynamicPruningSubquery")) return true;
+    return subquery.plan() instanceof Aggregate plan
+        && Scala.stream(plan.expressions())
+               .anyMatch(one -> one.exists(part -> isNamed(part, "BloomFilterAggregate")));
   }
 
-  private static boolean hasBloomFilter(Expression expression) {
-    if (expression.getClass().getSimpleName().equals("BloomFilterAggregate")) return true;
-    for (Expression one : Scala.each(expression.children()))
-      if (hasBloomFilter(one)) return true;
-    return false;
+  /** Whether it is of a class that not all versions of Spark have, or have there. */
+  static boolean isNamed(Object one, String type) {
+    return one.getClass().getSimpleName().equals(type);
   }
 
   /** Only a join asks how large a scan is. */
   static boolean hasJoin(LogicalPlan plan) {
-    if (plan instanceof Join) return true;
-    for (LogicalPlan one : Scala.each(plan.children()))
-      if (hasJoin(one)) return true;
-    return false;
+    return plan.exists(one -> one instanceof Join);
   }
 
   /** The conjuncts of a condition that are the same whenever they are computed. */
-  static void split(Expression condition, List<Expression> conjuncts) {
-    List<Expression> pending = new ArrayList<>();
-    pending.add(condition);
+  static List<Expression> split(Expression condition) {
+    var conjuncts = new ArrayList<Expression>();
+    var pending = new ArrayDeque<>(List.of(condition));
     while (!pending.isEmpty()) {
-      Expression one = pending.remove(pending.size() - 1);
-      if (one instanceof And) {
-        pending.add(((And) one).right());
-        pending.add(((And) one).left());
+      Expression one = pending.pop();
+      if (one instanceof And both) {
+        pending.push(both.right());
+        pending.push(both.left());
       } else if (one.deterministic())
         conjuncts.add(one);
     }
-  }
-
-  private static List<Expression> withoutSubqueries(List<Expression> conjuncts) {
-    List<Expression> found = new ArrayList<>();
-    for (Expression one : conjuncts) {
-      if (!SubqueryExpression.hasSubquery(one)) found.add(one);
-    }
-    return found;
+    return conjuncts;
   }
 
   private static boolean canSkip(LogicalRelation scan) {
-    if (scan.isStreaming() || !(scan.relation() instanceof HadoopFsRelation)) return false;
-    String kind = locationOf(scan).getClass().getSimpleName();
-    boolean isListing = kind.equals("InMemoryFileIndex") || isOfCatalog(locationOf(scan));
-    HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
-    return isListing && relation.fileFormat().getClass().getName().equals(PARQUET);
+    if (scan.isStreaming() || !(scan.relation() instanceof HadoopFsRelation relation)) return false;
+    FileIndex index = relation.location();
+    return (isListing(index) || isOfCatalog(index)) && isParquet(relation);
+  }
+
+  static boolean isParquet(HadoopFsRelation relation) {
+    return relation.fileFormat().getClass().getName().equals(PARQUET);
+  }
+
+  /** Whether files were listed when the relation was made. */
+  static boolean isListing(FileIndex index) {
+    return isNamed(index, "InMemoryFileIndex");
   }
 
   /** Whether folders are listed later, and only those that a filter of partitions leaves. */
   static boolean isOfCatalog(FileIndex index) {
-    return index instanceof CatalogPartitions
-        || index.getClass().getSimpleName().equals("CatalogFileIndex");
+    return index instanceof CatalogPartitions || isNamed(index, "CatalogFileIndex");
   }
 
   /** The folder that the catalog has for a table; null if there is none. */
   private static Path placeOf(LogicalRelation scan) {
     if (scan.catalogTable().isEmpty()) return null;
-    scala.Option<?> place = scan.catalogTable().get().storage().locationUri();
-    return place.isEmpty() ? null : new Path((java.net.URI) place.get());
+    var place = scan.catalogTable().get().storage().locationUri();
+    return place.isEmpty() ? null : new Path(place.get());
   }
 
-  /** The file index of a scan of files. */
-  static FileIndex locationOf(LogicalRelation scan) {
-    return ((HadoopFsRelation) scan.relation()).location();
+  /** The file index of a scan of files; null for all other nodes. */
+  static FileIndex locationOf(TreeNode<?> node) {
+    return node instanceof LogicalRelation scan
+            && scan.relation() instanceof HadoopFsRelation relation
+        ? relation.location()
+        : null;
   }
 
-  /** Spark's own file index of a scan of files. */
-  static FileIndex baseOf(LogicalRelation scan) {
-    SkippingFileIndex index = indexOf(scan);
-    return index == null ? locationOf(scan) : index.scanned.base;
+  /** Spark's own file index of a scan of files; null for all other nodes. */
+  static FileIndex baseOf(TreeNode<?> node) {
+    return locationOf(node) instanceof SkippingFileIndex index ? index.scanned.base()
+                                                               : locationOf(node);
   }
 
   /** The index of a scan in which files are skipped; null for all other nodes. */
-  static SkippingFileIndex indexOf(LogicalPlan node) {
-    if (!(node instanceof LogicalRelation)) return null;
-    LogicalRelation scan = (LogicalRelation) node;
-    if (!(scan.relation() instanceof HadoopFsRelation)) return null;
-    FileIndex location = locationOf(scan);
-    return location instanceof SkippingFileIndex ? (SkippingFileIndex) location : null;
+  static SkippingFileIndex indexOf(TreeNode<?> node) {
+    return locationOf(node) instanceof SkippingFileIndex index ? index : null;
   }
 
   /** The scan of the same relation by another file index. */

@@ -1,11 +1,10 @@
 package skipindex;
 
+import static java.util.stream.Collectors.toSet;
+
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import java.util.ArrayList;
-import java.util.HashSet;
-import java.util.List;
-import java.util.Objects;
-import java.util.Set;
+import java.util.*;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import scala.collection.immutable.Seq;
@@ -45,7 +44,7 @@ public class SkippingFileIndex extends Wrapping {
   private SkippingFileIndex(
       Scanned scanned, Query query, Seq<Expression> condition, Size size, List<Dimension> keys,
       TopRows first, Listing.Covered covered) {
-    super(scanned.base);
+    super(scanned.base());
     this.scanned = scanned;
     this.query = query;
     this.condition = condition;
@@ -53,29 +52,18 @@ public class SkippingFileIndex extends Wrapping {
     this.keys = keys;
     this.first = first;
     this.covered = covered;
-    List<Expression> both = new ArrayList<>();
-    for (Expression one : Scala.each(condition)) {
-      if (scanned.isMixed(one)) both.add(one);
-    }
-    this.mixed = Scala.listed(both);
-    this.mixedJson = both.isEmpty() ? "" : ExpressionJson.json(mixed);
+    this.mixed = Scala.listed(Scala.stream(condition).filter(scanned::isMixed).toList());
+    this.mixedJson = mixed.isEmpty() ? "" : ExpressionJson.json(mixed);
   }
 
   static SkippingFileIndex of(Scanned scanned, Query query) {
-    return new SkippingFileIndex(
-        scanned, query, Scala.<Expression>none(), null, new ArrayList<Dimension>(), null, null);
+    return new SkippingFileIndex(scanned, query, Scala.none(), null, List.of(), null, null);
   }
 
   /** The index for another plan, which has the same rows otherwise, and asks this planner. */
   SkippingFileIndex renewed(PlannerCalls planner, boolean takesRewritten, Query query) {
-    return new SkippingFileIndex(
-        scanned.by(planner, takesRewritten),
-        query,
-        Scala.<Expression>none(),
-        null,
-        new ArrayList<Dimension>(),
-        null,
-        covered);
+    var renewed = scanned.by(planner, takesRewritten);
+    return new SkippingFileIndex(renewed, query, Scala.none(), null, List.of(), null, covered);
   }
 
   SkippingFileIndex withCondition(Seq<Expression> condition, boolean withSize) {
@@ -101,7 +89,7 @@ public class SkippingFileIndex extends Wrapping {
   boolean isSame(SkippingFileIndex other) {
     return equals(other) && condition.equals(other.condition)
         && sizeInBytes() == other.sizeInBytes()
-        && scanned.takesRewritten == other.scanned.takesRewritten;
+        && scanned.takesRewritten() == other.scanned.takesRewritten();
   }
 
   /** Whether files are left out by what the scan is joined with. */
@@ -116,75 +104,63 @@ public class SkippingFileIndex extends Wrapping {
   }
 
   @Override
-  Seq<PartitionDirectory> list(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
+  public Seq<PartitionDirectory> listFiles(
+      Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
     Seq<PartitionDirectory> all = Scala.kept(base.listFiles(partitionFilters, dataFilters));
     if (covered != null)
-      return covered.rest(all, scanned).directories; // with those without a match
+      return Listing.rest(covered, all, scanned).directories(); // with those without a match
     boolean asksAll = first == null || hasKeys();
     // A condition on folders leaves out nothing more, but the planner tells of the scan.
     boolean asksNothing = asksAll && partitionFilters.isEmpty() && dataFilters.isEmpty()
         && mixed.isEmpty() && !hasKeys();
     if (asksNothing || all.isEmpty()) return all;
-    PlannerCalls planner = scanned.planner;
+    PlannerCalls planner = scanned.planner();
     try {
       if (planner.isEnabled()) {
-        return asksAll ? withMatches(all, partitionFilters, dataFilters) : firstRows(all);
+        if (asksAll) return withMatches(all, partitionFilters, dataFilters);
+        return told(scanned.ask(all, first.json(), first.conjuncts(), query).of(all, scanned));
       }
     } catch (Throwable problem) {
       planner.report(problem);
     }
     // Spark may have chosen to broadcast what remained when the query was optimized. Without
     // the rule, the scan may be a part of another plan now, under other conditions.
-    boolean isKnown = size != null && size.answer != null && planner.isOn
+    boolean isKnown = size != null && size.answer() != null && planner.isOn
         && hasCondition(asked(partitionFilters, dataFilters));
-    Listing.Rest rest = isKnown ? size.answer.rest(all, scanned) : null;
-    return rest == null ? all : rest.directories;
+    Listing.Rest rest = isKnown ? Listing.rest(size.answer(), all, scanned) : null;
+    return rest == null ? all : rest.directories();
   }
 
   /** The conjuncts for which files are listed. */
   private List<Expression> asked(Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
-    List<Expression> conjuncts = new ArrayList<>();
     // No index is read for files of other folders, and the plan shows the whole condition.
-    add(conjuncts, partitionFilters);
-    add(conjuncts, dataFilters);
-    add(conjuncts, mixed);
-    return conjuncts;
+    return Stream.of(partitionFilters, dataFilters, mixed)
+        .flatMap(one -> Scala.<Expression>stream(one))
+        .toList();
   }
 
   /** Whether all of the condition is among these conjuncts, so that rows need to match it. */
   private boolean hasCondition(List<Expression> conjuncts) {
-    Set<Expression> known = new HashSet<>();
-    for (int i = 0; i < conjuncts.size(); i++) {
-      known.add(conjuncts.get(i).canonicalized());
-    }
-    for (Expression one : Scala.each(condition)) {
-      if (!known.contains((one).canonicalized())) return false;
-    }
-    return true;
+    var known = conjuncts.stream().map(one -> one.canonicalized()).collect(toSet());
+    return Scala.stream(condition).allMatch(one -> known.contains(one.canonicalized()));
   }
 
   private Seq<PartitionDirectory> withMatches(
       Seq<PartitionDirectory> all, Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
-    List<Expression> conjuncts = asked(partitionFilters, dataFilters);
     ArrayNode keys = keys();
-    Seq<Expression> asked = Scala.listed(conjuncts);
-    PlannerCalls.Ahead ahead = (PlannerCalls.Ahead) query.get(
-        "ahead\n" + scanned.question(keys, asked));
-    boolean isAhead = ahead != null && ahead.rulesOutNothing(scanned.planner, query, scanned.root);
-    PlannerCalls.Numbered known = isAhead ? new PlannerCalls.Numbered(ahead.number, null) : null;
+    Seq<Expression> asked = Scala.listed(asked(partitionFilters, dataFilters));
+    PlannerCalls.Numbered known = null;
+    if (query.get("ahead\n" + scanned.question(keys, asked)) instanceof PlannerCalls.Ahead ahead
+        && ahead.rulesOutNothing(scanned.planner(), query, scanned.root())) {
+      known = new PlannerCalls.Numbered(ahead.number(), null, null);
+    }
     return told(scanned.left("read", keys, asked, known, all, query));
-  }
-
-  private Seq<PartitionDirectory> firstRows(Seq<PartitionDirectory> all) {
-    PlannerCalls.Numbered found = scanned.ask(all, first.json(), first.conjuncts, query);
-    found.rest = Listing.rest(found.answer, all, scanned);
-    return told(found);
   }
 
   /** What is left to read, of which the planner is told. */
   private Seq<PartitionDirectory> told(PlannerCalls.Numbered found) {
-    scanned.planner.tell(found.number, this, found.rest);
-    return found.rest.directories;
+    scanned.planner().tell(found.number(), this, found.rest());
+    return found.rest().directories();
   }
 
   /**
@@ -195,15 +171,10 @@ public class SkippingFileIndex extends Wrapping {
   void askAhead() {
     boolean isOther = first != null || covered != null || scanned.hasPartitions();
     if (isOther || condition.isEmpty() && !hasKeys()) return;
-    if (scanned.planner.isResting(scanned.root, query, false)) return;
+    if (scanned.planner().isResting(scanned.root(), query, false)) return;
     String asked = scanned.question(keys(), condition);
-    PlannerCalls.Ahead known = (PlannerCalls.Ahead) query.get("ahead\n" + asked);
-    if (known != null && !known.isOver()) return;
-    query.put("ahead\n" + asked, scanned.planner.askAhead(asked, query, scanned.root));
-  }
-
-  private static void add(List<Expression> list, Seq<Expression> more) {
-    for (Expression one : Scala.each(more)) list.add(one);
+    if (query.get("ahead\n" + asked) instanceof PlannerCalls.Ahead known && !known.isOver()) return;
+    query.put("ahead\n" + asked, scanned.planner().askAhead(asked, query, scanned.root()));
   }
 
   /** For each column that is joined, its name, and a list of keys or what it is joined with. */
@@ -215,7 +186,7 @@ public class SkippingFileIndex extends Wrapping {
 
   @Override
   public long sizeInBytes() {
-    return size == null ? scanned.base.sizeInBytes() : size.bytes;
+    return size == null ? scanned.base().sizeInBytes() : size.bytes();
   }
 
   /**
@@ -225,22 +196,21 @@ public class SkippingFileIndex extends Wrapping {
    */
   @Override
   public boolean equals(Object other) {
-    if (this == other) return true;
-    if (!(other instanceof SkippingFileIndex)) return false;
-    SkippingFileIndex index = (SkippingFileIndex) other;
-    return query.isSame(index.query) && scanned.base.equals(index.scanned.base)
-        && scanned.planner == index.scanned.planner && mixedJson.equals(index.mixedJson)
+    return this == other
+        || other instanceof SkippingFileIndex index && query.isSame(index.query)
+        && scanned.base().equals(index.scanned.base())
+        && scanned.planner() == index.scanned.planner() && mixedJson.equals(index.mixedJson)
         && keys.equals(index.keys) && covered == index.covered
         && Objects.equals(first, index.first);
   }
 
   @Override
   public int hashCode() {
-    return scanned.base.hashCode();
+    return scanned.base().hashCode();
   }
 
   @Override
   public String toString() {
-    return "SkippingFileIndex(" + scanned.root + ")";
+    return "SkippingFileIndex(" + scanned.root() + ")";
   }
 }

@@ -1,25 +1,22 @@
 package skipindex;
 
 import com.fasterxml.jackson.databind.JsonNode;
-import java.lang.reflect.Constructor;
-import java.lang.reflect.Field;
-import java.lang.reflect.InvocationHandler;
-import java.lang.reflect.InvocationTargetException;
-import java.lang.reflect.Method;
-import java.lang.reflect.Proxy;
+import java.lang.reflect.*;
 import java.util.Arrays;
 import java.util.function.Function;
 import java.util.regex.Pattern;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.parser.ParseException;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.Origin;
+import org.apache.spark.sql.catalyst.types.DataTypeUtils;
 import org.apache.spark.sql.internal.SessionState;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.Tuple2;
-import scala.runtime.AbstractFunction2;
+import scala.collection.immutable.Seq;
 
 /**
  * Lets sessions take the statements of skipindex as SQL.
@@ -28,7 +25,7 @@ import scala.runtime.AbstractFunction2;
  * not begin as a statement of skipindex, unchanged. Python reads a statement when it is parsed,
  * and carries it out when Spark runs the command that it has become: once, as for any command.
  */
-public class Statements extends AbstractFunction2<Object, Object, Object> {
+class Statements {
   /** How a statement begins, after comments. */
   private static final Pattern BEGIN = Pattern.compile(
       "(?:OPTIMIZE|VACUUM|EXPLAIN\\s+SKIPPING|DESC(?:RIBE)?\\s+SKIPPING"
@@ -46,34 +43,26 @@ public class Statements extends AbstractFunction2<Object, Object, Object> {
 
   /** Give the parser to a session that has another one by now. */
   void give(SparkSession session) {
-    SessionState state = Compat.state(session);
+    SessionState state = Compat.classic(session).sessionState();
     ParserInterface parser = state.sqlParser();
-    if (isOurs(parser)) return;
+    boolean isOurs = Proxy.isProxyClass(parser.getClass())
+        && Proxy.getInvocationHandler(parser) instanceof Parser;
+    if (isOurs) return;
     try {
       Field field = SessionState.class.getDeclaredField("sqlParser");
       field.setAccessible(true);
-      field.set(state, inFrontOf(parser, session));
+      field.set(state, inFrontOf(session, parser));
     } catch (ReflectiveOperationException problem) {
       throw new IllegalStateException(problem);
     }
   }
 
   /** The parser of a session that is made. */
-  @Override
-  public Object apply(Object session, Object parser) {
-    return inFrontOf((ParserInterface) parser, session);
-  }
-
-  private ParserInterface inFrontOf(ParserInterface below, Object session) {
+  ParserInterface inFrontOf(SparkSession session, ParserInterface below) {
     return (ParserInterface) Proxy.newProxyInstance(
         ParserInterface.class.getClassLoader(),
         new Class<?>[] {ParserInterface.class},
-        new Parser(below, session));
-  }
-
-  private static boolean isOurs(Object parser) {
-    return Proxy.isProxyClass(parser.getClass())
-        && Proxy.getInvocationHandler(parser) instanceof Parser;
+        new Parser(this, below, session));
   }
 
   /** Whether a text begins as a statement. */
@@ -98,32 +87,26 @@ public class Statements extends AbstractFunction2<Object, Object, Object> {
   }
 
   /** A parser in front of another. */
-  private class Parser implements InvocationHandler {
-    private final ParserInterface below;
-    private final Object session;
-
-    Parser(ParserInterface below, Object session) {
-      this.below = below;
-      this.session = session;
-    }
-
+  private record Parser(Statements of, ParserInterface below, SparkSession session)
+      implements InvocationHandler {
     @Override
     public Object invoke(Object proxy, Method method, Object[] arguments) throws Throwable {
-      Function<Object, Object> current = python;
+      Function<Object, Object> current = of.python;
       boolean isStatement = current != null && method.getName().startsWith("parsePlan")
           && isStatement((String) arguments[0]);
       if (!isStatement) return given(method, arguments);
       String text = (String) arguments[0];
       Object given = arguments.length > 1 ? arguments[1] : null; // from Spark 4.1 on
-      JsonNode answer = Statement.ask(current, "read", session, text, given);
+      var asked = Statement.Python.of(current, session, text, given);
+      JsonNode answer = asked.answer("read");
       boolean isRead = answer.has("columns");
       if (isRead && !answer.get("may_be_of_others").booleanValue()) {
-        return planned(answer, current, text, given);
+        return planned(answer, text, asked);
       }
       try {
         return given(method, arguments); // Delta has statements that begin so too
       } catch (Exception unknown) {
-        if (isRead) return planned(answer, current, text, given);
+        if (isRead) return planned(answer, text, asked);
         // A quote that is not closed, for example, is for it to tell.
         throw answer.has("near") ? syntaxError(answer, text) : unknown;
       }
@@ -137,10 +120,10 @@ public class Statements extends AbstractFunction2<Object, Object, Object> {
       }
     }
 
-    private LogicalPlan planned(
-        JsonNode answer, Function<Object, Object> python, String text, Object given) {
-      StructType columns = StructType.fromDDL(answer.get("columns").textValue());
-      return new Command(new Statement(python, session, text, given, columns));
+    private static LogicalPlan planned(JsonNode answer, String text, Statement.Python python) {
+      var columns = StructType.fromDDL(answer.get("columns").textValue());
+      Seq<Attribute> output = Scala.kept(DataTypeUtils.toAttributes(columns));
+      return new Command(new Statement(text, output, python));
     }
   }
 

@@ -1,22 +1,9 @@
 package skipindex;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.Attribute;
-import org.apache.spark.sql.catalyst.expressions.AttributeReference;
-import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import org.apache.spark.sql.catalyst.expressions.SortOrder;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
-import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Offset;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
-import org.apache.spark.sql.catalyst.plans.logical.Sort;
+import org.apache.spark.sql.catalyst.expressions.*;
+import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
@@ -28,66 +15,35 @@ import scala.collection.immutable.Seq;
  * A file is not needed if even its best row comes after enough rows of other files that
  * certainly match. Ties are read, so that Spark chooses among the same rows. Any rows do
  * only where the query makes nothing but constants of them, as EXISTS does.
+ *
+ * index: of the scan, which does not know yet what is needed.
+ * conjuncts: all that a row has to fulfil.
+ * constants: the projection to constants; null where rows are told apart.
  */
-class TopRows {
+record TopRows(
+    SkippingFileIndex index, Seq<Expression> conjuncts, Project constants, long n, Attribute column,
+    SortOrder order) {
   static final String ENABLED = "skipindex.firstRows";
-  private static final String[] LENIENT = {"ignoreCorruptFiles", "ignoreMissingFiles"};
+  private static final List<String> LENIENT = List.of("ignoreCorruptFiles", "ignoreMissingFiles");
 
   /** From so many rows on Spark sorts all of them. */
   private static final String SORTED = "spark.sql.execution.topKSortFallbackThreshold";
 
-  /** Of the scan, which does not know yet what is needed. */
-  final SkippingFileIndex index;
-
-  /** All that a row has to fulfil. */
-  final Seq<Expression> conjuncts;
-
-  /** The projection to constants; null where rows are told apart. */
-  final Project constants;
-
-  final long n;
-  private final Attribute column;
-  private final SortOrder order;
-
-  private TopRows(
-      SkippingFileIndex index, Seq<Expression> conjuncts, Project constants, long n,
-      Attribute column, SortOrder order) {
-    this.index = index;
-    this.conjuncts = conjuncts;
-    this.constants = constants;
-    this.n = n;
-    this.column = column;
-    this.order = order;
-  }
-
   /** The plan in which scans below a LIMIT, in subqueries too, know which rows it needs. */
   static LogicalPlan in(LogicalPlan plan) {
     if (!PlannerCalls.isSet(ENABLED)) return plan;
-    return new Limits().downWithSubqueries(plan);
+    return Change.downWithSubqueries(
+        plan, node -> node instanceof GlobalLimit limit ? told(limit) : null);
   }
 
-  private static class Limits extends Change {
-    @Override
-    LogicalPlan of(Object node) {
-      if (!(node instanceof GlobalLimit)) return null;
-      TopRows first = TopRows.of((GlobalLimit) node);
-      return first == null ? null : new Below(first).down((GlobalLimit) node);
-    }
-  }
-
-  /** Tells the one scan below a limit. */
-  private static class Below extends Change {
-    private final TopRows first;
-
-    Below(TopRows first) {
-      this.first = first;
-    }
-
-    @Override
-    LogicalPlan of(Object node) {
-      if (!(node instanceof LogicalRelation)) return null;
-      return SkipRule.withIndex((LogicalRelation) node, first.index.withFirst(first));
-    }
+  /** Tells the one scan below a limit; null if it may need all rows. */
+  private static LogicalPlan told(GlobalLimit limit) {
+    TopRows first = of(limit);
+    if (first == null) return null;
+    var index = first.index.withFirst(first);
+    return Change.down(
+        limit,
+        node -> node instanceof LogicalRelation scan ? SkipRule.withIndex(scan, index) : null);
   }
 
   /** The rows of a scan that a LIMIT needs; null if it may need all. */
@@ -96,18 +52,16 @@ class TopRows {
     // Spark writes LIMIT n OFFSET m so that every task gives n + m rows.
     long n = number(limit.limitExpr());
     LogicalPlan node = limit.child();
-    if (node instanceof Offset) {
-      n += number(((Offset) node).offsetExpr());
-      node = ((Offset) node).child();
+    if (node instanceof Offset offset) {
+      n += number(offset.offsetExpr());
+      node = offset.child();
     }
-    if (!(node instanceof LocalLimit)) return null;
-    if (number(((LocalLimit) node).limitExpr()) != n) return null;
-    node = ((LocalLimit) node).child();
-    Project constants = isConstant(node) ? (Project) node : null;
-    while (node instanceof Project) node = ((Project) node).child();
+    if (!(node instanceof LocalLimit local && number(local.limitExpr()) == n)) return null;
+    node = local.child();
+    Project constants = node instanceof Project project && isConstant(project) ? project : null;
+    while (node instanceof Project project) node = project.child();
     SortOrder order = null;
-    if (node instanceof Sort) {
-      Sort sort = (Sort) node;
+    if (node instanceof Sort sort) {
       long sorted = Long.parseLong(SQLConf.get().getConfString(SORTED));
       if (!sort.global() || n >= sorted) return null;
       order = sort.order().apply(0);
@@ -115,14 +69,14 @@ class TopRows {
     } else if (constants == null)
       return null;
     Expression key = order == null ? null : order.child();
-    for (; node instanceof Project; node = ((Project) node).child()) {
-      if (key != null) key = source(key, (Project) node);
+    for (; node instanceof Project project; node = project.child()) {
+      if (key != null) key = source(key, project);
       if (key == null && order != null) return null;
     }
-    List<Expression> split = new ArrayList<>();
-    if (node instanceof Filter) {
-      SkipRule.split(((Filter) node).condition(), split);
-      node = ((Filter) node).child();
+    List<Expression> split = List.of();
+    if (node instanceof Filter filter) {
+      split = SkipRule.split(filter.condition());
+      node = filter.child();
     }
     SkippingFileIndex index = SkipRule.indexOf(node);
     if (n < 1 || index == null || index.hasKeys() || isLenient(index)) return null;
@@ -136,77 +90,71 @@ class TopRows {
   /** Conjuncts with the names that the scan has for its columns. */
   static Seq<Expression> normalized(List<Expression> conjuncts, LogicalRelation scan) {
     Seq<Attribute> output = Scala.kept(scan.output());
-    return Scala.kept(
-        DataSourceStrategy$.MODULE$.normalizeExprs(Scala.<Expression>listed(conjuncts), output));
+    return Scala.kept(DataSourceStrategy$.MODULE$.normalizeExprs(Scala.listed(conjuncts), output));
   }
 
   /** A literal number; one that no number is equal to for all else. */
   private static long number(Expression expression) {
-    Object value = expression instanceof Literal ? ((Literal) expression).value() : null;
-    return value instanceof Integer ? ((Integer) value).longValue() : Long.MIN_VALUE / 4;
+    return expression instanceof Literal literal && literal.value() instanceof Integer value
+        ? value
+        : Long.MIN_VALUE / 4;
   }
 
   /** Whether all rows are the same, whatever the files hold. */
-  private static boolean isConstant(LogicalPlan node) {
-    if (!(node instanceof Project)) return false;
-    for (Object one : Scala.each(((Project) node).projectList())) {
-      if (!(one instanceof Alias) || !((Alias) one).child().foldable()) return false;
-    }
-    return true;
+  private static boolean isConstant(Project project) {
+    return Scala.stream(project.projectList())
+        .allMatch(one -> one instanceof Alias alias && alias.child().foldable());
   }
 
   /** What a column of a projection's output is below it; null if it is computed there. */
   static Expression source(Expression key, Project project) {
-    if (!(key instanceof AttributeReference)) return null;
+    if (!(key instanceof AttributeReference column)) return null;
     for (NamedExpression one : Scala.each(project.projectList())) {
-      if (!one.exprId().equals(((Attribute) key).exprId())) continue;
-      return one instanceof Alias ? ((Alias) one).child() : (Expression) one;
+      if (!one.exprId().equals(column.exprId())) continue;
+      return one instanceof Alias alias ? alias.child() : (Expression) one;
     }
     return null;
   }
 
   /** The scan's own attribute, whose metadata tells how the column is read. */
   static Attribute columnOf(LogicalRelation scan, Expression key) {
-    if (!(key instanceof AttributeReference)) return null;
-    for (Attribute one : Scala.each(scan.output())) {
-      if (one.exprId().equals(((Attribute) key).exprId())) return one;
-    }
-    return null;
+    if (!(key instanceof AttributeReference column)) return null;
+    return Scala.<Attribute>stream(scan.output())
+        .filter(one -> one.exprId().equals(column.exprId()))
+        .findFirst()
+        .orElse(null);
   }
 
   /** Whether Spark leaves out files that it cannot read, so that rows may be missing. */
   static boolean isLenient(SkippingFileIndex index) {
-    for (int i = 0; i < LENIENT.length; i++) {
-      String name = "spark.sql.files." + LENIENT[i];
-      if (!SQLConf.get().getConfString(name, "false").equalsIgnoreCase("false")) return true;
-      if (!index.scanned.reader.getConfString(name, "false").equalsIgnoreCase("false")) return true;
-      for (String option : Scala.each(index.scanned.options.keys())) {
-        if (LENIENT[i].equalsIgnoreCase(option)) return true;
-      }
+    List<String> options = Scala.list(index.scanned.relation().options().keys());
+    for (String one : LENIENT) {
+      boolean isOption = options.stream().anyMatch(one::equalsIgnoreCase);
+      if (isOption || isSet(SQLConf.get(), one) || isSet(index.scanned.reader(), one)) return true;
     }
     return false;
+  }
+
+  private static boolean isSet(SQLConf conf, String lenient) {
+    String value = conf.getConfString("spark.sql.files." + lenient, "false");
+    return !value.equalsIgnoreCase("false");
   }
 
   /** The member of a question. */
   ObjectNode json() {
     ObjectNode question = Json.object();
-    ObjectNode first = question.putObject("first").put("n", n);
-    if (order == null) {
-      first.putNull("order");
-    } else {
-      first.putObject("order")
-          .put("column", ExpressionJson.json(Scala.<Expression>seq(column)))
-          .put("direction", order.direction().sql())
-          .put("nulls", order.nullOrdering().sql());
-    }
+    ObjectNode first = question.putObject("first").put("n", n).putNull("order");
+    if (order == null) return question;
+    first.putObject("order")
+        .put("column", ExpressionJson.json(Scala.seq(column)))
+        .put("direction", order.direction().sql())
+        .put("nulls", order.nullOrdering().sql());
     return question;
   }
 
   @Override
   public boolean equals(Object other) {
-    if (!(other instanceof TopRows)) return false;
-    TopRows rows = (TopRows) other;
-    return json().equals(rows.json())
+    return other instanceof TopRows rows && json().equals(rows.json())
         && ExpressionJson.json(conjuncts).equals(ExpressionJson.json(rows.conjuncts));
   }
 

@@ -1,11 +1,8 @@
 package skipindex;
 
-import org.apache.spark.sql.ExperimentalMethods;
 import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
-import org.apache.spark.sql.internal.SessionState;
 
 /** What differs between versions of Spark: this is 3.5. */
 final class Compat {
@@ -15,15 +12,8 @@ final class Compat {
     return scan.copy(relation, scan.output(), scan.catalogTable(), scan.isStreaming());
   }
 
-  static SparkSessionExtensions extensions(SparkSession session) {
-    return session.extensions();
-  }
-
-  static ExperimentalMethods experimental(SparkSession session) {
-    return session.experimental();
-  }
-
-  static SessionState state(SparkSession session) {
-    return session.sessionState();
+  /** The session as the one class that has all of its parts. */
+  static SparkSession classic(SparkSession session) {
+    return session;
   }
 }

@@ -2,13 +2,12 @@ package skipindex;
 
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.execution.datasources.FileIndex;
-import org.apache.spark.sql.execution.datasources.PartitionDirectory;
+import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.types.StructType;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
-/** A file index around another one, with the lists of Scala 2.13. */
+/** A file index around another one. */
 abstract class Wrapping implements FileIndex {
   final FileIndex base;
 
@@ -16,19 +15,20 @@ abstract class Wrapping implements FileIndex {
     this.base = base;
   }
 
-  abstract scala.collection.immutable.Seq<PartitionDirectory> list(
-      scala.collection.immutable.Seq<Expression> partitionFilters,
-      scala.collection.immutable.Seq<Expression> dataFilters);
+  /** What Spark calls with Scala 2.13. */
+  public abstract Seq<PartitionDirectory> listFiles(
+      Seq<Expression> partitionFilters, Seq<Expression> dataFilters);
 
-  @Override
+  /** What Spark calls with Scala 2.12. */
   public Seq<PartitionDirectory> listFiles(
-      Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
-    return list(partitionFilters, dataFilters);
+      scala.collection.Seq<Expression> partitionFilters,
+      scala.collection.Seq<Expression> dataFilters) {
+    return listFiles(Scala.<Expression>kept(partitionFilters), Scala.kept(dataFilters));
   }
 
   @Override
   public Seq<Path> rootPaths() {
-    return base.rootPaths();
+    return Scala.kept(base.rootPaths());
   }
 
   @Override

@@ -12,7 +12,7 @@ import scala.collection.immutable.IndexedSeq;
 import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
-/** A statement that Spark runs once, with the lists of Scala 2.13. */
+/** A statement that Spark runs once; overloads are for the lists of Scala 2.12 and 2.13. */
 public class Command extends LogicalPlan implements RunnableCommand {
   private static final long serialVersionUID = 1L;
   private final transient Statement statement;
@@ -23,7 +23,7 @@ public class Command extends LogicalPlan implements RunnableCommand {
 
   @Override
   public Seq<Attribute> output() {
-    return statement.columns;
+    return statement.columns();
   }
 
   @Override
@@ -36,8 +36,11 @@ public class Command extends LogicalPlan implements RunnableCommand {
     return Scala.none();
   }
 
-  @Override
   public LogicalPlan withNewChildrenInternal(IndexedSeq<LogicalPlan> children) {
+    return this;
+  }
+
+  public LogicalPlan withNewChildrenInternal(scala.collection.IndexedSeq<LogicalPlan> children) {
     return this;
   }
 
@@ -52,9 +55,11 @@ public class Command extends LogicalPlan implements RunnableCommand {
   }
 
   /** How Scala gives what it mixes in its value; the method above says it. */
-  @Override
   public void org$apache$spark$sql$catalyst$plans$logical$Command$_setter_$nodePatterns_$eq(
       Seq<Value> patterns) {}
+
+  public void org$apache$spark$sql$catalyst$plans$logical$Command$_setter_$nodePatterns_$eq(
+      scala.collection.Seq<Value> patterns) {}
 
   @Override
   public int productArity() {
