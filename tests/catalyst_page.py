@@ -24,7 +24,7 @@ HEAD = """\
 
 Spark's optimizer brings the conditions of a query into a final form: constants are
 folded, casts are moved to literals, names are columns.  skipindex translates this form,
-and the `Column`s of PySpark 3.5, into SQL for a plan.
+and the `Column`s of PySpark 3.5, into its own trees.
 
 The tables list the supported classes.  *only* is a restriction.  Any other expression,
 such as a Python function, is opaque: every row may match its condition, and other

@@ -20,8 +20,8 @@ from skipindex.build.runners import Runner
 from skipindex.errors import EngineError, first_line
 
 ENTRY_POINTS: Final = "skipindex.engines"
-OPAQUE: Final = "opaque()"
-"""In the text of a condition: what only the engine can compute."""
+OPAQUE: Final = "opaque("
+"""In the text of a condition: begins what only the engine can compute."""
 _BUILT_IN: Final = {"pyspark": ("skipindex.spark.engine", "SparkEngine")}
 
 PlanT_contra = TypeVar("PlanT_contra", contravariant=True)
@@ -37,7 +37,7 @@ class Engine(Protocol[PlanT_contra]):
     def condition_text(condition: Any) -> str:
         """A condition of the engine's own kind, as Spark SQL.
 
-        A part that has no text reads ``opaque()``.
+        A part that has no text reads ``opaque()``, with any text in the parentheses.
 
         Raises:
             PredicateError: SQL has no text for it.

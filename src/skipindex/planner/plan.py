@@ -506,14 +506,17 @@ class Plan:
         return column if len(parts) == 1 else None
 
 
-def worth_judging(text: str, table: TableState) -> Predicate:
+def worth_judging(condition: str | Predicate, table: TableState) -> Predicate:
     """The tree of a condition; one that keeps all files where reading them is quicker.
 
     Raises:
         PredicateError: as ``parse``, of a text that is parsed.
     """
+    text = condition if isinstance(condition, str) else to_sql(condition)
     reason = too_many_conditions(text, table)
-    return Unsupported(text, reason) if reason else parse(text)
+    if reason:
+        return Unsupported(text, reason)
+    return parse(condition) if isinstance(condition, str) else condition
 
 
 def plan_files(

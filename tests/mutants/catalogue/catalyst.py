@@ -91,7 +91,7 @@ CATALYST: Final = (
     ),
     Mutant(
         "catalyst-float-computed-as-double",
-        "spark.catalyst.literals.literal_text",
+        "spark.catalyst.literals.literal",
         "compared or kind == 'double'",
         "True",
         "a sum of floats is rounded to a float",
@@ -99,7 +99,7 @@ CATALYST: Final = (
     ),
     Mutant(
         "catalyst-not-alike",
-        "spark.catalyst.translator.Translator.compared_texts",
+        "spark.catalyst.translator.Translator.compared_operands",
         "len(kinds) == 1 and '' not in kinds",
         "True",
         "without ANSI mode an integer is rounded to a FLOAT that it is compared with",

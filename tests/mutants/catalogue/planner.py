@@ -105,7 +105,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "row-of-texts",
-        "planner.sql.conditions._same",
+        "planner.trees.conditions._same",
         "isinstance(value, str)",
         "False",
         "a text in a row is cast to the column's type, where Spark may cast the column",
@@ -113,7 +113,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "row-of-decimals",
-        "planner.sql.conditions._rows",
+        "planner.trees.conditions.row_in",
         "not within_38_digits(column)",
         "False",
         "decimals of rows are compared exactly, where Spark rounds them",
@@ -412,7 +412,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "interval-signs",
-        "planner.sql.times.interval_of",
+        "planner.trees.times.interval_of",
         'units > {"DAY"} and len(signs) > 1',
         "False",
         "a day less two hours is 22 hours, but not with old settings",
@@ -420,7 +420,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "interval-type",
-        "planner.sql.times.made_interval",
+        "planner.trees.times.made_interval",
         '[*parts, ("0", "SECOND")]',
         "parts",
         "a date and an interval of seconds is taken for a date",

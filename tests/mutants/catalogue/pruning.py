@@ -209,7 +209,7 @@ PRUNING: Final = (
     Mutant(
         "order-of-other-values",
         "spark.pruning.first_rows.FirstRows.of",
-        "column == OPAQUE",
+        "column is None",
         "False",
         "the order is that of other values than Spark reads",
         _TESTS,

@@ -14,8 +14,8 @@ from skipindex.expressions.literals import Literal, literal_sql, literals_sql
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.sql import cursor as cursor_module
 from skipindex.planner.sql.parser import parse
-from skipindex.planner.sql.times import timestamp_of
 from skipindex.planner.sql.tokens import Kind, Token, tokenize
+from skipindex.planner.trees.times import timestamp_of
 
 DAY = date(2024, 1, 2)
 

@@ -44,4 +44,4 @@ def final_plan(
     table: sx.Table, found: Conditions, *, zone: str, **options: Any
 ) -> sx.Plan:
     """The plan for a query's final conditions."""
-    return table.plan(found.text, timezone=found.zone or zone, **options)
+    return table.plan(found.tree, timezone=found.zone or zone, **options)

@@ -353,7 +353,7 @@ def test_what_only_spark_computes_has_its_name(
     assert frame.where("x < 2 AND s RLIKE 'a+1' AND length(hex(s)) = 4").count() == 1
     plan = sx.last_plans(pruned)[-1]
     assert plan.n_read == 2
-    assert "{RLike(s, 'a+1')} AND (" in plan.condition
+    assert "({RLike(s, 'a+1')}) AND (" in plan.condition
     assert "opaque" not in f"{plan}{plan.plan}{plan.plan and plan.plan.explain()}"
     told = "{RLike(s, 'a+1')}: not judged, only Spark can compute it"
     assert plan.plan

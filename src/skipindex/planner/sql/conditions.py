@@ -8,24 +8,23 @@ from typing import TypeVar
 from skipindex import expressions as ex
 from skipindex.errors import PredicateError
 from skipindex.expressions.not_judged import NotJudgedError, reason_of
-from skipindex.expressions.truth import is_unknown
-from skipindex.planner.functions.decimals import within_38_digits
-from skipindex.planner.sql.comparisons import (
-    OPERATORS,
-    compare,
-    compare_or_keep,
-    listed,
-    truth,
-)
 from skipindex.planner.sql.cursor import Cursor
-from skipindex.planner.sql.operands import (
+from skipindex.planner.sql.tokens import Kind
+from skipindex.planner.trees.comparisons import OPERATORS, compare, is_null, truth
+from skipindex.planner.trees.conditions import (
+    between,
+    ilike,
+    is_in,
+    like,
+    literal_in,
+    row_in,
+)
+from skipindex.planner.trees.operands import (
     BooleanOperand,
     LiteralOperand,
     Operand,
-    argument,
     require_small,
 )
-from skipindex.planner.sql.tokens import Kind
 
 T = TypeVar("T")
 
@@ -70,13 +69,7 @@ def _is(cursor: Cursor, left: Operand) -> ex.Predicate:
         raise cursor.expected("NULL, TRUE, FALSE, UNKNOWN or DISTINCT FROM")
     cursor.at += 1
     if word in {"NULL", "UNKNOWN"}:
-        match left:
-            case LiteralOperand(value):
-                return ex.Constant((value is None) != negated)
-            case BooleanOperand(tree):
-                return ex.push_not(is_unknown(tree), negate=negated)
-            case _:
-                return ex.IsNull(left, negated)
+        return ex.push_not(is_null(left), negate=negated)
     if word in {"TRUE", "FALSE"}:
         tree = compare(left, ex.Operator.NULL_SAFE_EQ, LiteralOperand(word == "TRUE"))
         return ex.push_not(tree, negate=negated)
@@ -92,21 +85,11 @@ def _between(cursor: Cursor, value: Operand) -> ex.Predicate:
         if cursor.next.kind is Kind.END or cursor.next.key in {"OR", ")"}:
             raise cursor.expected("AND")
         raise NotJudgedError(reason_of(cursor.next.key))
-    high = cursor.operand()
-    lower = compare_or_keep(value, ex.Operator.GE, low)
-    upper = compare_or_keep(value, ex.Operator.LE, high)
-    if isinstance(lower, ex.Unsupported) and isinstance(upper, ex.Unsupported):
-        raise NotJudgedError(upper.reason)
-    return ex.conjunction([lower, upper])
+    return between(value, low, cursor.operand())
 
 
 def _in(cursor: Cursor, left: Operand) -> ex.Predicate:
-    values = cursor.plain_list() or tuple(_listed(cursor, _literal))
-    if isinstance(left, LiteralOperand):
-        return ex.Constant(listed(left.value, values))
-    if isinstance(left, BooleanOperand):
-        raise NotJudgedError("no column is compared with a literal")
-    return ex.In(left, values)
+    return is_in(left, cursor.plain_list() or tuple(_listed(cursor, _literal)))
 
 
 def _is_row(cursor: Cursor) -> bool:
@@ -126,34 +109,8 @@ def _rows(cursor: Cursor) -> ex.Predicate:
     terms = list(_listed(cursor, Cursor.operand))
     negated = cursor.take("NOT")
     cursor.at += 1
-    rows = list(_listed(cursor, _literal_row))
-    if any(len(row) != len(terms) for row in rows):
-        raise NotJudgedError("a list of other than rows of literals")
-    # The list has one type, so values of several types would be cast, and decimals
-    # of several types rounded.
-    for column in zip(*rows, strict=True):
-        types = {type(value) for value in column} - {type(None)}
-        if len(types) > 1 or not within_38_digits(column):
-            raise NotJudgedError("the list makes Spark cast")
-    columns = [t for t in terms if not isinstance(t, LiteralOperand | BooleanOperand)]
-    if len(columns) < len(terms):
-        raise NotJudgedError("no column is compared with a literal")
-    alternatives = [
-        ex.conjunction([_same(c, v) for c, v in zip(columns, row, strict=True)])
-        for row in rows
-    ]
-    return ex.push_not(ex.disjunction(alternatives), negate=negated)
-
-
-def _same(column: ex.Term, value: ex.Literal) -> ex.Predicate:
-    """``column <=> value`` of two rows, which Spark casts to one type."""
-    if isinstance(value, str):
-        # A text is cast to the column's type by ``=``, and by a list perhaps the
-        # column to text.
-        return ex.conjunction(
-            [ex.In(column, (value,)), ex.IsNull(column, negated=True)]
-        )
-    return ex.Comparison(column, ex.Operator.NULL_SAFE_EQ, value)
+    rows = list(_listed(cursor, _row))
+    return ex.push_not(row_in(terms, rows), negate=negated)
 
 
 def _listed(cursor: Cursor, read: Callable[[Cursor], T]) -> Iterator[T]:
@@ -173,17 +130,13 @@ def _listed(cursor: Cursor, read: Callable[[Cursor], T]) -> Iterator[T]:
 
 def _literal(cursor: Cursor) -> ex.Literal:
     """A literal of a list.  Lists are long, and most of their members one token."""
-    operand = cursor.plain_literal() or cursor.operand()
-    if not isinstance(operand, LiteralOperand):
-        raise NotJudgedError("a column in a list")
-    return operand.value
+    return literal_in(cursor.plain_literal() or cursor.operand())
 
 
-def _literal_row(cursor: Cursor) -> list[ex.Literal]:
+def _row(cursor: Cursor) -> list[Operand]:
     if cursor.next.key != "(":
         raise NotJudgedError("a list of other than rows")
-    operands = _listed(cursor, Cursor.operand)
-    return [one.value for one in operands if isinstance(one, LiteralOperand)]
+    return list(_listed(cursor, Cursor.operand))
 
 
 def _like(cursor: Cursor, left: Operand) -> ex.Predicate:
@@ -194,22 +147,14 @@ def _like(cursor: Cursor, left: Operand) -> ex.Predicate:
         if not isinstance(given, LiteralOperand):
             raise cursor.error(token, "expected a string after ESCAPE")
         escape = given
-    match left, pattern, escape.value:
-        case ex.Reference() | ex.Call() | ex.Case(), LiteralOperand(str(text)), str(
-            character
-        ):
-            try:
-                return ex.Like(left, text, character)
-            except PredicateError as problem:
-                raise cursor.error(token, str(problem)) from None
-    raise NotJudgedError("LIKE of anything but a column and a string")
+    try:
+        return like(left, pattern, escape)
+    except PredicateError as problem:
+        raise cursor.error(token, str(problem)) from None
 
 
 def _ilike(cursor: Cursor, left: Operand) -> ex.Predicate:
-    """Spark's own rewrite: LIKE, with both sides in lower case."""
-    match cursor.operand():
-        case LiteralOperand(str(text)) if (
-            text.isascii() and cursor.next.key != "ESCAPE"
-        ):
-            return ex.Like(ex.Call("lower", (argument(left),)), text.lower())
-    raise NotJudgedError("ILIKE, which ignores case")
+    pattern = cursor.operand()
+    if cursor.next.key == "ESCAPE":
+        raise NotJudgedError(reason_of("ILIKE"))
+    return ilike(left, pattern)

@@ -20,18 +20,6 @@ from skipindex.planner.sql.literals import (
     string,
     typed,
 )
-from skipindex.planner.sql.operands import (
-    EXPLICIT_TYPES,
-    SUFFIX_TYPES,
-    LiteralOperand,
-    Operand,
-)
-from skipindex.planner.sql.times import (
-    INTERVAL_UNITS,
-    interval_between,
-    interval_of,
-    interval_of_text,
-)
 from skipindex.planner.sql.tokens import (
     Kind,
     Token,
@@ -39,6 +27,18 @@ from skipindex.planner.sql.tokens import (
     listed,
     match_brackets,
     tokenize,
+)
+from skipindex.planner.trees.operands import (
+    EXPLICIT_TYPES,
+    SUFFIX_TYPES,
+    LiteralOperand,
+    Operand,
+)
+from skipindex.planner.trees.times import (
+    INTERVAL_UNITS,
+    interval_between,
+    interval_of,
+    interval_of_text,
 )
 
 _MAX_RETRIES: Final = 100

@@ -9,16 +9,12 @@ from typing import Final
 
 from skipindex.expressions import Call, Case, Operator, Predicate
 from skipindex.expressions.not_judged import SESSION_VALUES, NotJudgedError, reason_of
-from skipindex.planner.sql.calls import (
-    call_of,
-    cast_operand,
-    condition_of_call,
-    function,
-)
-from skipindex.planner.sql.comparisons import OPERATORS, choice, compare
+from skipindex.planner.sql.calls import cast_operand, function_call
 from skipindex.planner.sql.cursor import Cursor
-from skipindex.planner.sql.operands import BooleanOperand, LiteralOperand, Operand
 from skipindex.planner.sql.tokens import Kind, Token
+from skipindex.planner.trees.calls import function
+from skipindex.planner.trees.comparisons import OPERATORS, choice, compare
+from skipindex.planner.trees.operands import BooleanOperand, LiteralOperand, Operand
 
 MAX_DEPTH: Final = 30
 """Operands inside operands; Python's own stack is limited."""
@@ -30,11 +26,6 @@ _BETWEEN_VALUES: Final = {
 }
 _BEFORE_VALUES: Final = {"(", "-", "+", "~", "!", "*", "?", ":", "[", "{"}
 _OPENING_WORDS: Final = {"NOT", "EXISTS", "SELECT", "ALL", "ANY", "SOME"}
-_NAMED: Final = {
-    *("STARTSWITH", "ENDSWITH", "CONTAINS"),
-    *("ISNULL", "ISNOTNULL", "ISNAN"),
-}
-"""Functions that are conditions."""
 _SUMS: Final = {"+", "-", "||"}
 _PRODUCTS: Final = {"*", "/", "%", "DIV"}
 
@@ -53,7 +44,7 @@ def operand(cursor: Cursor) -> Operand:
         left = _product(cursor)
         while cursor.next.key in _SUMS:
             sign = cursor.step()
-            left = call_of(sign, [left, _product(cursor)])
+            left = function(sign, [left, _product(cursor)])
     finally:
         cursor.depth -= 1
     return cursor.noted(start, left)
@@ -63,7 +54,7 @@ def _product(cursor: Cursor) -> Operand:
     left = _factor(cursor)
     while cursor.next.key in _PRODUCTS:
         sign = cursor.step().lower()
-        left = call_of(sign, [left, _factor(cursor)])
+        left = function(sign, [left, _factor(cursor)])
     return left
 
 
@@ -76,7 +67,7 @@ def _factor(cursor: Cursor) -> Operand:
         cursor.at += 1
         operand = cast_operand(cursor, operand)
     for name in reversed(signs):
-        operand = call_of(name, [operand])
+        operand = function(name, [operand])
     return cursor.noted(start, operand)
 
 
@@ -130,9 +121,7 @@ def _after_word(cursor: Cursor, token: Token) -> Operand:
     if cursor.after.kind is Kind.STRING:
         return cursor.typed_literal(token)
     if cursor.after.key == "(":
-        if token.key in _NAMED:
-            return BooleanOperand(condition_of_call(cursor))
-        return function(cursor, token)
+        return function_call(cursor, token)
     if token.key in _CONSTANTS:
         cursor.at += 1
         return LiteralOperand(_CONSTANTS[token.key])

@@ -9,28 +9,21 @@ from __future__ import annotations
 
 import math
 import re
-import struct
 from collections.abc import Callable
 from decimal import Decimal
-from fractions import Fraction
 from typing import Final
-
-import numpy as np
 
 from skipindex.expressions import Literal
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN
 from skipindex.expressions.not_judged import NotJudgedError
-from skipindex.planner.functions.casts import INTEGER_BITS
-from skipindex.planner.sql.times import date_of, timestamp_of, wall_clock_of
+from skipindex.planner.trees.casts import (
+    INTEGER_SUFFIXES,
+    MAX_DECIMAL_DIGITS,
+    float_of,
+    in_range,
+)
+from skipindex.planner.trees.times import date_of, timestamp_of, wall_clock_of
 
-MAX_DECIMAL_DIGITS: Final = 38
-INTEGER_SUFFIXES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT"}
-_FLOAT_MAX: Final = float(np.finfo(np.float32).max)
-FLOAT_EXACT: Final = 1 << 24
-"""Up to here every integer is a float; beyond, and without ANSI mode, Spark
-compares an integer column with a FLOAT literal after rounding the column."""
-_FLOAT_TINY: Final = 1e-50
-"""Nearer to zero than to any other float."""
 _NUMBER: Final = re.compile(r"(?P<digits>[\d.]+(?:[eE][+-]?\d+)?)(?P<suffix>\D*)")
 _ESCAPE: Final = re.compile(
     r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL
@@ -142,18 +135,6 @@ _READERS: Final[dict[str, Callable[[str], Literal]]] = {
 }
 
 
-def in_range(value: int | Decimal, type_name: str, text: str) -> int:
-    """``value`` as an integer of that type.
-
-    Raises:
-        ValueError: it is none, with ``text`` as it was written.
-    """
-    half = 1 << (INTEGER_BITS[type_name] - 1)
-    if not -half <= value < half:
-        raise ValueError(f"{text!r} is outside of the range of {type_name.lower()}")
-    return int(value)
-
-
 def _decimal(text: str) -> Decimal:
     too_long = f"{text!r} has more than {MAX_DECIMAL_DIGITS} digits"
     try:
@@ -169,34 +150,6 @@ def _decimal(text: str) -> Decimal:
     if max(len(digits), -exponent) > MAX_DECIMAL_DIGITS:
         raise ValueError(too_long)
     return value
-
-
-def float_of(text: str) -> float:
-    """The 32-bit float nearest to ``text``, in one rounding, as a double.
-
-    Raises:
-        ValueError: it is outside of the range of float.
-        NotJudgedError: an integer column may be rounded to it.
-    """
-    double = float(text)
-    if abs(double) < _FLOAT_TINY:
-        return math.copysign(0.0, double)
-    if math.isinf(double) or abs(Fraction(text)) > _FLOAT_MAX:
-        raise ValueError(f"{text!r} is outside of the range of float")
-    near = nearest_float(double)
-    if Fraction(text) != Fraction(double):  # rounded twice: a neighbour may be nearer
-        steps = (np.nextafter(np.float32(near), np.float32(w)) for w in (-1e38, 1e38))
-        candidates = (near, *map(float, steps))
-        near = min(candidates, key=lambda c: abs(Fraction(c) - Fraction(text)))
-    if abs(near) >= FLOAT_EXACT:
-        raise NotJudgedError("a FLOAT literal that an integer column may round to")
-    return near
-
-
-def nearest_float(double: float) -> float:
-    """The 32-bit float nearest to ``double``, as a double."""
-    near: float = struct.unpack("<f", struct.pack("<f", double))[0]
-    return near
 
 
 def _escape(match: re.Match[str]) -> str:

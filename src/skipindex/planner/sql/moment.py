@@ -25,16 +25,10 @@ from skipindex.expressions.domain import EPOCH_UTC
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.functions.clock import Clock, clock_of, computing_by
 from skipindex.planner.sql.cursor import Cursor
-from skipindex.planner.sql.operands import LiteralOperand, argument
 from skipindex.planner.sql.parser import QUERIES, cursor_of, parse_all
+from skipindex.planner.trees.operands import MOMENTS, LiteralOperand, argument
 
-_NAMES: Final = {
-    **dict.fromkeys(("NOW", "CURRENT_TIMESTAMP"), "instant"),
-    **dict.fromkeys(("CURDATE", "CURRENT_DATE"), "day"),
-    "LOCALTIMESTAMP": "wall clock",
-    "UNIX_TIMESTAMP": "seconds",
-    "CURRENT_TIMEZONE": "zone",
-}
+_NAMES: Final = {name.upper(): kind for name, kind in MOMENTS.items()}
 _WITHOUT_PARENTHESES: Final = {"CURRENT_DATE", "CURRENT_TIMESTAMP"}
 _ANY_NAME: Final = re.compile(rf"\b({'|'.join(_NAMES)})\b", re.IGNORECASE)
 
@@ -82,7 +76,7 @@ def at_moment(
     clocks are left to the engine, which makes them of the same moment.  A column comes
     before a function that needs no parentheses, so ``is_column`` tells them apart.
     """
-    if "${" in text or not _ANY_NAME.search(text):
+    if "${" in text or not names_moment(text):
         return text, None
     cursor = cursor_of(text)
     if _has_other_names(cursor):
@@ -123,6 +117,11 @@ def at_moment(
     )
     has_rules = clock is not None and clock.has_rules
     return replaced, Moment(now, tuple(widest.values()), has_rules)
+
+
+def names_moment(text: str) -> bool:
+    """Whether a text may have a function of the moment."""
+    return bool(_ANY_NAME.search(text))
 
 
 def _has_other_names(cursor: Cursor) -> bool:

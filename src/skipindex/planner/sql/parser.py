@@ -31,12 +31,12 @@ from skipindex.expressions import (
     disjunction,
 )
 from skipindex.expressions.not_judged import NotJudgedError, reason_of
-from skipindex.planner.sql.comparisons import OPERATORS
 from skipindex.planner.sql.conditions import condition
 from skipindex.planner.sql.cursor import Cursor, Grammar
 from skipindex.planner.sql.expressions import operand
-from skipindex.planner.sql.operands import require_small
 from skipindex.planner.sql.tokens import Kind, Token
+from skipindex.planner.trees.comparisons import OPERATORS
+from skipindex.planner.trees.operands import require_small
 from skipindex.storage.deadline import check
 
 QUERIES: Final = {"SELECT", "WITH", "FROM", "VALUES", "TABLE", "MAP", "REDUCE"}

@@ -2,49 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
-from skipindex.spark.catalyst.literals import INTEGERS
+from skipindex.expressions import And, Predicate, conjunction, to_sql
 from skipindex.spark.catalyst.node import Node, read_nodes
-from skipindex.spark.catalyst.sql_text import OPAQUE
 from skipindex.spark.catalyst.translator import Translator
-
-MANY: Final = 200
-"""Integers of a list that are not written as text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Conditions that all hold, in SQL.
+    """Conditions that all hold.
 
     Args:
-        texts: one for each other expression, in their order; what only Spark can
-            compute reads ``opaque()``.
+        parts: one for each expression, in their order.
         zone: the time zone that they are for; None if none of them depends on one.
-        lists: those that ask whether a column has one of many integers, with the name
-            of the column.  As text they would take seconds to be read.
-        shown: ``texts`` for people, where what only Spark can compute has its name.
     """
 
-    texts: tuple[str, ...]
+    parts: tuple[Predicate, ...]
     zone: str | None
-    lists: tuple[tuple[str, Sequence[int]], ...] = ()
-    shown: tuple[str, ...] = field(default=(), compare=False)
+
+    @property
+    def tree(self) -> Predicate:
+        """All of ``parts`` as one condition."""
+        return conjunction(list(self.parts)) if self.parts else And(())
 
     @property
     def text(self) -> str:
-        """All of ``texts`` as one condition."""
-        return " AND ".join(self.texts) or "TRUE"
+        """The same in SQL."""
+        return to_sql(self.tree)
 
 
 def conditions(json_text: str, columns: Mapping[str, str]) -> Conditions:
     """The expressions that ``ExpressionJson.java`` has written, for the planner.
 
-    A row for which all expressions are TRUE is one for which all of the texts may be,
-    and a row for which all of the texts and lists certainly are TRUE is one for which
-    all expressions are.  ``columns`` has the types of the table's columns, as a catalog
+    A row for which all expressions are TRUE is one for which all of the conditions may
+    be, and a row for which all of these certainly are TRUE is one for which all
+    expressions are.  ``columns`` has the types of the table's columns, as a catalog
     writes types (``catalogString``), by the names that the expressions have for them.
     A column that is not in it, or has another type, is not understood.
 
@@ -55,27 +49,16 @@ def conditions(json_text: str, columns: Mapping[str, str]) -> Conditions:
         ... )
         >>> null = '"c":"org.apache.spark.sql.catalyst.expressions.IsNull"'
         >>> node = f'{{{null},"t":"boolean","a":[{attribute}]}}'
-        >>> conditions(f"[{node}]", {"k": "int"}).texts
-        ('(k IS NULL)',)
+        >>> conditions(f"[{node}]", {"k": "int"}).text
+        'k IS NULL'
     """
-    write = Translator(columns)
-    texts: list[str] = []
-    shown: list[str] = []
-    lists: list[tuple[str, Sequence[int]]] = []
-    for node in read_nodes(json_text):
-        match node:
-            case Node("InSet", children=[Node("AttributeReference") as column]) if (
-                column.kind in INTEGERS
-                and len(node.value) >= MANY
-                and write.text(column) != OPAQUE
-            ):
-                # NULL in a list never makes a condition TRUE.
-                values = [value for value in node.value if value is not None]
-                lists.append((column.held[0], values))
-            case _:
-                text = write.text(node)
-                texts.append(text)
-                if OPAQUE in text:
-                    text = Translator(columns, write.zone, for_people=True).text(node)
-                shown.append(text.replace(OPAQUE, "{…}"))
-    return Conditions(tuple(texts), write.zone, tuple(lists), tuple(shown))
+    translator = Translator(columns)
+    parts = [translator.condition(_without_null(n)) for n in read_nodes(json_text)]
+    return Conditions(tuple(parts), translator.zone)
+
+
+def _without_null(node: Node) -> Node:
+    """NULL in a list never makes a condition TRUE, and a set of integers has none."""
+    if node.name != "InSet" or not isinstance(node.value, list):
+        return node
+    return replace(node, value=[one for one in node.value if one is not None])

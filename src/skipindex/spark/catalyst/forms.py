@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
-from skipindex.expressions import literal_sql
+import numpy as np
+
+from skipindex.expressions import Call
+from skipindex.expressions.atoms import IntegerSet
+from skipindex.planner.trees.calls import call, cast_to
+from skipindex.planner.trees.comparisons import choice, is_known, truth
+from skipindex.planner.trees.conditions import is_in, like, row_in
+from skipindex.planner.trees.operands import BooleanOperand, LiteralOperand, Operand
 from skipindex.spark.catalyst.classes import Part
-from skipindex.spark.catalyst.literals import (
-    INTEGERS,
-    MICROSECONDS,
-    interval_text,
-    literal_text,
-)
+from skipindex.spark.catalyst.literals import INTEGERS, MICROSECONDS, interval, literal
 from skipindex.spark.catalyst.node import Held, Node
-from skipindex.spark.catalyst.sql_text import OPAQUE, call_text, case_text
 from skipindex.spark.catalyst.writer import Form, Writer
 
 _CAST_TARGETS: Final = {
@@ -27,15 +28,17 @@ _TRIMS: Final = {
     "StringTrimLeft": "ltrim",
     "StringTrimRight": "rtrim",
 }
+MANY: Final = 200
+"""Integers of a list that are not read one by one."""
 _MOST_ALTERNATIVES: Final = 100
 """Wall clocks in a list, which the planner takes one by one."""
 
 
-def _literal(_write: Writer, node: Node) -> str | None:
-    return literal_text(node.kind, node.value)
+def _literal(_write: Writer, node: Node) -> Operand:
+    return literal(node.kind, node.value)
 
 
-def _cast(write: Writer, node: Node) -> str | None:
+def _cast(write: Writer, node: Node) -> Operand | None:
     match node.held, node.children:
         case [str(kind), zone, mode], [child] if kind.partition("(")[
             0
@@ -43,11 +46,13 @@ def _cast(write: Writer, node: Node) -> str | None:
             # Spark gives a zone to every cast.
             if "timestamp" in {kind, child.kind} and not _in_zone(write, zone):
                 return None
-            return f"CAST({write.text(child)} AS {kind.upper()})"
+            name, _, parameters = kind.rstrip(")").partition("(")
+            digits = [int(one) for one in parameters.split(",") if one]
+            return cast_to(write.operand(child), name.upper(), digits)
     return None
 
 
-def _read_text(write: Writer, node: Node) -> str | None:
+def _read_text(write: Writer, node: Node) -> Operand | None:
     """Spark 4 holds too what it suggests where a text cannot be read."""
     match node.held, node.children:
         case [("timestamp" | "timestamp_ntz") as kind, *suggested, zone, bool()], [
@@ -55,67 +60,74 @@ def _read_text(write: Writer, node: Node) -> str | None:
             Node(name="Literal", kind="string", value=str()) as pattern,
         ] if kind == node.kind and len(suggested) < 2 and _in_zone(write, zone):
             name = "to_timestamp" if kind == "timestamp" else "to_timestamp_ntz"
-            return call_text(name, [write.text(text), write.text(pattern)])
+            return call(name, [write.operand(text), write.operand(pattern)])
     return None
 
 
-def _seconds_of_text(write: Writer, node: Node) -> str | None:
+def _seconds_of_text(write: Writer, node: Node) -> Operand | None:
     match node.held, node.children:
         case [zone, bool()], [
             Node(kind="string") as text,
             Node(name="Literal", kind="string", value=str()) as pattern,
         ] if _in_zone(write, zone):
-            arguments = [write.text(text), write.text(pattern)]
-            return call_text("unix_timestamp", arguments)
+            arguments = [write.operand(text), write.operand(pattern)]
+            return call("unix_timestamp", arguments)
     return None
 
 
-def _case(write: Writer, node: Node) -> str | None:
-    parts = [write.text(child) for child in node.children]
+def _case(write: Writer, node: Node) -> Operand | None:
+    parts = [write.operand(child) for child in node.children]
     has_else = len(parts) % 2 == 1
     if node.held != (() if has_else else (None,)):
         return None
-    branches = zip(parts[::2], parts[1::2], strict=False)
-    return case_text(branches, parts[-1] if has_else else None)
+    branches = zip(map(truth, parts[::2]), parts[1::2], strict=False)
+    return choice(list(branches), parts[-1] if has_else else LiteralOperand(None))
 
 
-def _nanvl(write: Writer, node: Node) -> str | None:
+def _nanvl(write: Writer, node: Node) -> Operand | None:
     if node.held:
         return None
-    value, other = map(write.text, node.children)
-    return case_text([(call_text("isnan", [value]), other)], value)
+    value, other = map(write.operand, node.children)
+    return choice([(truth(call("isnan", [value])), other)], value)
 
 
-def _in(write: Writer, node: Node) -> str | None:
+def _in(write: Writer, node: Node) -> Operand | None:
     match node.held, node.children:
         case [[]], [value]:
-            return call_text("in", [write.text(value)])
+            return call("in", [write.operand(value)])
         case [], [value, _, *_]:
             return _member(write, value, node.children[1:])
     return None
 
 
-def _in_set(write: Writer, node: Node) -> str | None:
+def _in_set(write: Writer, node: Node) -> Operand | None:
     match node.children, node.value:
         case [value], [_, *_] as values:
-            if value.kind in INTEGERS and all(isinstance(v, int) for v in values):
-                return call_text("in", [write.text(value), *map(str, values)])
+            if value.kind in INTEGERS and {*map(type, values)} <= {int, type(None)}:
+                return BooleanOperand(is_in(write.operand(value), _integers(values)))
             listed = [Node("Literal", value.kind, value=one) for one in values]
             return _member(write, value, listed)
     return None
 
 
-def _member(write: Writer, value: Node, listed: Sequence[Node]) -> str | None:
+def _integers(values: Sequence[int | None]) -> IntegerSet | tuple[int | None, ...]:
+    """Integers of a list; of many, a set, which is asked as a join's keys are."""
+    if len(values) < MANY or None in values:
+        return tuple(values)
+    return IntegerSet(np.array(values, np.int64))
+
+
+def _member(write: Writer, value: Node, listed: Sequence[Node]) -> Operand | None:
     if value.name == "CreateNamedStruct":
         return _row_member(write, value, listed)
-    texts = write.compared_texts([value, *listed])
+    operands = write.compared_operands([value, *listed])
     if value.kind != "timestamp_ntz" or len(listed) > _MOST_ALTERNATIVES:
-        return call_text("in", texts)
+        return call("in", operands)
     # The planner takes wall clocks one by one.
-    return call_text("or", [call_text("=", [texts[0], one]) for one in texts[1:]])
+    return call("or", [call("=", [operands[0], one]) for one in operands[1:]])
 
 
-def _row_member(write: Writer, made: Node, listed: Sequence[Node]) -> str | None:
+def _row_member(write: Writer, made: Node, listed: Sequence[Node]) -> Operand | None:
     """``(a, b) IN ((1, 'x'), …)``; there as here NULL equals NULL inside rows."""
     terms = made.children[1::2]
     kinds = [term.kind for term in terms]
@@ -127,8 +139,8 @@ def _row_member(write: Writer, made: Node, listed: Sequence[Node]) -> str | None
         alike = [value.kind for value in values] == kinds
         if not (values and (alike or "" in kinds)):
             return None
-        rows.append(_listed(write.text(value, compared=alike) for value in values))
-    return f"({_listed(map(write.text, terms))} IN {_listed(rows)})"
+        rows.append([write.operand(value, compared=alike) for value in values])
+    return BooleanOperand(row_in([write.operand(term) for term in terms], rows))
 
 
 def _row_values(row: Node) -> Sequence[Node]:
@@ -141,28 +153,22 @@ def _row_values(row: Node) -> Sequence[Node]:
     return ()
 
 
-def _listed(texts: Iterable[str]) -> str:
-    return f"({', '.join(texts)})"
-
-
-def _like(write: Writer, node: Node) -> str | None:
-    match node.held, [write.text(child) for child in node.children]:
-        case ["\\"], texts:
-            return call_text("like", texts)
-        case [str(escape)], [text, pattern]:
-            return f"({text} LIKE {pattern} ESCAPE {literal_sql(escape)})"
+def _like(write: Writer, node: Node) -> Operand | None:
+    match node.held, [write.operand(child) for child in node.children]:
+        case [str(escape)], [text, pattern] if len(escape) == 1:
+            return BooleanOperand(like(text, pattern, LiteralOperand(escape)))
     return None
 
 
-def _trim(write: Writer, node: Node) -> str | None:
+def _trim(write: Writer, node: Node) -> Operand | None:
     """SQL names the characters that it drops before the text."""
     if node.held != ((None,) if len(node.children) == 1 else ()):
         return None
-    arguments = [write.text(child) for child in reversed(node.children)]
-    return call_text(_TRIMS[node.name], arguments)
+    arguments = [write.operand(child) for child in reversed(node.children)]
+    return call(_TRIMS[node.name], arguments)
 
 
-def _locate(write: Writer, node: Node) -> str | None:
+def _locate(write: Writer, node: Node) -> Operand | None:
     if node.held:
         return None
     match node.children:
@@ -170,51 +176,51 @@ def _locate(write: Writer, node: Node) -> str | None:
             pass  # SQL has no need to say that it begins at the first character
         case operands:
             pass
-    return call_text("locate", [write.text(operand) for operand in operands])
+    return call("locate", [write.operand(operand) for operand in operands])
 
 
-def _at_least(write: Writer, node: Node) -> str | None:
+def _at_least(write: Writer, node: Node) -> Operand | None:
     """The stated number of operands, all or one, is neither NULL nor NaN."""
-    known = [_is_known(child.kind, write.text(child)) for child in node.children]
+    known = [_is_number(child.kind, write.operand(child)) for child in node.children]
     match node.held:
         case [int(least)] if least == len(known):
-            return call_text("and", known)
+            return call("and", known)
         case [1]:
-            return call_text("or", known)
+            return call("or", known)
     return None
 
 
-def _is_known(kind: str, text: str) -> str:
-    known = call_text("isnotnull", [text])
+def _is_number(kind: str, operand: Operand) -> Operand:
+    known = BooleanOperand(is_known(operand))
     if kind not in {"float", "double"}:
         return known
-    return call_text("and", [known, call_text("not", [call_text("isnan", [text])])])
+    return call("and", [known, call("not", [call("isnan", [operand])])])
 
 
-def _later(write: Writer, node: Node) -> str | None:
+def _later(write: Writer, node: Node) -> Operand | None:
     """A date or a time, and an interval."""
     match node.held, node.children:
         case [*zone], [start, Node(name="Literal") as step] if len(zone) <= 1:
-            return _moved(write, start, zone, interval_text(step.kind, step.value))
+            return _moved(write, start, zone, interval(step.kind, step.value))
     return None
 
 
-def _steps_later(write: Writer, node: Node) -> str | None:
+def _steps_later(write: Writer, node: Node) -> Operand | None:
     match node.held, node.children:
         case [str(unit), zone], [Node(name="Literal", value=int(number)), start] if (
             unit.upper() in MICROSECONDS
         ):
             micros = number * MICROSECONDS[unit.upper()]
-            return _moved(write, start, [zone], interval_text("interval day", micros))
+            return _moved(write, start, [zone], interval("interval day", micros))
     return None
 
 
-def _moved(write: Writer, start: Node, zone: Sequence[Held], step: str) -> str | None:
-    if step == OPAQUE:
-        return None
+def _moved(
+    write: Writer, start: Node, zone: Sequence[Held], step: Call
+) -> Operand | None:
     if start.kind == "timestamp" and not (zone and _in_zone(write, zone[0])):
         return None
-    return f"({write.text(start)} + {step})"
+    return call("+", [write.operand(start), step])
 
 
 def _in_zone(write: Writer, zone: Held) -> bool:

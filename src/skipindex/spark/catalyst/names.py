@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from skipindex.expressions import Reference
+from skipindex.planner.trees.calls import call
+from skipindex.planner.trees.operands import Operand
 from skipindex.spark.catalyst.node import Held, Node
-from skipindex.spark.catalyst.sql_text import call_text, field_text, name_text
 from skipindex.spark.catalyst.writer import Form, Writer
 from skipindex.table.spark_json import DEFAULTS
 
@@ -29,34 +31,44 @@ def _is_harmless(metadata: str) -> bool:
     )
 
 
-def _attribute(write: Writer, node: Node) -> str | None:
+def _reference(parts: Sequence[str]) -> Reference | None:
+    """The column of a name in parts; SQL has no empty ones."""
+    return Reference(tuple(parts)) if all(parts) else None
+
+
+def _field(parent: Operand, key: str) -> Reference | None:
+    """A field of a struct, or the value of a key of a map."""
+    return Reference((*parent.parts, key)) if isinstance(parent, Reference) else None
+
+
+def _attribute(write: Writer, node: Node) -> Operand | None:
     match node.held:
         case [str(name), kind, bool(), str(metadata)] if (
             kind == node.kind
             and write.columns.get(name) == kind
             and _is_harmless(metadata)
         ):
-            return name_text((name,))
+            return _reference((name,))
     return None
 
 
-def _struct_field(write: Writer, node: Node) -> str | None:
+def _struct_field(write: Writer, node: Node) -> Operand | None:
     match node.children:
         case [Node(name="AttributeReference" | "GetStructField") as parent] if (
             node.field
         ):
-            return field_text(write.text(parent), node.field)
+            return _field(write.operand(parent), node.field)
     return None
 
 
-def _named(_write: Writer, node: Node) -> str | None:
+def _named(_write: Writer, node: Node) -> Operand | None:
     match node.held:
         case [[*parts]] if parts and all(isinstance(part, str) for part in parts):
-            return name_text(parts)
+            return _reference(parts)
     return None
 
 
-def _extracted(write: Writer, node: Node) -> str | None:
+def _extracted(write: Writer, node: Node) -> Operand | None:
     """A field of a struct, or the value of a key of a map: the table tells."""
     match node.held, node.children:
         case (
@@ -66,18 +78,30 @@ def _extracted(write: Writer, node: Node) -> str | None:
                 Node(name="Literal", kind="string", value=str(key)),
             ],
         ) if key:
-            return field_text(write.text(parent), key)
+            return _field(write.operand(parent), key)
     return None
 
 
-def _function(write: Writer, node: Node) -> str | None:
+def _function(write: Writer, node: Node) -> Operand | None:
+    name = function_name(node)
+    return call(name, list(map(write.operand, node.children))) if name else None
+
+
+def function_name(node: Node) -> str:
+    """The name of a function that is not looked up yet; empty if it is no such one."""
     held = list(node.held)
     if not node.children and held[1:2] == [[]]:  # the list of its arguments
         del held[1]
-    match held:
-        case [[str(name)], False, None, False | None, *more] if more in _NEWER:
-            return call_text(name, [write.text(child) for child in node.children])
-    return None
+    match node.name, held:
+        case "UnresolvedFunction", [
+            [str(name)],
+            False,
+            None,
+            False | None,
+            *more,
+        ] if more in _NEWER:
+            return name.lower()
+    return ""
 
 
 NAMES: Final[Mapping[str, Form]] = MappingProxyType(

@@ -1,9 +1,8 @@
-"""Catalyst's expressions as SQL for the planner.
+"""Catalyst's expressions as trees for the planner.
 
-An expression is written as text only if its class is listed in ``classes``, ``names``
-or ``forms``, and the text says all that the expression holds.  Every other one becomes
-``opaque()``, a function that the planner does not know: every row may match a condition
-with it.
+An expression is understood only if its class is listed in ``classes``, ``names`` or
+``forms``, and the tree says all that the expression holds.  A condition with any other
+one is ``Unsupported``: every row may match it.
 """
 
 from __future__ import annotations
@@ -11,6 +10,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from skipindex.expressions import (
+    Not,
+    Predicate,
+    Reference,
+    Unsupported,
+    conjunction,
+    disjunction,
+)
+from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.planner.engine import OPAQUE
+from skipindex.planner.trees.calls import call
+from skipindex.planner.trees.comparisons import operand_sql, truth
+from skipindex.planner.trees.operands import LiteralOperand, Operand, require_small
 from skipindex.spark.catalyst.classes import (
     CALLS,
     COMPARISONS,
@@ -19,51 +31,104 @@ from skipindex.spark.catalyst.classes import (
     Shape,
 )
 from skipindex.spark.catalyst.forms import FORMS
-from skipindex.spark.catalyst.literals import literal_text
-from skipindex.spark.catalyst.names import NAMES
+from skipindex.spark.catalyst.literals import literal, loses_type, opaque
+from skipindex.spark.catalyst.names import NAMES, function_name
 from skipindex.spark.catalyst.node import Node
-from skipindex.spark.catalyst.sql_text import OPAQUE, call_text
+from skipindex.storage.deadline import check
 
 
 @dataclass(slots=True)
 class Translator:
-    """Writes expressions as SQL, and remembers the time zone that they hold.
+    """Makes trees of expressions, and remembers the time zone that they hold.
 
     Args:
         columns: the types of the table's columns, as a catalog writes them.
         zone: the first zone that a value depends on; None if there is none.
-        for_people: whether what has no SQL reads ``{Class(operands)}`` instead, by the
-            name that Spark has for it.  Such a text is shown, and never parsed.
+        as_text: whether the trees become text that is parsed again.
+        exact: whether literals must keep their types in that text.
     """
 
     columns: Mapping[str, str]
     zone: str | None = None
-    for_people: bool = False
+    as_text: bool = False
+    exact: bool = False
 
-    def text(self, node: Node, *, compared: bool = False) -> str:
-        """See ``Writer.text``."""
+    def condition(self, node: Node) -> Predicate:
+        """The condition, whose parts are judged one by one."""
+        match self._name(node), node.children:
+            case "and", [_, *_]:
+                return conjunction([self.condition(child) for child in node.children])
+            case "or", [_, *_]:
+                return disjunction([self.condition(child) for child in node.children])
+            case "not" | "!", [child]:
+                return Not(self.condition(child))
+        check()
+        try:
+            return require_small(truth(self.operand(node)))
+        except NotJudgedError as refused:
+            text = self.shown(node)
+            if text.startswith("("):  # and it ends with the closing one
+                text = text[1:-1]
+            text = f"{OPAQUE}{text})" if self.as_text else text
+            return Unsupported(text, str(refused))
+
+    def operand(self, node: Node, *, compared: bool = False) -> Operand:
+        """See ``Writer.operand``."""
+        result = self._operand(node, compared=compared)
+        if self.exact and isinstance(result, LiteralOperand) and loses_type(result):
+            raise opaque()
+        return result
+
+    def _operand(self, node: Node, *, compared: bool) -> Operand:
         if compared and node.is_literal():
-            return literal_text(node.kind, node.value, compared=True)
+            return literal(node.kind, node.value, compared=True)
         form = FORMS.get(node.name) or NAMES.get(node.name)
         if form is not None:
-            return form.write(self, node) or self._opaque(node)
+            result = form.read(self, node)
+            if result is None:
+                raise opaque()
+            return result
         if self._is_a(TRANSPARENT, node):
-            return self.text(node.children[0], compared=compared)
+            return self.operand(node.children[0], compared=compared)
         if self._is_a(COMPARISONS, node):
-            operands = self.compared_texts(node.children)
-            return call_text(COMPARISONS[node.name].sql, operands)
+            operands = self.compared_operands(node.children)
+            return call(COMPARISONS[node.name].sql, operands)
         if self._is_a(CALLS, node):
-            operands = [self.text(child) for child in node.children]
-            return call_text(CALLS[node.name].sql, operands)
-        return self._opaque(node)
+            operands = [self.operand(child) for child in node.children]
+            return call(CALLS[node.name].sql, operands)
+        raise opaque()
 
-    def _opaque(self, node: Node) -> str:
-        if not self.for_people or node.is_literal() or not node.name:
-            return OPAQUE
-        return f"{{{node.name}({', '.join(map(self.text, node.children))})}}"
+    def column(self, node: Node) -> str | None:
+        """The name of a column in SQL; None if it is not understood."""
+        try:
+            operand = self.operand(node)
+        except NotJudgedError:
+            return None
+        return str(operand) if isinstance(operand, Reference) else None
 
-    def compared_texts(self, operands: Sequence[Node]) -> list[str]:
-        """See ``Writer.compared_texts``."""
+    def shown(self, node: Node) -> str:
+        """The expression for people, in which some class has its own name."""
+        try:
+            return operand_sql(self.operand(node))
+        except NotJudgedError:
+            if node.is_literal() or not node.name:
+                return "{…}"
+        parts = [self.shown(child) for child in node.children]
+        name = self._name(node)
+        if name and not name.isidentifier() and len(parts) == 2:
+            return f"({parts[0]} {name} {parts[1]})"
+        called = f"{name or node.name}({', '.join(parts)})"
+        return called if name else f"{{{called}}}"
+
+    def _name(self, node: Node) -> str:
+        """The function or the operator of an expression that is no more than that."""
+        for shapes in (CALLS, COMPARISONS):
+            if self._is_a(shapes, node):
+                return shapes[node.name].sql
+        return function_name(node)
+
+    def compared_operands(self, operands: Sequence[Node]) -> list[Operand]:
+        """See ``Writer.compared_operands``."""
         kinds = {operand.kind for operand in operands}
         alike = len(kinds) == 1 and "" not in kinds
         values = [operand for operand in operands if not operand.is_literal()]
@@ -71,7 +136,7 @@ class Translator:
             # So does the planner compare a decimal with a double, of any precision.
             (plain,) = values[0].children
             operands = [plain if o is values[0] else o for o in operands]
-        return [self.text(operand, compared=alike) for operand in operands]
+        return [self.operand(operand, compared=alike) for operand in operands]
 
     def takes_zone(self, zone: str | None) -> bool:
         """See ``Writer.takes_zone``."""

@@ -1,4 +1,4 @@
-"""What a form of an expression needs from the translator that writes it."""
+"""What a form of an expression needs from the translator that reads it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from skipindex.planner.trees.operands import Operand
 from skipindex.spark.catalyst.node import Node
 
 
 class Writer(Protocol):
-    """Writes expressions as SQL."""
+    """Makes operands of expressions."""
 
     @property
     def columns(self) -> Mapping[str, str]:
         """The types of the table's columns, as a catalog writes them."""
 
-    def text(self, node: Node, *, compared: bool = False) -> str:
-        """The expression in SQL; parts that only Spark can compute read ``opaque()``.
+    def operand(self, node: Node, *, compared: bool = False) -> Operand:
+        """The expression as an operand.
 
         It is ``compared`` if it meets values of its own type alone.
+
+        Raises:
+            NotJudgedError: only Spark can compute a part of it.
         """
 
-    def compared_texts(self, operands: Sequence[Node]) -> list[str]:
+    def compared_operands(self, operands: Sequence[Node]) -> list[Operand]:
         """Operands of a comparison; literals in the form that says most there."""
 
     def takes_zone(self, zone: str | None) -> bool:
@@ -31,14 +35,14 @@ class Writer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How the expressions of one class are written.
+    """How the expressions of one class are read.
 
     Args:
-        write: the expression in SQL; None if not all that it holds is understood.
-        sql: the form of the SQL, for readers.
+        read: the expression as an operand; None if not all that it holds is understood.
+        sql: what it is in SQL, for readers.
         only: what is understood of the class, for readers; empty for all of it.
     """
 
-    write: Callable[[Writer, Node], str | None]
+    read: Callable[[Writer, Node], Operand | None]
     sql: str
     only: str = ""

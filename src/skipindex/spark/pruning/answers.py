@@ -8,15 +8,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from skipindex.expressions import Predicate, name_parts
+from skipindex.expressions import Predicate, col, name_parts
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import Domain, big_decimal_from_key
 from skipindex.planner.answers import Groups, MatchingRows
 from skipindex.planner.plan import Plan
-from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.node import read_nodes
-from skipindex.spark.catalyst.sql_text import OPAQUE
 from skipindex.spark.catalyst.translator import Translator
 from skipindex.spark.pruning.protocol import Results
 from skipindex.spark.pruning.tables import ScannedTable
@@ -60,15 +58,16 @@ class Asked:
     @classmethod
     def of(cls, asked: Results, columns: Mapping[str, str]) -> Asked | None:
         """What a question asks; None if a column of it is not understood."""
-        write = Translator(columns)
+        translator, unknown = Translator(columns), []
 
         def name(json_text: str | None) -> str | None:
-            return json_text and write.text(*read_nodes(json_text))
+            column = json_text and translator.column(*read_nodes(json_text))
+            unknown.append(bool(json_text) and column is None)
+            return column
 
         functions = [Function(one.name, name(one.column)) for one in asked.functions]
         result = cls(name(asked.group), tuple(functions))
-        names = {result.group, *(function.column for function in functions)}
-        return None if OPAQUE in names else result
+        return None if any(unknown) else result
 
     def __str__(self) -> str:
         text = ", ".join(map(str, self.functions)) or "groups"
@@ -188,7 +187,7 @@ def _by_file(
         files = np.flatnonzero(rows.counted).tolist()
         return {file: int(rows.counts[file]) for file in files}
     if function.name == "count":
-        counts = plan_of((parse(f"{function.column} IS NOT NULL"),)).row_counts
+        counts = plan_of((col(function.column).is_not_null(),)).row_counts
         files = np.flatnonzero(rows.counted & counts.exact).tolist()
         return {file: int(counts.lower[file]) for file in files}
     column = _column(plan, function.column)

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from skipindex.errors import PlanError, SkipIndexError, first_line
-from skipindex.expressions import In, Literal, Predicate, Reference
+from skipindex.expressions import Literal
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.binding.binder import Binder
 from skipindex.planner.bound_predicate import (
@@ -36,7 +36,6 @@ from skipindex.planner.rows.condition import condition_of
 from skipindex.planner.rows.dataset import dataset_of
 from skipindex.planner.rows.values import joined
 from skipindex.planner.simplify import simplify
-from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import conditions
 from skipindex.spark.catalyst.literals import INTEGERS
 from skipindex.spark.pruning.judged_columns import judged_columns
@@ -248,12 +247,7 @@ class _SideReader:
         """The conditions that Arrow can evaluate, as far as that is known."""
         written = conditions(self._side.conjuncts, self._judged)
         zone = written.zone or self._session.timezone
-        predicates: list[Predicate] = [parse(text) for text in written.texts]
-        predicates += [
-            In(Reference((name,)), IntegerSet(np.array(values, np.int64)))
-            for name, values in written.lists
-        ]
-        for predicate in predicates:
+        for predicate in written.parts:
             named: set[str] = set()
 
             def resolve(name: str, named: set[str] = named) -> ColumnInfo:

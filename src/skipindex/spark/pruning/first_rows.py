@@ -12,7 +12,6 @@ from skipindex.planner.plan import Plan
 from skipindex.planner.stages.limit import needed
 from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.spark.catalyst.node import read_nodes
-from skipindex.spark.catalyst.sql_text import OPAQUE
 from skipindex.spark.catalyst.translator import Translator
 from skipindex.spark.pruning.protocol import First
 from skipindex.spark.pruning.tables import ScannedTable
@@ -39,8 +38,8 @@ class FirstRows:
         if order is None:
             return cls(asked.n, None)
         (node,) = read_nodes(order.column)
-        column = Translator(columns).text(node)
-        if column == OPAQUE:
+        column = Translator(columns).column(node)
+        if column is None:
             return None
         return cls(asked.n, f"{column} {order.direction} {order.nulls}")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
 from typing import Any, Final, TypeAlias
@@ -15,15 +15,14 @@ from skipindex.expressions import (
     In,
     Predicate,
     Reference,
-    Unsupported,
     conjunction,
     literal_sql,
+    to_sql,
 )
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.domain import EPOCH
 from skipindex.planner.functions.zones import listed_offsets
 from skipindex.planner.plan import Plan, plan_files, worth_judging
-from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import Conditions, conditions
 from skipindex.spark.catalyst.literals import INTEGERS
 from skipindex.spark.pruning.answers import answer
@@ -32,7 +31,6 @@ from skipindex.spark.pruning.judged_columns import judged_columns
 from skipindex.spark.pruning.protocol import Question
 from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.spark.settings import CASE
-from skipindex.table import TableState
 
 ZONE: Final = "spark.sql.session.timeZone"
 _FEW: Final = 8
@@ -70,17 +68,15 @@ def verdict(
     is_exact = is_case_sensitive(question)
     judged = judged_columns(table.state, question, case_sensitive=is_exact)
     asked = conditions(question.conjuncts, judged)
-    lists = [*asked.lists, *keys]
-    texts = [*asked.shown, *(f"{name} IN ({_shown(some)})" for name, some in lists)]
-    text = " AND ".join(texts) or "TRUE"
-    plan_of = partial(_plan, table, asked, lists, question, judged)
+    text = _text(asked.parts, keys)
+    plan_of = partial(_plan, table, asked, keys, question, judged)
     if question.answer is not None:
         known = answer(question.answer, judged, plan_of, table, question.is_listed())
         if known is None:
             return None
         return Verdict(known.files, text, known.plan, known.asked, known.text)
     first = FirstRows.of(question.first, judged)
-    if first is None and not (asked.texts or lists):
+    if first is None and not (asked.parts or keys):
         return Verdict(np.zeros(0, np.int64), text)
     plan = plan_of((), first)
     kept = plan.evaluation.possible
@@ -110,25 +106,24 @@ def _shown(keys: Sequence[Any]) -> str:
     return ", ".join(map(literal_sql, keys)) if is_short else f"{len(keys)} keys"
 
 
-def _condition(asked: Conditions, table: TableState) -> Predicate:
-    """What the conditions ask; those that nothing can judge as people read them."""
-    whole = worth_judging(asked.text, table)
-    is_refused = len(asked.texts) > 1 and isinstance(whole, Unsupported)
-    if is_refused or asked.shown == asked.texts:
-        return whole
-    parts = []
-    for text, shown in zip(asked.texts, asked.shown, strict=True):
-        part = parse(text)
-        if isinstance(part, Unsupported) and text != shown:
-            part = replace(part, text=shown)
-        parts.append(part)
-    return conjunction(parts)
+def _text(parts: Sequence[Predicate], keys: Sequence[ColumnKeys]) -> str:
+    """The conditions for people, without the members of long lists."""
+    lists: list[ColumnKeys] = []
+    others = []
+    for part in parts:
+        if isinstance(part, In) and isinstance(part.values, IntegerSet):
+            lists.append((str(part.column), part.values))
+        else:
+            others.append(part)
+    texts = [to_sql(conjunction(others))] if others else []
+    texts += [f"{name} IN ({_shown(some)})" for name, some in [*lists, *keys]]
+    return " AND ".join(texts) or "TRUE"
 
 
 def _plan(
     table: ScannedTable,
     asked: Conditions,
-    lists: Sequence[ColumnKeys],
+    joined: Sequence[ColumnKeys],
     question: Question,
     judged: Mapping[str, str],
     more: Sequence[Predicate],
@@ -137,15 +132,15 @@ def _plan(
     """The plan for what was understood of the conditions, and for some more."""
     keys = [
         In(Reference((name,)), key_set)
-        for name, values in lists
+        for name, values in joined
         if (key_set := _key_set(values, judged.get(name, ""))) is not None
     ]
     is_counted = first is not None or question.answer is not None
-    if is_counted and (question.keys or len(keys) < len(lists)):
+    if is_counted and (question.keys or len(keys) < len(joined)):
         raise PlanError("rows of a join, or of a list of unknown type, are not counted")
     parts = [*keys, *more]
-    if asked.texts or not parts:
-        parts.insert(0, _condition(asked, table.state))
+    if asked.parts or not parts:
+        parts.insert(0, worth_judging(asked.tree, table.state))
     return plan_files(
         conjunction(parts),
         table=table.typed(question.data, question.derived),

@@ -13,14 +13,17 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 
 from skipindex.errors import PredicateError, first_line
-from skipindex.spark.catalyst.conditions import conditions
+from skipindex.expressions import to_sql
+from skipindex.planner.sql.moment import names_moment
+from skipindex.spark.catalyst.node import read_nodes
+from skipindex.spark.catalyst.translator import Translator
 from skipindex.spark.driver import expressions_json
 
 _IS_SPARK_3: Final = pyspark.__version__.startswith("3.")
 
 
 def condition_text(column: Any) -> str:
-    """The condition in SQL; parts that only Spark can compute read ``opaque()``."""
+    """The condition in SQL; one that only Spark can judge reads ``opaque(…)``."""
     context = SparkContext._active_spark_context  # noqa: SLF001 (no public name)
     try:
         java = column._jc  # noqa: SLF001
@@ -35,7 +38,11 @@ def condition_text(column: Any) -> str:
         raise PredicateError(
             f"Spark cannot read the column {column!r}: {first_line(error)}"
         ) from error
-    (text,) = conditions(expressions_json(gateway, [expression]), {}).texts
+    (node,) = read_nodes(expressions_json(gateway, [expression]))
+    text = to_sql(Translator({}, as_text=True).condition(node))
+    if names_moment(text):
+        # Spark will read the text, so that it says the types of literals, too.
+        return to_sql(Translator({}, as_text=True, exact=True).condition(node))
     return text
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+import struct
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 from typing import Final
+
+import numpy as np
 
 from skipindex.expressions import Literal
 from skipindex.expressions.domain import EPOCH_UTC
@@ -16,15 +19,16 @@ from skipindex.planner.binding.literal_cuts import double_of
 from skipindex.planner.functions.casts import INTEGER_BITS
 from skipindex.planner.functions.clock import Clock, current_clock
 from skipindex.planner.functions.decimals import CAST_DIGITS
-from skipindex.planner.sql.literals import (
-    FLOAT_EXACT,
-    MAX_DECIMAL_DIGITS,
-    float_of,
-    in_range,
-    nearest_float,
-)
-from skipindex.planner.sql.times import date_of, timestamp_of, wall_clock_of
+from skipindex.planner.trees.times import date_of, timestamp_of, wall_clock_of
 
+INTEGER_SUFFIXES: Final = {"L": "BIGINT", "S": "SMALLINT", "Y": "TINYINT"}
+MAX_DECIMAL_DIGITS: Final = 38
+_FLOAT_MAX: Final = float(np.finfo(np.float32).max)
+_FLOAT_EXACT: Final = 1 << 24
+"""Up to here every integer is a float; beyond, and without ANSI mode, Spark
+compares an integer column with a FLOAT literal after rounding the column."""
+_FLOAT_TINY: Final = 1e-50
+"""Nearer to zero than to any other float."""
 _INTEGER_TEXT: Final = re.compile(r" *[+-]?[0-9]+ *")
 _DECIMAL_TEXT: Final = re.compile(r" *[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+) *")
 _CLOCK_TYPES: Final = {"DATE", "TIMESTAMP_NTZ"}
@@ -99,8 +103,8 @@ def _cast_other(value: Literal, type_name: str) -> Literal:
             double = _cast_double(value)
             if double is None or math.isnan(double) or math.isinf(double):
                 return double
-            small = abs(double) < FLOAT_EXACT
-            return double if small and nearest_float(double) == double else None
+            small = abs(double) < _FLOAT_EXACT
+            return double if small and _nearest_float(double) == double else None
         case "STRING", str():
             return value
         case "STRING", int() if not isinstance(value, bool):
@@ -155,3 +159,43 @@ def _cast_double(value: Literal) -> float | None:
             return float(value)
         case _:
             return None
+
+
+def in_range(value: int | Decimal, type_name: str, text: str) -> int:
+    """``value`` as an integer of that type.
+
+    Raises:
+        ValueError: it is none, with ``text`` as it was written.
+    """
+    half = 1 << (INTEGER_BITS[type_name] - 1)
+    if not -half <= value < half:
+        raise ValueError(f"{text!r} is outside of the range of {type_name.lower()}")
+    return int(value)
+
+
+def float_of(text: str) -> float:
+    """The 32-bit float nearest to ``text``, in one rounding, as a double.
+
+    Raises:
+        ValueError: it is outside of the range of float.
+        NotJudgedError: an integer column may be rounded to it.
+    """
+    double = float(text)
+    if abs(double) < _FLOAT_TINY:
+        return math.copysign(0.0, double)
+    if math.isinf(double) or abs(Fraction(text)) > _FLOAT_MAX:
+        raise ValueError(f"{text!r} is outside of the range of float")
+    near = _nearest_float(double)
+    if Fraction(text) != Fraction(double):  # rounded twice: a neighbour may be nearer
+        steps = (np.nextafter(np.float32(near), np.float32(w)) for w in (-1e38, 1e38))
+        candidates = (near, *map(float, steps))
+        near = min(candidates, key=lambda c: abs(Fraction(c) - Fraction(text)))
+    if abs(near) >= _FLOAT_EXACT:
+        raise NotJudgedError("a FLOAT literal that an integer column may round to")
+    return near
+
+
+def _nearest_float(double: float) -> float:
+    """The 32-bit float nearest to ``double``, as a double."""
+    near: float = struct.unpack("<f", struct.pack("<f", double))[0]
+    return near

@@ -34,11 +34,12 @@ from skipindex.expressions.domain import float_key
 from skipindex.expressions.not_judged import TWO_COLUMNS, NotJudgedError
 from skipindex.expressions.truth import is_false, is_not_true, is_true, is_unknown
 from skipindex.planner.functions.decimals import within_38_digits
-from skipindex.planner.sql.operands import (
+from skipindex.planner.trees.operands import (
     BooleanOperand,
     LiteralOperand,
     Operand,
     argument,
+    is_of_moment,
     require_small,
 )
 
@@ -94,6 +95,10 @@ def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
             Reference() | Call("cast", (Reference(), _)),
         ):
             return ColumnComparison(left, operator, right)
+        case Reference() | Call() | Case(), Reference() | Call() | Case() if (
+            is_of_moment(left) or is_of_moment(right)
+        ):
+            return ColumnComparison(left, operator, right)
         case _:
             raise NotJudgedError(TWO_COLUMNS)
 
@@ -124,11 +129,12 @@ def compare_or_keep(left: Operand, operator: Operator, right: Operand) -> Predic
     try:
         return compare(left, operator, right)
     except NotJudgedError as not_judged:
-        text = f"{_sql(left)} {operator.value} {_sql(right)}"
+        text = f"{operand_sql(left)} {operator.value} {operand_sql(right)}"
         return Unsupported(text, str(not_judged))
 
 
-def _sql(operand: Operand) -> str:
+def operand_sql(operand: Operand) -> str:
+    """The operand in SQL, for people."""
     match operand:
         case LiteralOperand(value):
             return literal_sql(value)
@@ -202,15 +208,20 @@ def truth(operand: Operand) -> Predicate:
             return Comparison(operand, Operator.EQ, value=True)
 
 
-def is_known(operand: Operand) -> Predicate:
-    """The operand is not NULL."""
+def is_null(operand: Operand) -> Predicate:
+    """The operand is NULL."""
     match operand:
         case LiteralOperand(value):
-            return Constant(value is not None)
+            return Constant(value is None)
         case BooleanOperand(tree):
-            return push_not(is_unknown(tree), negate=True)
+            return is_unknown(tree)
         case _:
-            return IsNull(operand, negated=True)
+            return IsNull(operand)
+
+
+def is_known(operand: Operand) -> Predicate:
+    """The operand is not NULL."""
+    return push_not(is_null(operand), negate=True)
 
 
 def choice(

@@ -11,14 +11,22 @@ from datetime import date, datetime, tzinfo
 from typing import Final, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
-from skipindex.expressions import Call, Literal, Predicate, Term, is_large
+from skipindex.expressions import (
+    Call,
+    Case,
+    Literal,
+    Predicate,
+    Reference,
+    Term,
+    is_large,
+)
 from skipindex.expressions.not_judged import REASONS, NotJudgedError
 from skipindex.planner.binding.compiler import fold
 from skipindex.planner.functions import FUNCTIONS
 from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
 from skipindex.planner.functions.clock import Clock, current_clock, formatted, moved
 from skipindex.planner.functions.registry import Coercion, UnsureError
-from skipindex.planner.sql.literals import INTEGER_SUFFIXES
+from skipindex.planner.trees.casts import INTEGER_SUFFIXES
 
 SUFFIX_TYPES: Final = {**INTEGER_SUFFIXES, "F": "FLOAT"}
 EXPLICIT_TYPES: Final = {
@@ -49,6 +57,14 @@ class BooleanOperand:
 
 
 Operand: TypeAlias = Term | LiteralOperand | BooleanOperand
+MOMENTS: Final = {
+    **dict.fromkeys(("now", "current_timestamp"), "instant"),
+    **dict.fromkeys(("curdate", "current_date"), "day"),
+    "localtimestamp": "wall clock",
+    "unix_timestamp": "seconds",
+    "current_timezone": "zone",
+}
+"""Functions of the moment, which take no argument, and what they tell."""
 _ON_CLOCK: Final = {Coercion.CLOCK, Coercion.DATE}
 """Coercions of an instant to what the session's clock shows then."""
 _MAX_REPEATED: Final = 300
@@ -88,6 +104,29 @@ def argument(operand: Operand) -> Term | Literal:
             raise NotJudgedError("a condition as a value")
         case _:
             return operand
+
+
+def is_open(term: Term | Literal) -> bool:
+    """Whether its value depends on a column, or on the moment."""
+    match term:
+        case Call(name, ()) if name in MOMENTS:
+            return True
+        case Call(_, arguments):
+            return any(map(is_open, arguments))
+        case _:
+            return isinstance(term, Reference | Case)
+
+
+def is_of_moment(operand: Operand) -> bool:
+    """Whether it is a function of the moment, and of no column."""
+    match operand:
+        case Call(name, ()):
+            return name in MOMENTS
+        case Call(_, arguments):
+            parts = [one for one in arguments if is_open(one)]
+            return bool(parts) and all(map(is_of_moment, parts))  # type: ignore[arg-type]
+        case _:
+            return False
 
 
 def folded(call: Call) -> LiteralOperand:

@@ -28,9 +28,9 @@ INTERVAL_UNITS: Final = {
 }
 """What a unit of an interval is made of."""
 _MADE: Final = {
-    "MAKE_YM_INTERVAL": ("YEAR", "MONTH"),
-    "MAKE_DT_INTERVAL": ("DAY", "HOUR", "MINUTE", "SECOND"),
-    "MAKE_INTERVAL": ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"),
+    "make_ym_interval": ("YEAR", "MONTH"),
+    "make_dt_interval": ("DAY", "HOUR", "MINUTE", "SECOND"),
+    "make_interval": ("YEAR", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND"),
 }
 INTERVAL_FUNCTIONS: Final = frozenset(_MADE)
 _LENGTHS: Final = {**CLOCK_UNITS, "MONTH": 1}
@@ -207,11 +207,11 @@ def made_interval(name: str, numbers: Sequence[int]) -> Call:
     """
     units = _MADE[name]
     if len(numbers) > len(units):
-        raise NotJudgedError(f"the function {name.lower()}")
+        raise NotJudgedError(f"the function {name}")
     parts = [(str(n), u) for n, u in zip(numbers, units, strict=False) if n]
-    if name == "MAKE_DT_INTERVAL":  # of the type DAY TO SECOND
+    if name == "make_dt_interval":  # of the type DAY TO SECOND
         return interval_of([*parts, ("0", "SECOND")])
     made = interval_of(parts)
     if len({INTERVAL_UNITS[unit][1] in {"MONTH", "DAY"} for _, unit in parts}) > 1:
-        raise NotJudgedError(f"the function {name.lower()}")
+        raise NotJudgedError(f"the function {name}")
     return made

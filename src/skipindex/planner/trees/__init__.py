@@ -1,0 +1,1 @@
+"""Constructors of trees, for SQL text and for expressions of Catalyst alike."""

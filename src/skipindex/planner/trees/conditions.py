@@ -1,0 +1,138 @@
+"""IS NULL, IN, LIKE and their like of operands, as predicates with Spark's meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from skipindex.expressions import (
+    Call,
+    Case,
+    Comparison,
+    Constant,
+    In,
+    IsNull,
+    Like,
+    Literal,
+    Operator,
+    Predicate,
+    Reference,
+    Term,
+    Unsupported,
+    conjunction,
+    disjunction,
+)
+from skipindex.expressions.atoms import IntegerSet
+from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.planner.functions.decimals import within_38_digits
+from skipindex.planner.trees.comparisons import compare_or_keep, listed
+from skipindex.planner.trees.operands import (
+    BooleanOperand,
+    LiteralOperand,
+    Operand,
+    argument,
+)
+
+_BACKSLASH = LiteralOperand("\\")
+
+
+def between(value: Operand, low: Operand, high: Operand) -> Predicate:
+    """``value BETWEEN low AND high``, of which one side may be judged alone.
+
+    Raises:
+        NotJudgedError: neither side is judged.
+    """
+    lower = compare_or_keep(value, Operator.GE, low)
+    upper = compare_or_keep(value, Operator.LE, high)
+    if isinstance(lower, Unsupported) and isinstance(upper, Unsupported):
+        raise NotJudgedError(upper.reason)
+    return conjunction([lower, upper])
+
+
+def literal_in(operand: Operand) -> Literal:
+    """The value of a member of a list.
+
+    Raises:
+        NotJudgedError: it is no literal.
+    """
+    if not isinstance(operand, LiteralOperand):
+        raise NotJudgedError("a column in a list")
+    return operand.value
+
+
+def is_in(left: Operand, values: tuple[Literal, ...] | IntegerSet) -> Predicate:
+    """``left IN (values)``.
+
+    Raises:
+        NotJudgedError: it is a condition, or literals of several types.
+    """
+    if isinstance(left, LiteralOperand):
+        return Constant(listed(left.value, values))
+    if isinstance(left, BooleanOperand):
+        raise NotJudgedError("no column is compared with a literal")
+    return In(left, values)
+
+
+def row_in(terms: Sequence[Operand], rows: Sequence[Sequence[Operand]]) -> Predicate:
+    """``(a, b) IN ((1, 'x'), …)``; NULL equals NULL inside rows.
+
+    Raises:
+        NotJudgedError: the rows are not literals of the terms' number, or are cast.
+    """
+    values = [
+        [one.value for one in row if isinstance(one, LiteralOperand)] for row in rows
+    ]
+    if any(len(row) != len(terms) for row in values):
+        raise NotJudgedError("a list of other than rows of literals")
+    # The list has one type, so values of several types would be cast, and decimals
+    # of several types rounded.
+    for column in zip(*values, strict=True):
+        types = {type(value) for value in column} - {type(None)}
+        if len(types) > 1 or not within_38_digits(column):
+            raise NotJudgedError("the list makes Spark cast")
+    columns = [t for t in terms if not isinstance(t, LiteralOperand | BooleanOperand)]
+    if len(columns) < len(terms):
+        raise NotJudgedError("no column is compared with a literal")
+    return disjunction(
+        [
+            conjunction([_same(c, v) for c, v in zip(columns, row, strict=True)])
+            for row in values
+        ]
+    )
+
+
+def _same(column: Term, value: Literal) -> Predicate:
+    """``column <=> value`` of two rows, which Spark casts to one type."""
+    if isinstance(value, str):
+        # A text is cast to the column's type by ``=``, and by a list perhaps the
+        # column to text.
+        return conjunction([In(column, (value,)), IsNull(column, negated=True)])
+    return Comparison(column, Operator.NULL_SAFE_EQ, value)
+
+
+def like(left: Operand, pattern: Operand, escape: Operand = _BACKSLASH) -> Predicate:
+    """``left LIKE pattern ESCAPE escape``.
+
+    Raises:
+        NotJudgedError: it is of anything but a term and strings.
+        PredicateError: the escape is no character.
+    """
+    match left, pattern, escape:
+        case (
+            Reference() | Call() | Case(),
+            LiteralOperand(str(text)),
+            LiteralOperand(str(character)),
+        ):
+            return Like(left, text, character)
+    raise NotJudgedError("LIKE of anything but a column and a string")
+
+
+def ilike(left: Operand, pattern: Operand) -> Predicate:
+    """Spark's own rewrite: LIKE, with both sides in lower case.
+
+    Raises:
+        NotJudgedError: the pattern is other than a string of ASCII.
+    """
+    match pattern:
+        case LiteralOperand(str(text)) if text.isascii():
+            return Like(Call("lower", (argument(left),)), text.lower())
+    raise NotJudgedError("ILIKE, which ignores case")
