@@ -24,6 +24,7 @@ from skipindex.errors import StorageError, TableError
 from skipindex.log import Snapshot, commit
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
+from skipindex.planner.binding.constants import with_values
 from skipindex.planner.sql.parser import parse
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import location_of
@@ -83,7 +84,7 @@ def written(name: str, folder: Path) -> Path:
 def check(folder: Path, condition: str) -> sx.Plan:
     """Files and rows that match are within what the plan says of them."""
     plan = sx.plan_files(condition, table=folder)
-    tree = parse(condition)
+    tree = with_values(parse(condition))
     for i, path in enumerate(plan.table.paths):
         n = len(matching(tree, pq.read_table(folder / path).to_pydict()))
         assert path in plan.paths or not n, f"{path} holds a row: {condition}"

@@ -67,6 +67,8 @@ class Call:
         match self.name, [argument_sql(argument) for argument in self.arguments]:
             case "cast", [value, _]:
                 return f"CAST({value} AS {self.arguments[1]})"
+            case "timestamp_ntz", [text]:
+                return text.replace("TIMESTAMP", "TIMESTAMP_NTZ", 1)
             case "interval", [number, _]:
                 return f"INTERVAL '{number}' {self.arguments[1]}"
             case name, [left, right] if not name[0].isalpha() or name == "div":
@@ -114,7 +116,7 @@ class Not(_Logic):
 
 @dataclass(frozen=True, slots=True)
 class Comparison(_Logic):
-    """``column operator value``."""
+    """``column operator value``; before it is bound, ``value`` may be a ``Call``."""
 
     column: Term
     operator: Operator
@@ -157,7 +159,7 @@ class Like(_Logic):
     negated: bool = False
 
     def __post_init__(self) -> None:
-        if not isinstance(self.pattern, str):
+        if not isinstance(self.pattern, str | Call):
             raise PredicateError(
                 f"not a LIKE pattern: {kind_of(self.pattern)} (expected text)"
             )
@@ -276,7 +278,7 @@ def _parts(node: And | Or | Not) -> list[Predicate | str]:
 def _leaf_sql(leaf: Leaf) -> str:
     match leaf:
         case Comparison(column, operator, value):
-            return f"{column} {operator.value} {literal_sql(value)}"
+            return f"{column} {operator.value} {argument_sql(value)}"
         case ColumnComparison(left, operator, right):
             return f"{left} {operator.value} {right}"
         case In(_, (), negated):
@@ -284,13 +286,16 @@ def _leaf_sql(leaf: Leaf) -> str:
         case In(column, IntegerSet() as keys, negated):
             return f"{column}{_not(negated)} IN ({keys.listed})"
         case In(column, values, negated):
-            listed = literals_sql(values)
+            if any(isinstance(one, Call) for one in values):
+                listed = ", ".join(map(argument_sql, values))
+            else:
+                listed = literals_sql(values)
             return f"{column}{_not(negated)} IN ({listed})"
         case IsNull(column, negated):
             return f"{column} IS{_not(negated)} NULL"
         case Like(column, pattern, escape, negated):
             ending = "" if escape == "\\" else f" ESCAPE {literal_sql(escape)}"
-            return f"{column}{_not(negated)} LIKE {literal_sql(pattern)}{ending}"
+            return f"{column}{_not(negated)} LIKE {argument_sql(pattern)}{ending}"
         case Constant(value):
             return literal_sql(value)
         case Unsupported(text, _):

@@ -69,6 +69,11 @@ def _subject(node: ex.Predicate) -> ex.Comparison | ex.In | ex.Like | None:
         ):
             # Spark may replace it by TRUE or FALSE, for NULL too.
             raise NotJudgedError("a number beyond bigint")
+        case ex.Comparison(_, _, value) if isinstance(value, ex.Call):
+            # A cast to decimal may be such a number, before it is computed.
+            if any("(" in str(one) for one in value.arguments):
+                raise NotJudgedError("a number beyond bigint")
+            return node
         case ex.Comparison() | ex.In() | ex.Like():
             return node
         case ex.ColumnComparison():

@@ -11,7 +11,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
-from skipindex.expressions import In, Reference, Unsupported, to_sql
+from skipindex.expressions import Call, In, Reference, Unsupported, to_sql
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.trees.operands import LiteralOperand, Operand
 from skipindex.spark.catalyst.conditions import Conditions, conditions
@@ -70,15 +70,15 @@ def test_every_bit_of_a_number_is_written(spark: SparkSession) -> None:
     some = ["1.1F", "-0.0D", "1e-45F", "4.9e-324D", "-0.0F"]
     assert repr(values(spark, *some)) == repr(
         [
-            LiteralOperand(1.100000023841858, "FLOAT"),
+            Call("cast", (1.100000023841858, "FLOAT")),
             LiteralOperand(-0.0),
-            LiteralOperand(1.401298464324817e-45, "FLOAT"),
+            Call("cast", (1.401298464324817e-45, "FLOAT")),
             LiteralOperand(5e-324),
-            LiteralOperand(-0.0, "FLOAT"),
+            Call("cast", (-0.0, "FLOAT")),
         ]
     )
     assert values(spark, "9223372036854775807L", "1.50BD", "X'00ff'", "NULL") == [
-        LiteralOperand(9223372036854775807, "BIGINT"),
+        Call("cast", (9223372036854775807, "BIGINT")),
         LiteralOperand(Decimal("1.50")),
         LiteralOperand(b"\x00\xff"),
         LiteralOperand(None),

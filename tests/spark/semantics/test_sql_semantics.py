@@ -33,6 +33,7 @@ from skipindex.expressions import (
     Unsupported,
     to_sql,
 )
+from skipindex.planner.binding.constants import with_values
 from skipindex.planner.sql.parser import parse
 from tests.oracle import Row, evaluate
 from tests.spark.versions import SPARK, frame_of
@@ -199,7 +200,7 @@ def test_conditions_mean_what_they_mean_to_spark(
 ) -> None:
     unknown = set() if SPARK >= (4, 0) else SPARK_4
     texts = [text for text in [*JUDGED, *UNJUDGED] if text not in unknown]
-    trees = {text: parse(text) for text in texts}
+    trees = {text: with_values(parse(text)) for text in texts}
     opaque = [text for tree in trees.values() for text in _opaque(tree)]
     again = {text: to_sql(tree) for text, tree in trees.items()}
     session.conf.set("spark.sql.ansi.enabled", ansi)
@@ -219,8 +220,11 @@ def test_conditions_mean_what_they_mean_to_spark(
 
 
 def test_what_is_judged_is_judged() -> None:
-    assert [text for text in JUDGED if list(_unsupported(parse(text)))] == []
-    assert [text for text in UNJUDGED if not list(_unsupported(parse(text)))] == []
+    def is_judged(text: str) -> bool:
+        return not list(_unsupported(with_values(parse(text))))
+
+    assert [text for text in JUDGED if not is_judged(text)] == []
+    assert [text for text in UNJUDGED if is_judged(text)] == []
 
 
 @pytest.mark.slow

@@ -22,6 +22,7 @@ from skipindex.expressions.not_judged import (
 from skipindex.planner.binding.budget import STEPS_PER_NODE, budget
 from skipindex.planner.binding.comparison import ColumnBinding
 from skipindex.planner.binding.compiler import Compiler
+from skipindex.planner.binding.constants import with_values
 from skipindex.planner.binding.folders import (
     Folders,
     folder_columns,
@@ -74,7 +75,7 @@ class Binder:
         Raises:
             PredicateError: a column does not exist, or its name is ambiguous.
         """
-        return self._bind(ex.push_not(ex.shallow(predicate)))
+        return self._bind(ex.push_not(with_values(ex.shallow(predicate), self.zone)))
 
     def _bind(self, node: ex.Predicate) -> BoundPredicate:
         check()

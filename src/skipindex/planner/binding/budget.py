@@ -37,7 +37,6 @@ def spend() -> None:
     """Take one step.
 
     Raises:
-        NotJudgedError: the budget is used up.
         PlanCancelledError: the plan is to stop.
     """
     check()

@@ -50,11 +50,7 @@ def _is_instant(operand: BoundCall, zone: str | None) -> bool:
 
 
 def bound_moment(value: datetime, name: str, zone: str | None) -> BoundLiteral:
-    """A timestamp as an argument.
-
-    Raises:
-        NotJudgedError: it depends on rules of a time zone.
-    """
+    """A timestamp as an argument."""
     domain = Domain(name)
     at = cut(domain, value, zone if name == "timestamp" else "UTC")
     if isinstance(at, Refusal) or at.slack or at.ge is None:
@@ -79,11 +75,7 @@ def shifted(sign: str, operands: Sequence[BoundTerm], text: str) -> BoundTerm | 
 def moved(
     operand: BoundTerm, sign: str, interval: Call, text: str, zone: str | None
 ) -> BoundTerm:
-    """A date or a time, and an interval.
-
-    Raises:
-        NotJudgedError: the type, or the interval, is none that is added so.
-    """
+    """A date or a time, and an interval."""
     number, unit = interval.arguments
     if not isinstance(number, int) or operand.domain is None:
         raise NotJudgedError("an interval")

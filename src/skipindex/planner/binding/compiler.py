@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Final
 
@@ -17,7 +17,7 @@ from skipindex.expressions import (
     Term,
     push_not,
 )
-from skipindex.expressions.domain import EPOCH, Domain
+from skipindex.expressions.domain import Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.expressions.truth import is_not_true
 from skipindex.planner.binding.budget import spend
@@ -48,7 +48,7 @@ from skipindex.planner.functions import dates
 from skipindex.planner.functions.calendar import SECOND
 from skipindex.planner.functions.casts import INTEGER_BITS
 from skipindex.planner.functions.reading import clock_of_text, date_of_text
-from skipindex.planner.functions.registry import UNSURE, Coercion, Function, integer
+from skipindex.planner.functions.registry import Coercion, Function, integer
 
 _CLOCK_TARGETS: Final = {"DATE", "STRING", "TIMESTAMP_NTZ"}
 _TIME_TARGETS: Final = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ"}
@@ -87,11 +87,7 @@ class Compiler:
     rounded: list[BoundTerm] = field(default_factory=list)
 
     def compile(self, term: Term | Literal) -> BoundTerm:
-        """The bound term of ``term``.
-
-        Raises:
-            NotJudgedError: only Spark can say what it is.
-        """
+        """The bound term of ``term``."""
         spend()
         match term:
             case Reference():
@@ -104,7 +100,7 @@ class Compiler:
                 return BoundExtreme(domain, typed, columns, str(term), greatest)
             case Call("cast", (int(number), str(kind))) if kind in INTEGER_BITS:
                 return BoundLiteral(integer(INTEGER_BITS[kind]), number, str(term))
-            case Call("cast", (datetime() as moment, "TIMESTAMP_NTZ")):
+            case Call("timestamp_ntz", (datetime() as moment,)):
                 return bound_moment(moment, "timestamp_ntz", self.zone)
             case datetime():
                 return bound_moment(term, "timestamp", self.zone)
@@ -255,44 +251,6 @@ class Compiler:
 
 def _is_nanoseconds(operand: BoundTerm) -> bool:
     return operand.domain is not None and bool(operand.domain.nanoseconds)
-
-
-def fold(term: Term) -> tuple[Literal, str] | None:
-    """The one value of a term without columns, and its type where that is not plain.
-
-    None if only Spark can tell.
-    """
-
-    def no_column(_: Reference) -> BoundColumn:
-        raise NotJudgedError("a column")
-
-    def no_condition(_: Predicate) -> BoundPredicate:
-        raise NotJudgedError("a condition")
-
-    try:
-        operand = Compiler(no_column, no_condition).compile(term)
-        plain = operand.value(None)
-    except (NotJudgedError, *UNSURE):
-        return None
-    if plain is None or operand.domain is None:
-        return None
-    domain = operand.domain
-    match domain.name:
-        case "int":
-            return plain, _INTEGERS.get(domain.bits, "")
-        case "float" | "string" if domain.bits != 32:
-            return plain, ""
-        case "bool":
-            return bool(plain), ""
-        case "date":
-            ordinal = EPOCH.toordinal() + int(plain)
-            if 1 <= ordinal <= date.max.toordinal():
-                return date.fromordinal(ordinal), ""
-    return None
-
-
-_INTEGERS: Final = {8: "TINYINT", 16: "SMALLINT", 64: "BIGINT"}
-"""The types that a number does not have by itself."""
 
 
 def _common_domain(operands: Sequence[BoundTerm]) -> Domain:

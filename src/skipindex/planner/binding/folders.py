@@ -83,11 +83,7 @@ def folder_columns(columns: Sequence[BoundColumn]) -> Mapping[str, FolderColumn]
 def over_columns(
     tree: BoundPredicate, columns: Sequence[BoundColumn], rows: Sequence[Row], text: str
 ) -> BoundPredicate:
-    """``tree``, a test of rows, over the columns; TRUE for the same of ``rows``.
-
-    Raises:
-        NotJudgedError: it would be too large.
-    """
+    """``tree``, a test of rows, over the columns; TRUE for the same of ``rows``."""
     if len(rows) > _MAX_ROWS:
         raise NotJudgedError(_MANY)
     answers: dict[bool | None, BoundPredicate] = {

@@ -25,11 +25,7 @@ UNTYPED: Final = Domain("decimal")
 
 
 def constant(value: Literal) -> BoundLiteral:
-    """A literal as an argument.
-
-    Raises:
-        NotJudgedError: the value does not tell its type.
-    """
+    """A literal as an argument."""
     text = argument_sql(value)
     match value:
         case None:
@@ -52,11 +48,7 @@ def constant(value: Literal) -> BoundLiteral:
 
 
 def builtin(name: str) -> Builtin:
-    """The function of that name, in lower case.
-
-    Raises:
-        NotJudgedError: it is not known.
-    """
+    """The function of that name, in lower case."""
     result = FUNCTIONS.get(name)
     if result is None:
         raise NotJudgedError(f"the function {name}")
@@ -64,11 +56,7 @@ def builtin(name: str) -> Builtin:
 
 
 def applied(name: str, operands: Sequence[BoundTerm], text: str) -> BoundTerm:
-    """The function ``name``, resolved for the types of its operands.
-
-    Raises:
-        NotJudgedError: it is not known, or not of these types.
-    """
+    """The function ``name``, resolved for the types of its operands."""
     result = builtin(name).resolve([argument_of(operand) for operand in operands])
     if result is None:
         raise NotJudgedError(f"{name} of these types")
@@ -99,11 +87,7 @@ def _as_decimal(operand: BoundTerm) -> BoundLiteral:
 
 
 def with_type(operands: Sequence[BoundTerm]) -> Sequence[BoundTerm]:
-    """The operands; decimal literals become doubles or decimals as the others are.
-
-    Raises:
-        NotJudgedError: there is a decimal literal, and no double or decimal beside it.
-    """
+    """The operands; decimal literals become doubles or decimals as the others are."""
     if all(operand.domain is not UNTYPED for operand in operands):
         return operands
     double = Domain("float", bits=64)

@@ -1,15 +1,11 @@
-"""The session's wall clock, for constants that a plan computes once.
+"""The session's wall clock, by which constants of a condition are computed.
 
-A constant that is computed here also stands in the condition that the engine evaluates:
-both then mean the same rows.  Java's copy of a zone's rules may be another one, so the
-engine is asked whether it computes the same value.
+Java's copy of a zone's rules may be another one than Python's.  So a plan relies on the
+offsets around what it computes, or, of its moment, the engine is asked for the value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, tzinfo
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -30,8 +26,8 @@ from skipindex.planner.functions.dates import (
     UNITS,
     WALL_CLOCK,
 )
-from skipindex.planner.functions.registry import Argument
-from skipindex.planner.functions.zones import fixed_offset
+from skipindex.planner.functions.registry import Argument, UnsureError
+from skipindex.planner.functions.zones import fixed_offset, relies_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,38 +37,36 @@ class Clock:
     Args:
         rules: the zone.
         has_rules: whether its offset changes.
+        relied: the zone's name, if the plan has to rely on its rules.
     """
 
     rules: tzinfo
     has_rules: bool
+    relied: str = ""
 
     def wall(self, instant: datetime) -> datetime:
-        """What the clock shows at an instant.
-
-        Raises:
-            NotJudgedError: it shows a year beyond those of Python.
-        """
+        """What the clock shows at an instant."""
+        self._rely(instant.date())
         return _in_zone(instant, self.rules).replace(tzinfo=None, fold=0)
 
     def instant(self, wall: datetime) -> datetime:
-        """When the clock shows a time.
-
-        Raises:
-            NotJudgedError: it does so twice, or never, or beyond the years of Python.
-        """
+        """When the clock shows a time."""
+        self._rely(wall.date())
         shown = [wall.replace(tzinfo=self.rules, fold=fold) for fold in (0, 1)]
         if shown[0].utcoffset() != shown[1].utcoffset():
             raise NotJudgedError("a wall clock that is shown twice, or never")
         return _in_zone(shown[0], UTC)
+
+    def _rely(self, day: date) -> None:
+        """Rely on the offsets around a day; ``NotJudgedError`` if they are unknown."""
+        if self.relied and not relies_here(self.relied, _number(day)):
+            raise NotJudgedError("it depends on the session's time zone")
 
     def later(self, instant: datetime, number: int, unit: str) -> datetime:
         """An instant moved by so many units.
 
         Months and days are those of the wall clock.  24 hours are a day of it too,
         except for old settings and intervals of ``make_interval``.
-
-        Raises:
-            NotJudgedError: the wall clock, or the kind of interval, matters.
         """
         wall = self.wall(instant)
         if unit not in CLOCK_UNITS or unit == "DAY":
@@ -86,11 +80,7 @@ class Clock:
         return later
 
     def truncated(self, unit: str, instant: datetime) -> datetime:
-        """``date_trunc``.
-
-        Raises:
-            NotJudgedError: there is no such unit, or the wall clock is not unique.
-        """
+        """``date_trunc``."""
         wall, name = self.wall(instant), unit.upper()
         if name in UNITS:
             day = truncated(_number(wall.date()), UNITS[name])
@@ -109,10 +99,7 @@ def _in_zone(moment: datetime, zone: tzinfo) -> datetime:
         raise NotJudgedError("a time beyond the years 1 to 9999") from None
 
 
-_current: ContextVar[Clock | None] = ContextVar("session's clock", default=None)
-
-
-def clock_of(zone: str | None) -> Clock | None:
+def clock_of(zone: str | None, *, relies: bool = False) -> Clock | None:
     """The clock of a zone; None if it is not known here."""
     if zone is None:
         return None
@@ -120,24 +107,9 @@ def clock_of(zone: str | None) -> Clock | None:
     if offset is not None:
         return Clock(offset, has_rules=False)
     try:
-        return Clock(ZoneInfo(zone), has_rules=True)
+        return Clock(ZoneInfo(zone), has_rules=True, relied=zone if relies else "")
     except (ZoneInfoNotFoundError, ValueError, OSError):
         return None
-
-
-def current_clock() -> Clock | None:
-    """The clock by which constants are computed; None where none may be."""
-    return _current.get()
-
-
-@contextmanager
-def computing_by(clock: Clock | None) -> Iterator[None]:
-    """Compute constants by a clock within a ``with``."""
-    token = _current.set(clock)
-    try:
-        yield
-    finally:
-        _current.reset(token)
 
 
 def moved(wall: datetime, number: int, unit: str) -> datetime:
@@ -149,18 +121,16 @@ def moved(wall: datetime, number: int, unit: str) -> datetime:
 
 
 def formatted(shown: datetime, pattern: str) -> str:
-    """``date_format`` of a moment that the session's clock shows.
-
-    Raises:
-        NotJudgedError: it is another pattern.
-        UnsureError: it is a moment that Spark may show otherwise.
-    """
+    """``date_format`` of a moment that the session's clock shows."""
     constant = Argument(Domain("string"), is_constant=True, value=pattern)
     result = FUNCTIONS["date_format"].resolve([Argument(WALL_CLOCK), constant])
-    if result is None:
-        raise NotJudgedError("the function date_format")
     moment = (shown.replace(tzinfo=UTC) - EPOCH_UTC) // MICROSECOND
-    return str(result.apply(moment, pattern))
+    try:
+        if result is not None:
+            return str(result.apply(moment, pattern))
+    except UnsureError:
+        pass  # Spark may show it otherwise
+    raise NotJudgedError("the function date_format")
 
 
 def _number(day: date) -> int:

@@ -166,11 +166,7 @@ class Pattern:
 
 @lru_cache
 def pattern_of(text: str) -> Pattern:
-    """The pattern of its text.
-
-    Raises:
-        NotJudgedError: it has other fields, or in another order.
-    """
+    """The pattern of its text."""
     refused = NotJudgedError(f"the datetime pattern {text!r} is not known ({EXPECTED})")
     separators: list[str] = []
     digits = 0

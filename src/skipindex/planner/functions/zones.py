@@ -144,6 +144,14 @@ def relying_on(rules: ZoneRules) -> Iterator[None]:
         _current.reset(token)
 
 
+def relies_here(zone: str, day: int) -> bool:
+    """Whether the plan relies on offsets around a day, which are Python's own."""
+    rules = _current.get()
+    offsets = None if rules is None else rules.around(zone, day)
+    around = (day - _AROUND) * _DAY, (day + 1 + _AROUND) * _DAY
+    return offsets is not None and offsets == offsets_here(zone, *around)
+
+
 @dataclass(frozen=True, slots=True)
 class Shift:
     """A step between the instants and the wall clocks of a zone with rules.

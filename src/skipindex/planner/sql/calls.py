@@ -13,6 +13,7 @@ from skipindex.planner.trees.operands import (
     BooleanOperand,
     LiteralOperand,
     Operand,
+    is_constant,
 )
 
 _WORDS: Final = {
@@ -26,11 +27,7 @@ _MAX_PARAMETER: Final = 9
 
 
 def function_call(cursor: Cursor, token: Token) -> Operand:
-    """``year(d)``, ``CAST(a AS INT)`` and their like, where ``token`` is the name.
-
-    Raises:
-        NotJudgedError: the function is not known, or not with these arguments.
-    """
+    """``year(d)``, ``CAST(a AS INT)`` and their like, where ``token`` is the name."""
     end = cursor.closing[cursor.at + 1]
     name = token.key
     if name in {"CAST", "TRY_CAST"}:
@@ -38,7 +35,7 @@ def function_call(cursor: Cursor, token: Token) -> Operand:
         operand = cursor.operand()
         if not cursor.take("AS"):
             raise NotJudgedError("a cast")
-        if name == "TRY_CAST" and not isinstance(operand, LiteralOperand):
+        if name == "TRY_CAST" and not is_constant(operand):
             raise NotJudgedError("a cast of the column")
         result = cast_operand(cursor, operand)
     elif name == "EXTRACT":

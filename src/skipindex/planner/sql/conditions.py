@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from skipindex import expressions as ex
 from skipindex.errors import PredicateError
@@ -16,13 +16,13 @@ from skipindex.planner.trees.conditions import (
     ilike,
     is_in,
     like,
-    literal_in,
     row_in,
 )
 from skipindex.planner.trees.operands import (
     BooleanOperand,
     LiteralOperand,
     Operand,
+    constant,
     require_small,
 )
 
@@ -30,11 +30,7 @@ T = TypeVar("T")
 
 
 def condition(cursor: Cursor) -> ex.Predicate:
-    """The condition that begins here, as far as it can be judged.
-
-    Raises:
-        NotJudgedError: only Spark can judge it.
-    """
+    """The condition that begins here, as far as it can be judged."""
     if _is_row(cursor):
         return _rows(cursor)
     left = cursor.operand()
@@ -89,7 +85,7 @@ def _between(cursor: Cursor, value: Operand) -> ex.Predicate:
 
 
 def _in(cursor: Cursor, left: Operand) -> ex.Predicate:
-    return is_in(left, cursor.plain_list() or tuple(_listed(cursor, _literal)))
+    return is_in(left, cursor.list_token() or tuple(_listed(cursor, _member)))
 
 
 def _is_row(cursor: Cursor) -> bool:
@@ -128,9 +124,9 @@ def _listed(cursor: Cursor, read: Callable[[Cursor], T]) -> Iterator[T]:
     cursor.at = end + 1
 
 
-def _literal(cursor: Cursor) -> ex.Literal:
-    """A literal of a list.  Lists are long, and most of their members one token."""
-    return literal_in(cursor.plain_literal() or cursor.operand())
+def _member(cursor: Cursor) -> Any:
+    """A member of a list.  Lists are long, and most of their members one token."""
+    return constant(cursor.plain_literal() or cursor.operand())
 
 
 def _row(cursor: Cursor) -> list[Operand]:

@@ -8,17 +8,17 @@ them, and gives the cursor the two forms that may stand inside any other one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from skipindex.errors import PredicateError
 from skipindex.expressions import Call, Literal, Predicate, Reference
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.sql.literals import (
+    SUFFIX_TYPES,
     has_doubled_quote,
-    is_plain,
+    literal,
     number,
     string,
-    typed,
 )
 from skipindex.planner.sql.tokens import (
     Kind,
@@ -29,10 +29,10 @@ from skipindex.planner.sql.tokens import (
     tokenize,
 )
 from skipindex.planner.trees.operands import (
-    EXPLICIT_TYPES,
-    SUFFIX_TYPES,
     LiteralOperand,
     Operand,
+    operand_of,
+    typed,
 )
 from skipindex.planner.trees.times import (
     INTERVAL_UNITS,
@@ -48,24 +48,13 @@ _SAFE_DIGITS: Final = 10
 """Fewer digits are an int."""
 
 
-class Grammar(NamedTuple):
-    """The two forms that may stand inside any other form.
-
-    Args:
-        operand: reads the operand that comes next.
-        condition: reads the condition that comes next, where a value may stand.
-    """
-
-    operand: Callable[[Cursor], Operand]
-    condition: Callable[[Cursor], Predicate]
-
-
 class Cursor:
     """A position in the tokens of one text, which every reader moves on.
 
     Args:
         text: the whole condition.
-        grammar: reads operands and conditions inside other forms.
+        operand: reads the operand that comes next, inside another form.
+        condition: the same of a condition, where a value may stand.
 
     Attributes:
         closing: the index of the closing token for that of each opening one.
@@ -74,16 +63,18 @@ class Cursor:
         nested: how many conditions are open that stand as values.
         spark_3: whether strings are read as Spark 3 reads them.
         saw_doubled_quote: whether Spark 3 and Spark 4 read a string differently.
-        given: values that were given for tokens, and the index behind the last one.
-        folded: the values of what was made of them, by the first index and the one
-            behind the last.
 
     Raises:
         PredicateError: a quote, a bracket or a comment is not closed.
     """
 
-    def __init__(self, text: str, grammar: Grammar) -> None:
-        self._grammar = grammar
+    def __init__(
+        self,
+        text: str,
+        operand: Callable[[Cursor], Operand],
+        condition: Callable[[Cursor], Predicate],
+    ) -> None:
+        self._operand, self._condition = operand, condition
         self.text = text
         self.tokens = tokenize(text, lists=True)
         self.closing = match_brackets(self.tokens, text)
@@ -93,8 +84,6 @@ class Cursor:
         self.retries = 0
         self.spark_3 = False
         self.saw_doubled_quote = False
-        self.given: dict[int, tuple[LiteralOperand, int]] = {}
-        self.folded: dict[tuple[int, int], LiteralOperand] = {}
 
     @property
     def next(self) -> Token:
@@ -131,41 +120,21 @@ class Cursor:
         return self.error(self.next, f"expected {what}, found {result}")
 
     def again(self, start: int) -> None:
-        """Go back to ``start``, to read a value as a condition.
-
-        Raises:
-            NotJudgedError: that was done too often.
-        """
+        """Go back to ``start``, to read a value as a condition."""
         self.retries += 1
         if self.retries > _MAX_RETRIES:
             raise NotJudgedError("a condition as a value")
         self.at = start
 
     def operand(self) -> Operand:
-        """The operand that comes next.
-
-        Raises:
-            NotJudgedError: only Spark can judge it.
-        """
-        return self._grammar.operand(self)
+        """The operand that comes next."""
+        return self._operand(self)
 
     def condition(self) -> Predicate:
-        """The condition that comes next, up to what ends it as a value.
+        """The condition that comes next, up to what ends it as a value."""
+        return self._condition(self)
 
-        Raises:
-            NotJudgedError: a part of it is one that only Spark can judge.
-        """
-        return self._grammar.condition(self)
-
-    def noted(self, start: int, operand: Operand) -> Operand:
-        """``operand``, which begins at ``start``; noted if it is a given value."""
-        if isinstance(operand, LiteralOperand) and any(
-            start <= i < self.at for i in self.given
-        ):
-            self.folded[start, self.at] = operand
-        return operand
-
-    def plain_literal(self) -> LiteralOperand | None:
+    def plain_literal(self) -> Operand | None:
         """A number or a string, if it alone stands before a comma or parenthesis."""
         token, after = self.tokens[self.at : self.at + 2]
         if after.key not in {",", ")"}:
@@ -177,40 +146,17 @@ class Cursor:
             return self.number(negative=False)
         return self.strings() if token.kind is Kind.STRING else None
 
-    def plain_list(self) -> tuple[Literal, ...] | None:
-        """The literals that are listed in parentheses next, all read at once.
-
-        None, and nothing is read, unless they are ints or strings without escapes, or
-        dates or times.
-
-        Raises:
-            NotJudgedError: a date or time has a form that Spark may take.
-        """
-        if self.next.kind is Kind.LIST:
-            return self._whole_list(self.next)
-        end = self.closing.get(self.at, self.at)
-        inside = self.tokens[self.at + 1 : end]
-        texts = [token.text for token in inside[::2]]
-        kinds = {token.kind for token in inside[::2]}
-        result: tuple[Literal, ...]
-        if len(inside) % 2 == 0 or any(token.key != "," for token in inside[1::2]):
+    def list_token(self) -> tuple[Literal, ...] | None:
+        """The literals of a list that is one token; None, if the next one is none."""
+        token = self.next
+        if token.kind is not Kind.LIST:
             return None
-        if kinds == {Kind.NUMBER} and all(map(_is_int, texts)):
-            result = tuple(map(int, texts))
-        elif kinds == {Kind.STRING} and all(map(is_plain, texts)):
-            result = tuple(text[1:-1] for text in texts)
-        else:
-            return None
-        self.at = end + 1
-        return result
-
-    def _whole_list(self, token: Token) -> tuple[Literal, ...]:
         self.at += 1
         values = listed(token)
         if not token.key:
             return values
         try:
-            return tuple(typed(token.key, str(text)) for text in values)
+            return tuple(literal(token.key, str(text)) for text in values)
         except ValueError as problem:
             raise self.error(token, str(problem)) from None
 
@@ -231,27 +177,26 @@ class Cursor:
             raise self.error(token, "expected a name between the backticks")
         return token.text[1:-1].replace("``", "`")
 
-    def number(self, *, negative: bool) -> LiteralOperand:
+    def number(self, *, negative: bool) -> Operand:
         """A number; ``negative`` if its sign was read before."""
         token = self.next
         self.at += 1
-        known = self._value(token, lambda: number(token.text, negative=negative))
-        return LiteralOperand(known.value, SUFFIX_TYPES.get(token.text[-1].upper(), ""))
+        kind = SUFFIX_TYPES.get(token.text[-1].upper(), "")
+        return self._literal(token, lambda: number(token.text, negative=negative), kind)
 
-    def typed_literal(self, token: Token) -> LiteralOperand:
+    def typed_literal(self, token: Token) -> Operand:
         """``DATE '2024-01-01'`` and the like, where ``token`` is the type."""
         if token.key not in _TYPED:
             raise NotJudgedError(f"a literal of type {token.text}")
         text = self._string(self.after)
         self.at += 2
-        known = self._value(token, lambda: typed(token.key, text))
-        return LiteralOperand(
-            known.value, token.key if token.key in EXPLICIT_TYPES else ""
-        )
+        return self._literal(token, lambda: literal(token.key, text), token.key)
 
-    def _value(self, token: Token, read: Callable[[], Literal]) -> LiteralOperand:
+    def _literal(
+        self, token: Token, read: Callable[[], Literal], type_name: str
+    ) -> Operand:
         try:
-            return LiteralOperand(read())
+            return operand_of(typed(read(), type_name))
         except ValueError as problem:
             raise self.error(token, str(problem)) from None
 
@@ -268,11 +213,7 @@ class Cursor:
         return string(token.text, doubled=not self.spark_3)
 
     def interval(self) -> Call:
-        """``INTERVAL`` in each of its forms, with units of one kind.
-
-        Raises:
-            NotJudgedError: another form, which Spark may take too.
-        """
+        """``INTERVAL`` in each of its forms, with units of one kind."""
         self.at += 1
         parts: list[tuple[str, str]] = []
         while self.next.kind is not Kind.END:

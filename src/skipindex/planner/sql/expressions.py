@@ -31,15 +31,10 @@ _PRODUCTS: Final = {"*", "/", "%", "DIV"}
 
 
 def operand(cursor: Cursor) -> Operand:
-    """The column, the literal or the function of them that comes next.
-
-    Raises:
-        NotJudgedError: it is something else, or a part of something larger.
-    """
+    """The column, the literal or the function of them that comes next."""
     if cursor.depth >= MAX_DEPTH:
         raise NotJudgedError("the expression is too deep")
     cursor.depth += 1
-    start = cursor.at
     try:
         left = _product(cursor)
         while cursor.next.key in _SUMS:
@@ -47,7 +42,7 @@ def operand(cursor: Cursor) -> Operand:
             left = function(sign, [left, _product(cursor)])
     finally:
         cursor.depth -= 1
-    return cursor.noted(start, left)
+    return left
 
 
 def _product(cursor: Cursor) -> Operand:
@@ -59,7 +54,7 @@ def _product(cursor: Cursor) -> Operand:
 
 
 def _factor(cursor: Cursor) -> Operand:
-    signs, start = [], cursor.at
+    signs = []
     while cursor.next.key in {"-", "+"} and not _is_signed_number(cursor):
         signs.append("negative" if cursor.step() == "-" else "positive")
     operand = _primary(cursor)
@@ -68,7 +63,7 @@ def _factor(cursor: Cursor) -> Operand:
         operand = cast_operand(cursor, operand)
     for name in reversed(signs):
         operand = function(name, [operand])
-    return cursor.noted(start, operand)
+    return operand
 
 
 def _is_signed_number(cursor: Cursor) -> bool:
@@ -79,9 +74,6 @@ def _is_signed_number(cursor: Cursor) -> bool:
 
 def _primary(cursor: Cursor) -> Operand:
     token = cursor.next
-    if cursor.at in cursor.given:
-        value, cursor.at = cursor.given[cursor.at]
-        return value
     match token.kind:
         case Kind.NUMBER:
             return cursor.number(negative=False)

@@ -16,7 +16,7 @@ from typing import Final
 from skipindex.expressions import Literal
 from skipindex.expressions.domain import INT64_MAX, INT64_MIN
 from skipindex.expressions.not_judged import NotJudgedError
-from skipindex.planner.trees.casts import (
+from skipindex.planner.binding.literal_casts import (
     INTEGER_SUFFIXES,
     MAX_DECIMAL_DIGITS,
     float_of,
@@ -24,6 +24,8 @@ from skipindex.planner.trees.casts import (
 )
 from skipindex.planner.trees.times import date_of, timestamp_of, wall_clock_of
 
+SUFFIX_TYPES: Final = {**INTEGER_SUFFIXES, "F": "FLOAT"}
+"""The types of numbers by their suffixes."""
 _NUMBER: Final = re.compile(r"(?P<digits>[\d.]+(?:[eE][+-]?\d+)?)(?P<suffix>\D*)")
 _ESCAPE: Final = re.compile(
     r"\\(?:u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|([01][0-7]{2})|(.))", re.DOTALL
@@ -45,7 +47,6 @@ def number(text: str, *, negative: bool) -> int | Decimal | float:
 
     Raises:
         ValueError: the value is outside of its type, as Spark says too.
-        NotJudgedError: a FLOAT that is not compared alike in every session.
     """
     match = _NUMBER.fullmatch(text)
     assert match is not None, text
@@ -102,17 +103,11 @@ def has_doubled_quote(text: str) -> bool:
     return quote not in "rR" and quote * 2 in _ESCAPE.sub("", text[1:-1])
 
 
-def is_plain(text: str) -> bool:
-    """Whether the value of a quoted string is what stands between its quotes."""
-    return text[0] == "'" and "\\" not in text and text.find("'", 1) == len(text) - 1
-
-
-def typed(type_name: str, text: str) -> Literal:
+def literal(type_name: str, text: str) -> Literal:
     """The value of ``DATE '...'``, ``TIMESTAMP '...'`` or ``X'...'``.
 
     Raises:
         ValueError: no such day or time, or no hexadecimal digits.
-        NotJudgedError: a form whose value depends on the session or the day.
     """
     if type_name not in _READERS:
         raise NotJudgedError(f"a literal of type {type_name.lower()}")

@@ -20,13 +20,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final
 
-from skipindex.expressions import Literal, argument_sql, literal_sql
+from skipindex.expressions import argument_sql, literal_sql
 from skipindex.expressions.domain import EPOCH_UTC
-from skipindex.expressions.not_judged import NotJudgedError
-from skipindex.planner.functions.clock import Clock, clock_of, computing_by
+from skipindex.planner.functions.clock import Clock, clock_of
 from skipindex.planner.sql.cursor import Cursor
 from skipindex.planner.sql.parser import QUERIES, cursor_of, parse_all
-from skipindex.planner.trees.operands import MOMENTS, LiteralOperand, argument
+from skipindex.planner.trees.calls import MOMENTS
+from skipindex.planner.trees.operands import typed
 
 _NAMES: Final = {name.upper(): kind for name, kind in MOMENTS.items()}
 _WITHOUT_PARENTHESES: Final = {"CURRENT_DATE", "CURRENT_TIMESTAMP"}
@@ -76,52 +76,29 @@ def at_moment(
     clocks are left to the engine, which makes them of the same moment.  A column comes
     before a function that needs no parentheses, so ``is_column`` tells them apart.
     """
-    if "${" in text or not names_moment(text):
+    if "${" in text or not _ANY_NAME.search(text):
         return text, None
     cursor = cursor_of(text)
     if _has_other_names(cursor):
         return text, None
     clock, now = clock_of(zone), now.astimezone(UTC)
-    spans: dict[tuple[int, int], MomentConstant] = {}
+    constants, pieces, at = [], [], 0
     for start, end in _uses(cursor, is_column):
         kind = _NAMES[cursor.tokens[start].key]
         value = _value(kind, now, clock, zone)
-        of_engine = _of_engine(kind, now)
-        if value is not None:
-            cursor.given[start] = value, end
-            of_engine = of_engine or _sql(value)
-        if of_engine is not None:
-            shown = None if value is None else _sql(value)
-            spans[start, end] = MomentConstant(
-                cursor.written(start, end), of_engine, shown
-            )
-    if not spans:
+        engine_text = _of_engine(kind, now) or value
+        if engine_text is None:
+            continue
+        written = cursor.written(start, end)
+        constants.append(MomentConstant(written, engine_text, value))
+        pieces += [text[at : cursor.tokens[start].start], value or engine_text]
+        at = cursor.tokens[end - 1].end
+    if not constants:
         return text, None
-    with computing_by(clock):
-        parse_all(cursor)
-    given = sorted(spans.items())
-    for (start, end), operand in cursor.folded.items():
-        sql = _sql(operand)
-        if sql is not None:
-            inside = {s: c for s, c in given if start <= s[0] < end}
-            engine_text = _replaced(cursor, inside, start, end, lambda c: c.engine_text)
-            written = cursor.written(start, end)
-            spans[start, end] = MomentConstant(written, engine_text, sql)
-    widest = {
-        span: constant
-        for span, constant in sorted(spans.items())
-        if not any(_encloses(other, span) for other in spans)
-    }
-    replaced = _replaced(
-        cursor, widest, 0, len(cursor.tokens), lambda c: c.value or c.engine_text
-    )
+    parse_all(cursor)  # a mistake is shown in the text of the user
     has_rules = clock is not None and clock.has_rules
-    return replaced, Moment(now, tuple(widest.values()), has_rules)
-
-
-def names_moment(text: str) -> bool:
-    """Whether a text may have a function of the moment."""
-    return bool(_ANY_NAME.search(text))
+    moment = Moment(now, tuple(constants), has_rules)
+    return "".join([*pieces, text[at:]]), moment
 
 
 def _has_other_names(cursor: Cursor) -> bool:
@@ -155,19 +132,19 @@ def _uses(cursor: Cursor, is_column: Callable[[str], bool]) -> list[tuple[int, i
 
 def _value(
     kind: str, now: datetime, clock: Clock | None, zone: str | None
-) -> LiteralOperand | None:
-    """The value of a function of the moment; None if it is not known without a zone."""
+) -> str | None:
+    """What a function of the moment tells, in SQL; None if not without a zone."""
     match kind:
         case "instant":
-            return LiteralOperand(now)
+            return literal_sql(now)
         case "seconds" if now >= EPOCH_UTC:
-            return LiteralOperand(int(now.timestamp()), "BIGINT")
+            return f"CAST({int(now.timestamp())} AS BIGINT)"
         case "zone" if zone is not None:
-            return LiteralOperand(zone)
+            return literal_sql(zone)
         case "day" if clock is not None:
-            return LiteralOperand(clock.wall(now).date())
+            return literal_sql(clock.wall(now).date())
         case "wall clock" if clock is not None:
-            return LiteralOperand(clock.wall(now), "TIMESTAMP_NTZ")
+            return argument_sql(typed(clock.wall(now), "TIMESTAMP_NTZ"))
         case _:
             return None
 
@@ -176,51 +153,3 @@ def _of_engine(kind: str, now: datetime) -> str | None:
     """What depends on the session, as the engine computes it from the instant."""
     targets = {"day": "DATE", "wall clock": "TIMESTAMP_NTZ"}
     return f"CAST({literal_sql(now)} AS {targets[kind]})" if kind in targets else None
-
-
-def _sql(operand: LiteralOperand) -> str | None:
-    """A literal of the same type and value; None if SQL has none that is plain."""
-    value: Literal = operand.value
-    match value:
-        case datetime() if operand.kind == "TIMESTAMP_NTZ":
-            return f"TIMESTAMP_NTZ '{value.isoformat(sep=' ')}'"
-        case datetime():
-            return literal_sql(value.astimezone(UTC)) if value.tzinfo else None
-        case None | float():
-            return None
-    try:
-        sql = argument_sql(argument(operand))
-    except NotJudgedError:
-        return None
-    return f"({sql})" if sql.startswith("-") else sql  # -- begins a comment
-
-
-def _encloses(wide: tuple[int, int], narrow: tuple[int, int]) -> bool:
-    return wide != narrow and wide[0] <= narrow[0] and narrow[1] <= wide[1]
-
-
-def _replaced(
-    cursor: Cursor,
-    spans: dict[tuple[int, int], MomentConstant],
-    start: int,
-    end: int,
-    shown: Callable[[MomentConstant], str],
-) -> str:
-    """The text between two tokens, with other text for some of it."""
-    tokens, pieces = cursor.tokens, []
-    at, last = tokens[start].start, tokens[end - 1].end
-    if start == 0:
-        at = 0
-    for (first, behind), constant in sorted(spans.items()):
-        pieces += [cursor.text[at : tokens[first].start], shown(constant)]
-        at = tokens[behind - 1].end
-    pieces.append(cursor.text[at : max(last, at)])
-    joined = pieces[0]
-    for piece in pieces[1:]:
-        apart = joined[-1:].isspace() or not joined or not _is_word(joined[-1:])
-        joined += piece if apart or not _is_word(piece[:1]) else f" {piece}"
-    return joined
-
-
-def _is_word(character: str) -> bool:
-    return character.isalnum() or character in {"_", "'", '"', "`"}

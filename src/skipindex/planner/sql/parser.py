@@ -1,14 +1,13 @@
 """SQL text to the predicate tree, with the meaning that Spark gives it.
 
     >>> from skipindex.planner.sql.parser import parse
-    >>> print(parse("5 < a AND upper(b) = 'X' AND c = d OR c IN (1, 2L)"))
+    >>> print(parse("5 < a AND upper(b) = 'X' AND c = d OR c IN (1, 2)"))
     a > 5 AND upper(b) = 'X' AND c = d OR c IN (1, 2)
 
 AND, OR, NOT and the conditions that an index can judge, a column against another one or
 a function of columns against a literal, are read by Spark's own grammar
-(``SqlBaseParser.g4``): a rewrite on the way could skip a file.  What is made of
-literals alone is folded.  Everything else stays as written, one ``Unsupported`` for one
-condition; whether it is well-formed, Spark says.
+(``SqlBaseParser.g4``): a rewrite on the way could skip a file.  Everything else stays
+as written, one ``Unsupported`` for one condition; Spark says whether it is well-formed.
 
 The settings of the session are taken to be Spark's defaults: backslash escapes in
 strings, double quotes around strings, ``1e2`` a double.  A string with a doubled
@@ -32,7 +31,7 @@ from skipindex.expressions import (
 )
 from skipindex.expressions.not_judged import NotJudgedError, reason_of
 from skipindex.planner.sql.conditions import condition
-from skipindex.planner.sql.cursor import Cursor, Grammar
+from skipindex.planner.sql.cursor import Cursor
 from skipindex.planner.sql.expressions import operand
 from skipindex.planner.sql.tokens import Kind, Token
 from skipindex.planner.trees.comparisons import OPERATORS
@@ -60,7 +59,7 @@ def cursor_of(text: str) -> Cursor:
     Raises:
         PredicateError: a quote, a bracket or a comment is not closed.
     """
-    return Cursor(text, Grammar(operand, _condition_inside))
+    return Cursor(text, operand, _condition_inside)
 
 
 _ENDING_VALUES: Final = {",", "WHEN", "THEN", "ELSE", "END"}
@@ -185,7 +184,6 @@ def _leaf(cursor: Cursor) -> Predicate:
     tree = _judged(cursor, start)
     if not cursor.saw_doubled_quote or isinstance(tree, Unsupported):
         return tree
-    _forget(cursor, start)
     cursor.at, cursor.spark_3 = start, True
     other = _judged(cursor, start)
     cursor.spark_3 = False
@@ -208,7 +206,6 @@ def _judged(cursor: Cursor, start: int) -> Predicate:
         reason = reason_of(result.key)
     except NotJudgedError as not_judged:
         reason = str(not_judged)
-    _forget(cursor, start)
     cursor.at = _end_of_condition(cursor, start)
     return Unsupported(cursor.written(start, cursor.at), reason)
 
@@ -222,12 +219,6 @@ def _is_mistake(token: Token) -> bool:
             return token.key in _NOWHERE
         case _:
             return token.kind is not Kind.END
-
-
-def _forget(cursor: Cursor, start: int) -> None:
-    """Leave the values in the condition that begins at ``start`` as written."""
-    for span in [span for span in cursor.folded if span[0] >= start]:
-        del cursor.folded[span]
 
 
 def _end_of_condition(cursor: Cursor, start: int) -> int:

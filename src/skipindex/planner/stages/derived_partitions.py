@@ -42,6 +42,7 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.not_judged import TWO_COLUMNS, NotJudgedError
 from skipindex.planner.binding.compiler import Compiler
+from skipindex.planner.binding.constants import with_values
 from skipindex.planner.binding.inversion import BoundCall
 from skipindex.planner.binding.scalar import answer, judged
 from skipindex.planner.binding.terms import BoundColumn, BoundTerm, Interval
@@ -144,7 +145,7 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
     def condition(_: Predicate) -> BoundPredicate:
         raise NotJudgedError("a condition")
 
-    tree = parse(f"({text}) <=> NULL")
+    tree = with_values(parse(f"({text}) <=> NULL"), table.derived.timezone)
     compiler = Compiler(column, condition, table.derived.timezone)
     term = getattr(tree, "column", None)
     if not isinstance(tree, Comparison) or not isinstance(term, Call):

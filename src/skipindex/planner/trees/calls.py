@@ -27,7 +27,6 @@ from skipindex.expressions import (
 )
 from skipindex.expressions.not_judged import REASONS, NotJudgedError
 from skipindex.planner.functions import FUNCTIONS
-from skipindex.planner.trees.casts import cast
 from skipindex.planner.trees.comparisons import (
     OPERATORS,
     choice,
@@ -36,21 +35,27 @@ from skipindex.planner.trees.comparisons import (
     is_null,
     truth,
 )
-from skipindex.planner.trees.conditions import between, ilike, is_in, like, literal_in
+from skipindex.planner.trees.conditions import between, ilike, is_in, like
 from skipindex.planner.trees.operands import (
     EXPLICIT_TYPES,
-    MOMENTS,
     BooleanOperand,
     LiteralOperand,
     Operand,
     argument,
-    folded,
-    is_of_moment,
-    is_open,
+    constant,
+    is_constant,
     require_small,
 )
 from skipindex.planner.trees.times import INTERVAL_FUNCTIONS, made_interval
 
+MOMENTS: Final = {
+    **dict.fromkeys(("now", "current_timestamp"), "instant"),
+    **dict.fromkeys(("curdate", "current_date"), "day"),
+    "localtimestamp": "wall clock",
+    "unix_timestamp": "seconds",
+    "current_timezone": "zone",
+}
+"""Functions of the moment, which take no argument, and what they tell."""
 _CHOICES: Final = {"if", "iff", "coalesce", "nvl", "ifnull", "nvl2", "nullif"}
 _TEXT_TESTS: Final = {
     "startswith": Column.startswith,
@@ -85,11 +90,7 @@ NAMED: Final = {
 
 
 def call(name: str, operands: Sequence[Operand]) -> Operand:
-    """The function, operator or condition of that name, in lower case.
-
-    Raises:
-        NotJudgedError: it is not known, or not with these operands.
-    """
+    """The function, operator or condition of that name, in lower case."""
     if len(operands) == 2 and name in OPERATORS:
         return _condition(compare(operands[0], OPERATORS[name], operands[1]))
     match name, operands:
@@ -103,11 +104,8 @@ def call(name: str, operands: Sequence[Operand]) -> Operand:
             # FALSE, and of NULL it is FALSE or UNKNOWN, as the session has it.
             unsure = Unsupported("opaque()", REASONS["OPAQUE"])
             return _condition(And((is_null(one), Constant(None), unsure)))
-        case "in", [one, *some] if any(map(is_of_moment, some)):
-            same = [compare(one, Operator.EQ, other) for other in some]
-            return _condition(disjunction(same))
         case "in", [one, *some]:
-            return _condition(is_in(one, tuple(map(literal_in, some))))
+            return _condition(is_in(one, tuple(map(constant, some))))
         case "like", [one, pattern]:
             return _condition(like(one, pattern))
         case "ilike", [one, pattern]:
@@ -140,28 +138,16 @@ def _condition(tree: Predicate) -> BooleanOperand:
 
 
 def function(name: str, operands: Sequence[Operand]) -> Operand:
-    """The function ``name`` of the operands, or its value if all are literals.
-
-    Raises:
-        NotJudgedError: that value is for Spark alone.
-    """
+    """The function ``name`` of the operands."""
     match name, operands:
         case "negative", [Call("interval", (int(number), unit))]:
             return Call("interval", (-number, unit))
-    result = Call(name, tuple(map(argument, operands)))
-    return require_small(result) if is_open(result) else folded(result)
+    return require_small(Call(name, tuple(map(argument, operands))))
 
 
 def cast_to(operand: Operand, type_name: str, parameters: Sequence[int]) -> Operand:
-    """``CAST(operand AS type_name(parameters))``, the name in capitals.
-
-    Raises:
-        NotJudgedError: only Spark can tell the value.
-    """
-    if isinstance(operand, LiteralOperand):
-        known = cast(operand.value, type_name, tuple(parameters))
-        return LiteralOperand(known, type_name if type_name in EXPLICIT_TYPES else "")
-    if type_name not in _CAST_TARGETS or isinstance(operand, BooleanOperand):
+    """``CAST(operand AS type_name(parameters))``, the name in capitals."""
+    if type_name not in _CAST_TARGETS and not is_constant(operand):
         raise NotJudgedError("a cast of the column")
     if type_name in {"DECIMAL", "DEC", "NUMERIC"}:
         parameters = parameters or [10, 0]
@@ -169,13 +155,15 @@ def cast_to(operand: Operand, type_name: str, parameters: Sequence[int]) -> Oper
         raise NotJudgedError("a cast of the column")
     if parameters:
         type_name += f"({','.join(map(str, parameters))})"
-    return require_small(Call("cast", (operand, type_name)))
+    return require_small(Call("cast", (argument(operand), type_name)))
 
 
 def _whole_number(operand: Operand) -> int:
     match operand:
         case LiteralOperand(int() | Decimal() as number) if number == int(number):
             return int(number)
+        case Call("cast", (int(number), type_name)) if type_name in EXPLICIT_TYPES:
+            return number
     raise NotJudgedError("an interval")
 
 
@@ -192,7 +180,7 @@ def _chosen(name: str, operands: Sequence[Operand]) -> Operand:
             if any(isinstance(operand, BooleanOperand) for operand in operands):
                 return choice([(is_known(o), o) for o in operands[:-1]], last)
             return function("coalesce", operands)
-        case "nullif", [value, LiteralOperand() as other]:
+        case "nullif", [value, other] if is_constant(other):
             equal = compare(value, Operator.EQ, other)
             return choice([(equal, LiteralOperand(None))], value, repeats=True)
         case _:

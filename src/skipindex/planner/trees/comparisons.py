@@ -39,7 +39,8 @@ from skipindex.planner.trees.operands import (
     LiteralOperand,
     Operand,
     argument,
-    is_of_moment,
+    constant,
+    is_constant,
     require_small,
 )
 
@@ -64,17 +65,12 @@ _FOLDED: Final[dict[Operator, Callable[[Any, Any], bool]]] = {
 
 
 def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
-    """``left operator right``.
-
-    Raises:
-        NotJudgedError: two columns or two conditions are compared, or literals of
-            types that Spark would cast.
-    """
+    """``left operator right``."""
     match left, right:
         case (Call("interval"), _) | (_, Call("interval")):
             raise NotJudgedError("an interval")
         case LiteralOperand(), LiteralOperand():
-            return Constant(_fold(left.value, operator, right.value))
+            return Constant(compared(left.value, operator, right.value))
         case BooleanOperand(tree), LiteralOperand(bool() | None as value):
             return _compare_truth(tree, operator, value)
         case LiteralOperand(bool() | None as value), BooleanOperand(tree):
@@ -86,17 +82,14 @@ def compare(left: Operand, operator: Operator, right: Operand) -> Predicate:
             return _compare_truth(tree, operator, value)
         case (BooleanOperand(), _) | (_, BooleanOperand()):
             raise NotJudgedError("two conditions are compared")
-        case Reference() | Call() | Case(), LiteralOperand(value):
-            return Comparison(left, operator, value)
-        case LiteralOperand(value), Reference() | Call() | Case():
-            return Comparison(right, MIRRORED.get(operator, operator), value)
+        case Reference() | Call() | Case(), _ if is_constant(right):
+            return Comparison(left, operator, constant(right))
+        case _, Reference() | Call() | Case() if is_constant(left):
+            mirrored = MIRRORED.get(operator, operator)
+            return Comparison(right, mirrored, constant(left))
         case (
             Reference() | Call("cast", (Reference(), _)),
             Reference() | Call("cast", (Reference(), _)),
-        ):
-            return ColumnComparison(left, operator, right)
-        case Reference() | Call() | Case(), Reference() | Call() | Case() if (
-            is_of_moment(left) or is_of_moment(right)
         ):
             return ColumnComparison(left, operator, right)
         case _:
@@ -144,7 +137,7 @@ def operand_sql(operand: Operand) -> str:
             return str(operand)
 
 
-def _fold(left: Literal, operator: Operator, right: Literal) -> bool | None:
+def compared(left: Literal, operator: Operator, right: Literal) -> bool | None:
     """The comparison of two literals, of types that no setting of Spark touches."""
     if left is None or right is None:
         if operator in NULL_SAFE:
@@ -178,25 +171,17 @@ def _key(value: Literal) -> int:
 
 
 def listed(value: Literal, values: Sequence[Literal]) -> bool | None:
-    """``value IN (values)``, of literals.
-
-    Raises:
-        NotJudgedError: they are of several types.
-    """
+    """``value IN (values)``, of literals."""
     if value is None:
         return None
     if len({type(one) for one in [value, *values]} - {type(None)}) > 1:
         raise NotJudgedError("the list makes Spark cast")
-    result = {_fold(value, Operator.EQ, one) for one in values}
+    result = {compared(value, Operator.EQ, one) for one in values}
     return True if True in result else None if None in result else False
 
 
 def truth(operand: Operand) -> Predicate:
-    """The operand, where a condition is expected.
-
-    Raises:
-        NotJudgedError: it is a literal and no boolean.
-    """
+    """The operand, where a condition is expected."""
     match operand:
         case LiteralOperand(bool() | None as value):
             return Constant(value)

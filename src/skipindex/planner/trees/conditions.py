@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from skipindex.expressions import (
     Call,
@@ -30,17 +31,15 @@ from skipindex.planner.trees.operands import (
     LiteralOperand,
     Operand,
     argument,
+    constant,
+    is_constant,
 )
 
 _BACKSLASH = LiteralOperand("\\")
 
 
 def between(value: Operand, low: Operand, high: Operand) -> Predicate:
-    """``value BETWEEN low AND high``, of which one side may be judged alone.
-
-    Raises:
-        NotJudgedError: neither side is judged.
-    """
+    """``value BETWEEN low AND high``, of which one side may be judged alone."""
     lower = compare_or_keep(value, Operator.GE, low)
     upper = compare_or_keep(value, Operator.LE, high)
     if isinstance(lower, Unsupported) and isinstance(upper, Unsupported):
@@ -48,23 +47,8 @@ def between(value: Operand, low: Operand, high: Operand) -> Predicate:
     return conjunction([lower, upper])
 
 
-def literal_in(operand: Operand) -> Literal:
-    """The value of a member of a list.
-
-    Raises:
-        NotJudgedError: it is no literal.
-    """
-    if not isinstance(operand, LiteralOperand):
-        raise NotJudgedError("a column in a list")
-    return operand.value
-
-
-def is_in(left: Operand, values: tuple[Literal, ...] | IntegerSet) -> Predicate:
-    """``left IN (values)``.
-
-    Raises:
-        NotJudgedError: it is a condition, or literals of several types.
-    """
+def is_in(left: Operand, values: tuple[Any, ...] | IntegerSet) -> Predicate:
+    """``left IN (values)``."""
     if isinstance(left, LiteralOperand):
         return Constant(listed(left.value, values))
     if isinstance(left, BooleanOperand):
@@ -73,16 +57,10 @@ def is_in(left: Operand, values: tuple[Literal, ...] | IntegerSet) -> Predicate:
 
 
 def row_in(terms: Sequence[Operand], rows: Sequence[Sequence[Operand]]) -> Predicate:
-    """``(a, b) IN ((1, 'x'), …)``; NULL equals NULL inside rows.
-
-    Raises:
-        NotJudgedError: the rows are not literals of the terms' number, or are cast.
-    """
-    values = [
-        [one.value for one in row if isinstance(one, LiteralOperand)] for row in rows
-    ]
-    if any(len(row) != len(terms) for row in values):
+    """``(a, b) IN ((1, 'x'), …)``; NULL equals NULL inside rows."""
+    if any(len(row) != len(terms) for row in rows):
         raise NotJudgedError("a list of other than rows of literals")
+    values = [[literal_of(one) for one in row] for row in rows]
     # The list has one type, so values of several types would be cast, and decimals
     # of several types rounded.
     for column in zip(*values, strict=True):
@@ -100,6 +78,14 @@ def row_in(terms: Sequence[Operand], rows: Sequence[Sequence[Operand]]) -> Predi
     )
 
 
+def literal_of(operand: Operand) -> Literal:
+    """The value of a literal of any type."""
+    match operand:
+        case LiteralOperand(value) | Call("cast", ((int() | float()) as value, str())):
+            return value
+    raise NotJudgedError("a list of other than rows of literals")
+
+
 def _same(column: Term, value: Literal) -> Predicate:
     """``column <=> value`` of two rows, which Spark casts to one type."""
     if isinstance(value, str):
@@ -113,25 +99,20 @@ def like(left: Operand, pattern: Operand, escape: Operand = _BACKSLASH) -> Predi
     """``left LIKE pattern ESCAPE escape``.
 
     Raises:
-        NotJudgedError: it is of anything but a term and strings.
         PredicateError: the escape is no character.
     """
     match left, pattern, escape:
         case (
             Reference() | Call() | Case(),
-            LiteralOperand(str(text)),
+            LiteralOperand(str()) | Call(),
             LiteralOperand(str(character)),
-        ):
-            return Like(left, text, character)
+        ) if is_constant(pattern):
+            return Like(left, constant(pattern), character)
     raise NotJudgedError("LIKE of anything but a column and a string")
 
 
 def ilike(left: Operand, pattern: Operand) -> Predicate:
-    """Spark's own rewrite: LIKE, with both sides in lower case.
-
-    Raises:
-        NotJudgedError: the pattern is other than a string of ASCII.
-    """
+    """Spark's own rewrite: LIKE, with both sides in lower case."""
     match pattern:
         case LiteralOperand(str(text)) if text.isascii():
             return Like(Call("lower", (argument(left),)), text.lower())

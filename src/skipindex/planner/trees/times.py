@@ -57,7 +57,6 @@ def date_of(text: str) -> date:
 
     Raises:
         ValueError: there is no such day.
-        NotJudgedError: another form, which Spark may take too.
     """
     match = _DATE_TEXT.fullmatch(text)
     if match is None or match["year"] == "0000":
@@ -73,7 +72,6 @@ def timestamp_of(text: str) -> datetime:
 
     Raises:
         ValueError: there is no such time.
-        NotJudgedError: another form, which Spark may take too.
     """
     if _ISO.fullmatch(text):
         try:
@@ -98,7 +96,6 @@ def wall_clock_of(text: str) -> datetime:
 
     Raises:
         ValueError: there is no such time.
-        NotJudgedError: it has a zone, or another form.
     """
     value = timestamp_of(text)
     if value.tzinfo is not None:
@@ -132,10 +129,6 @@ def interval_of(parts: Sequence[tuple[str, str]]) -> Call:
     """The interval of numbers with units, as ``INTERVAL 1 DAY 2 HOURS`` has them.
 
     Its unit is the smallest that is named: it decides on the interval's type.
-
-    Raises:
-        NotJudgedError: Spark has no such interval, it is too large for us, or old
-            settings count its days and hours apart.
     """
     total, smallest = 0, ""
     signs, units = set(), set()
@@ -164,11 +157,7 @@ def interval_of(parts: Sequence[tuple[str, str]]) -> Call:
 
 
 def interval_of_text(text: str) -> Call:
-    """``INTERVAL '1 day 2 hours'``.
-
-    Raises:
-        NotJudgedError: another form, which Spark may take too.
-    """
+    """``INTERVAL '1 day 2 hours'``."""
     parts = [(match[1], match[2]) for match in _IN_TEXT.finditer(text)]
     if not parts or _IN_TEXT.sub("", text).strip():
         raise NotJudgedError("an interval")
@@ -176,11 +165,7 @@ def interval_of_text(text: str) -> Call:
 
 
 def interval_between(text: str, first: str, last: str, sign: str = "") -> Call:
-    """``INTERVAL '1 02:03' DAY TO MINUTE``, ``INTERVAL '1-2' YEAR TO MONTH``.
-
-    Raises:
-        NotJudgedError: another form, which Spark may take too.
-    """
+    """``INTERVAL '1 02:03' DAY TO MINUTE``, ``INTERVAL '1-2' YEAR TO MONTH``."""
     if (first, last) == ("YEAR", "MONTH"):
         units: Sequence[str] = ("YEAR", "MONTH")
         pattern = r"(\d{1,4})-(\d|1[01])"
@@ -200,11 +185,7 @@ def interval_between(text: str, first: str, last: str, sign: str = "") -> Call:
 
 
 def made_interval(name: str, numbers: Sequence[int]) -> Call:
-    """``make_interval`` and its like, of whole numbers in their order.
-
-    Raises:
-        NotJudgedError: it has parts of several kinds, which count apart.
-    """
+    """``make_interval`` and its like, of whole numbers in their order."""
     units = _MADE[name]
     if len(numbers) > len(units):
         raise NotJudgedError(f"the function {name}")

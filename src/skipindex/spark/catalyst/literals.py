@@ -16,9 +16,9 @@ from typing import Any, Final
 from skipindex.expressions import Call
 from skipindex.expressions.domain import EPOCH, EPOCH_UTC
 from skipindex.expressions.not_judged import REASONS, NotJudgedError
+from skipindex.planner.binding.literal_casts import float_of
 from skipindex.planner.trees.calls import cast_to
-from skipindex.planner.trees.casts import float_of
-from skipindex.planner.trees.operands import LiteralOperand, Operand
+from skipindex.planner.trees.operands import LiteralOperand, Operand, operand_of, typed
 from skipindex.planner.trees.times import interval_of
 
 INTEGERS: Final = {
@@ -49,9 +49,6 @@ def literal(kind: str, value: Any, *, compared: bool = False) -> Operand:
 
     ``value`` is as ``ExpressionJson.java`` writes it.  It is ``compared`` if the other
     operands of a comparison are of the same type.
-
-    Raises:
-        NotJudgedError: SQL has no form for it.
     """
     match kind, value:
         case _, None:
@@ -59,7 +56,7 @@ def literal(kind: str, value: Any, *, compared: bool = False) -> Operand:
         case ("boolean", bool()) | ("string", str()):
             return LiteralOperand(value)
         case (("tinyint" | "smallint" | "int" | "bigint"), int()):
-            return LiteralOperand(value, "" if compared else INTEGERS[kind])
+            return operand_of(typed(value, "" if compared else INTEGERS[kind]))
         case (("float" | "double"), str()):
             return _number(float(value), is_double=compared or kind == "double")
         case "binary", str():
@@ -70,7 +67,7 @@ def literal(kind: str, value: Any, *, compared: bool = False) -> Operand:
                 return LiteralOperand(moment)
             # As text it is brought into the domain of a wall clock without a zone.
             as_text = LiteralOperand(str(moment))
-            return as_text if compared else LiteralOperand(moment, "TIMESTAMP_NTZ")
+            return as_text if compared else operand_of(typed(moment, "TIMESTAMP_NTZ"))
         case _, str() if (match := _DECIMAL.fullmatch(kind)) is not None:
             digits, scale = int(match[1]), int(match[2])
             return _decimal(Decimal(value), digits, scale, compared=compared)
@@ -89,11 +86,7 @@ def _moment(kind: str, number: int) -> date:
 
 
 def interval(kind: str, value: Any) -> Call:
-    """An interval of whole units of one kind.
-
-    Raises:
-        NotJudgedError: it is any other one.
-    """
+    """An interval of whole units of one kind."""
     if not kind.startswith("interval ") or not isinstance(value, int):
         raise opaque()
     if kind.removeprefix("interval ").partition(" ")[0] in {"year", "month"}:
@@ -104,27 +97,20 @@ def interval(kind: str, value: Any) -> Call:
     raise opaque()
 
 
-def _number(value: float, *, is_double: bool) -> LiteralOperand:
+def _number(value: float, *, is_double: bool) -> Operand:
     if is_double:
         return LiteralOperand(value)
     finite = float_of(repr(value)) if math.isfinite(value) else value
-    return LiteralOperand(finite, "FLOAT")
+    return operand_of(typed(finite, "FLOAT"))
 
 
 def _decimal(value: Decimal, precision: int, scale: int, *, compared: bool) -> Operand:
     """A decimal; its type counts where something is computed of it."""
-    plain = LiteralOperand(Decimal(f"{value:f}"))
+    value = Decimal(f"{value:f}")
+    plain = LiteralOperand(value)
     _, digits, exponent = value.as_tuple()
     assert isinstance(exponent, int), "Spark has no NaN among its decimals"
     read_as = max(len(digits), -exponent), -exponent
     if compared or read_as == (precision, scale):
         return plain
     return cast_to(plain, "DECIMAL", [precision, scale])
-
-
-def loses_type(operand: LiteralOperand) -> bool:
-    """Whether its value, written in SQL, may have another type."""
-    value, kind = operand.value, operand.kind
-    if isinstance(value, int) and kind in {"BIGINT", "LONG"}:
-        return -(1 << 31) <= value < 1 << 31
-    return isinstance(value, Decimal) or kind not in {"", "INT", "INTEGER"}

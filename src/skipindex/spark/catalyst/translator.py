@@ -22,7 +22,7 @@ from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.engine import OPAQUE
 from skipindex.planner.trees.calls import call
 from skipindex.planner.trees.comparisons import operand_sql, truth
-from skipindex.planner.trees.operands import LiteralOperand, Operand, require_small
+from skipindex.planner.trees.operands import Operand, require_small
 from skipindex.spark.catalyst.classes import (
     CALLS,
     COMPARISONS,
@@ -31,7 +31,7 @@ from skipindex.spark.catalyst.classes import (
     Shape,
 )
 from skipindex.spark.catalyst.forms import FORMS
-from skipindex.spark.catalyst.literals import literal, loses_type, opaque
+from skipindex.spark.catalyst.literals import literal, opaque
 from skipindex.spark.catalyst.names import NAMES, function_name
 from skipindex.spark.catalyst.node import Node
 from skipindex.storage.deadline import check
@@ -45,13 +45,11 @@ class Translator:
         columns: the types of the table's columns, as a catalog writes them.
         zone: the first zone that a value depends on; None if there is none.
         as_text: whether the trees become text that is parsed again.
-        exact: whether literals must keep their types in that text.
     """
 
     columns: Mapping[str, str]
     zone: str | None = None
     as_text: bool = False
-    exact: bool = False
 
     def condition(self, node: Node) -> Predicate:
         """The condition, whose parts are judged one by one."""
@@ -74,12 +72,6 @@ class Translator:
 
     def operand(self, node: Node, *, compared: bool = False) -> Operand:
         """See ``Writer.operand``."""
-        result = self._operand(node, compared=compared)
-        if self.exact and isinstance(result, LiteralOperand) and loses_type(result):
-            raise opaque()
-        return result
-
-    def _operand(self, node: Node, *, compared: bool) -> Operand:
         if compared and node.is_literal():
             return literal(node.kind, node.value, compared=True)
         form = FORMS.get(node.name) or NAMES.get(node.name)

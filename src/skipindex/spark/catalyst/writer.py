@@ -21,9 +21,6 @@ class Writer(Protocol):
         """The expression as an operand.
 
         It is ``compared`` if it meets values of its own type alone.
-
-        Raises:
-            NotJudgedError: only Spark can compute a part of it.
         """
 
     def compared_operands(self, operands: Sequence[Node]) -> list[Operand]:

@@ -14,7 +14,6 @@ from pyspark.errors import PySparkException
 
 from skipindex.errors import PredicateError, first_line
 from skipindex.expressions import to_sql
-from skipindex.planner.sql.moment import names_moment
 from skipindex.spark.catalyst.node import read_nodes
 from skipindex.spark.catalyst.translator import Translator
 from skipindex.spark.driver import expressions_json
@@ -39,11 +38,7 @@ def condition_text(column: Any) -> str:
             f"Spark cannot read the column {column!r}: {first_line(error)}"
         ) from error
     (node,) = read_nodes(expressions_json(gateway, [expression]))
-    text = to_sql(Translator({}, as_text=True).condition(node))
-    if names_moment(text):
-        # Spark will read the text, so that it says the types of literals, too.
-        return to_sql(Translator({}, as_text=True, exact=True).condition(node))
-    return text
+    return to_sql(Translator({}, as_text=True).condition(node))
 
 
 def _expression(jvm: Any, column: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import struct
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -17,7 +18,7 @@ from skipindex.expressions.domain import EPOCH_UTC
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.literal_cuts import double_of
 from skipindex.planner.functions.casts import INTEGER_BITS
-from skipindex.planner.functions.clock import Clock, current_clock
+from skipindex.planner.functions.clock import Clock
 from skipindex.planner.functions.decimals import CAST_DIGITS
 from skipindex.planner.trees.times import date_of, timestamp_of, wall_clock_of
 
@@ -39,12 +40,10 @@ _GREGORIAN: Final = 1583
 """The first whole year of the calendar that old settings of Spark have too."""
 
 
-def cast(value: Literal, type_name: str, parameters: tuple[int, ...]) -> Literal:
-    """``CAST(value AS type)`` where no session and no rounding changes it.
-
-    Raises:
-        NotJudgedError: otherwise.
-    """
+def cast(
+    value: Literal, type_name: str, parameters: Sequence[int], clock: Clock | None
+) -> Literal:
+    """``CAST(value AS type)`` where no session and no rounding changes it."""
     if value is None:
         # Its type counts: the other operand may be cast to it, and become NULL too.
         raise NotJudgedError(f"a NULL of type {type_name.lower()}")
@@ -56,7 +55,7 @@ def cast(value: Literal, type_name: str, parameters: tuple[int, ...]) -> Literal
         elif type_name in INTEGER_BITS:
             result = _cast_integer(value, type_name)
         else:
-            result = _cast_other(value, type_name)
+            result = _cast_other(value, type_name, clock)
     except ValueError:
         result = None
     if result is None and isinstance(value, datetime) and type_name in _CLOCK_TYPES:
@@ -93,7 +92,7 @@ def _cast_decimal(value: Literal, digits: int = 10, scale: int = 0) -> Decimal |
     return Decimal((sign, Decimal(abs(int(unscaled))).as_tuple().digits, -scale))
 
 
-def _cast_other(value: Literal, type_name: str) -> Literal:
+def _cast_other(value: Literal, type_name: str, clock: Clock | None) -> Literal:
     match type_name, value:
         case "DOUBLE", _:
             return _cast_double(value)
@@ -121,14 +120,14 @@ def _cast_other(value: Literal, type_name: str) -> Literal:
             value.year >= _GREGORIAN
         ):
             return value.isoformat()
-        case (("TIMESTAMP" | "TIMESTAMP_LTZ" | "TIMESTAMP_NTZ" | "DATE"), date()) if (
-            clock := current_clock()
-        ):
+        case _, datetime() if clock and type_name in _CLOCK_TYPES:
             return _by_clock(clock, value, type_name)
         case "TIMESTAMP" | "TIMESTAMP_LTZ", str():
             return timestamp_of(value)
         case "TIMESTAMP_NTZ", str():
             return wall_clock_of(value)
+        case "TIMESTAMP" | "TIMESTAMP_LTZ", datetime():
+            return value
         case "TIMESTAMP" | "TIMESTAMP_LTZ" | "TIMESTAMP_NTZ", date() if not isinstance(
             value, datetime
         ):
@@ -137,14 +136,11 @@ def _cast_other(value: Literal, type_name: str) -> Literal:
             return None
 
 
-def _by_clock(clock: Clock, value: date, type_name: str) -> date:
-    """A time as another kind of time, by the session's wall clock."""
-    if not isinstance(value, datetime):
-        value = datetime.combine(value, datetime.min.time())
+def _by_clock(clock: Clock, value: datetime, type_name: str) -> date:
+    """What the session's wall clock shows at a time."""
     instant = value if value.tzinfo is not None else clock.instant(value)
-    if type_name == "DATE":
-        return clock.wall(instant).date()
-    return clock.wall(instant) if type_name == "TIMESTAMP_NTZ" else instant
+    shown = clock.wall(instant)
+    return shown.date() if type_name == "DATE" else shown
 
 
 def _cast_double(value: Literal) -> float | None:
@@ -178,7 +174,6 @@ def float_of(text: str) -> float:
 
     Raises:
         ValueError: it is outside of the range of float.
-        NotJudgedError: an integer column may be rounded to it.
     """
     double = float(text)
     if abs(double) < _FLOAT_TINY:
