@@ -56,7 +56,7 @@ BUDGETS = {
     "indexes": 7748,
     "layout": 2529,
     "log": 3106,
-    "planner": 15872,
+    "planner": 15890,
     "rewrite": 3774,
     "spark": 7218,
     "storage": 5213,

@@ -512,9 +512,9 @@ def worth_judging(condition: str | Predicate, table: TableState) -> Predicate:
     Raises:
         PredicateError: as ``parse``, of a text that is parsed.
     """
-    text = condition if isinstance(condition, str) else to_sql(condition)
-    reason = too_many_conditions(text, table)
+    reason = too_many_conditions(condition, table)
     if reason:
+        text = condition if isinstance(condition, str) else to_sql(condition)
         return Unsupported(text, reason)
     return parse(condition) if isinstance(condition, str) else condition
 

@@ -9,7 +9,12 @@ import pytest
 
 from skipindex import Table
 from skipindex.errors import UnknownIndexError
+from skipindex.expressions import In, Not, Reference, Unsupported
+from skipindex.expressions.atoms import IntegerSet
+from skipindex.planner import plan as plan_module
 from skipindex.planner.bound_predicate import leaves
+from skipindex.planner.plan import worth_judging
+from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages import cost
 from skipindex.planner.stages.cost import in_order
 from tests.tables import build, put, put_all
@@ -124,6 +129,19 @@ def test_thousands_of_conditions_are_not_judged_for_small_files(table: Table) ->
     assert table.plan(alternatives(100)).paths == []
     listed = ", ".join(map(str, range(1000, 9000)))
     assert table.plan(f"a IN ({listed})").paths == [], "a list is one condition"
+
+
+def test_conditions_of_a_tree_are_counted_without_its_text(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of a million members is one condition, and is not rendered."""
+    many = parse(alternatives(400))
+    assert isinstance(worth_judging(many, table.state), Unsupported)
+    few = Not(parse(alternatives(100)))
+    assert worth_judging(few, table.state) is few
+    monkeypatch.setattr(plan_module, "to_sql", pytest.fail)
+    listed = In(Reference(("a",)), IntegerSet(np.arange(1_000_000)))
+    assert worth_judging(listed, table.state) is listed
 
 
 def test_thousands_of_conditions_are_judged_for_large_files(

@@ -20,7 +20,7 @@ from typing import Final, assert_never
 
 import numpy as np
 
-from skipindex.expressions import atoms
+from skipindex.expressions import And, Not, Or, Predicate, atoms
 from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
@@ -80,18 +80,36 @@ def reading_seconds(table: TableState) -> np.ndarray:
     return seconds
 
 
-def too_many_conditions(text: str, table: TableState) -> str:
-    """Why to judge a text would take longer than to read all files; empty if not.
+def too_many_conditions(condition: str | Predicate, table: TableState) -> str:
+    """Why to judge a condition would take longer than to read all files; empty if not.
 
-    A word of a string may be counted as a connective, too.
+    A word of a string in a text may be counted as a connective, too.
     """
-    n = 1 + sum(1 for _ in _CONNECTIVE.finditer(text))
+    if isinstance(condition, str):
+        n = 1 + sum(1 for _ in _CONNECTIVE.finditer(condition))
+    else:
+        n = _n_leaves(condition)
     if n <= _ALWAYS_JUDGED:
         return ""
     if n * _SECONDS_PER_CONDITION < reading_seconds(table).sum():
         return ""
     reading = f"reading all {len(table):,} files"
     return f"evaluating {n:,} conditions takes longer than {reading}"
+
+
+def _n_leaves(tree: Predicate) -> int:
+    """The number of conditions under AND, OR and NOT, however deep they are."""
+    n, rest = 0, [tree]
+    while rest:
+        node = rest.pop()
+        match node:
+            case And(children) | Or(children):
+                rest += children
+            case Not(child):
+                rest.append(child)
+            case _:
+                n += 1
+    return n
 
 
 def purse_seconds(reading: float) -> float:
