@@ -364,3 +364,16 @@ def test_a_part_before_the_pack_is_refused() -> None:
     moved = data[entry.offset :]
     with pytest.raises(CorruptIndexError, match="begins before the pack"):
         Blob(Bytes(moved), replace(entry, offset=0))
+
+
+def test_equal_places_are_of_equal_parts() -> None:
+    """An empty part begins where the next one does."""
+    payloads = [[b"", b"x" * 20, b"y"], [b"x" * 20, b"", b"y"]]
+    data, entry = pack_of(payloads)
+    blob = Blob(Bytes(data), entry)
+    places = {}
+    for slot, parts in enumerate(payloads):
+        payload = blob.payload(slot, ReadCount())
+        assert payload is not None
+        for i, part in enumerate(parts):
+            assert places.setdefault(payload.places(i, i + 1), part) == part

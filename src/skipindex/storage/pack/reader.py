@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import struct
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final, TypeVar, cast
 
 import numpy as np
@@ -293,9 +293,10 @@ class Blob:
         # Outside of first .. end - 1 all parts are cached.
         return [*result[: first - start], *read, *result[len(result) - (stop - end) :]]
 
-    def starts(self, start: int, stop: int) -> Sequence[int]:
-        """Where parts ``start .. stop - 1`` begin."""
-        return self._start[start:stop]
+    def places(self, start: int, stop: int) -> Iterator[int]:
+        """Where parts ``start .. stop - 1`` begin, and then their lengths."""
+        # An empty part begins where the next one does.
+        return chain(self._start[start:stop], self.lengths[start:stop])
 
     def _span(self, start: int, stop: int) -> int:
         """Bytes from the beginning of a part to the end of another, without gaps."""
@@ -378,7 +379,7 @@ class BlobParts:
 
     def places(self, start: int, stop: int) -> Hashable:
         """The blob, and where its parts are; equal parts may be stored once."""
-        return self.blob, *self.blob.starts(self.first + start, self.first + stop)
+        return self.blob, *self.blob.places(self.first + start, self.first + stop)
 
     def read(self, start: int, stop: int) -> list[memoryview]:
         """Parts ``start .. stop - 1`` in at most one contiguous read."""
