@@ -277,6 +277,19 @@ def test_codes_of_damaged_parts_are_refused() -> None:
         index.codes()
 
 
+def test_codes_beyond_the_greatest_are_refused() -> None:
+    """A list of many values is looked up in a table of codes, which has no such one."""
+    column = column_of(pa.array(drawn(50)))
+    header, *others, slices = RunLength().build(column)
+    parts = MemoryParts([header, *others, bytes(len(slices))])  # all codes are 63
+    index = index_type("run_length").open(parts, column.domain, N_ROWS)
+    assert isinstance(index, RunLengthIndex)
+    with pytest.raises(CorruptIndexError, match="code 63"):
+        index.codes()
+    with pytest.raises(CorruptIndexError, match="code 63"):
+        index.probe(OneOf("c", (3,)))
+
+
 def test_codes_are_found_once_for_equal_dictionaries() -> None:
     """Of values, of integers with gaps, and of texts."""
     for array in (

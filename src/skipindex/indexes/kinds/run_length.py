@@ -261,7 +261,6 @@ class RunLengthIndex(PositionalContextIndex):
     def _all_wanted(self, atom: Atom) -> list[Interval] | None:
         """The codes that make ``atom`` TRUE; None if that is not known of each."""
         n = self.head.n_codes
-        every = [(0, n)] if n else []
         match atom:
             case Range() | OneOf():
                 return self._wanted(atom)
@@ -272,7 +271,7 @@ class RunLengthIndex(PositionalContextIndex):
             case NullAtom():
                 return [(n, n + 1)]
             case NotNullAtom():
-                return every
+                return [(0, n)] if n else []
             case _:
                 return None
 
@@ -327,7 +326,11 @@ class RunLengthIndex(PositionalContextIndex):
 
     def codes_in(self, raw: memoryview) -> UnsignedInts:
         """The code of every run, in the bytes of the slices."""
-        return codes_of(raw, self.width, self.n_runs)
+        codes = codes_of(raw, self.width, self.n_runs)
+        n_codes = self.head.n_codes + (self.head.null_count > 0)
+        if len(codes) and codes.max() >= n_codes:
+            raise CorruptIndexError(f"code {codes.max()} of {n_codes} codes")
+        return codes
 
     def _begun(self) -> UnsignedInts:
         """Where runs begin that are few, and the end of the last one."""
