@@ -56,10 +56,10 @@ BUDGETS = {
     "indexes": 7748,
     "layout": 2529,
     "log": 3106,
-    "planner": 15890,
+    "planner": 15898,
     "rewrite": 3774,
     "spark": 7218,
-    "storage": 5213,
+    "storage": 5214,
     "table": 4184,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

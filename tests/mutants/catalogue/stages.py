@@ -40,9 +40,9 @@ STAGES: Final = (
     ),
     Mutant(
         "marks-without-codes",
-        "planner.stages.row_marks.RowMarks._of_leaf",
-        "self._inexact.add(file)",
-        "self._used.clear()",
+        "planner.stages.row_marks.RowMarks._kinds",
+        "return None",
+        "continue",
         "a file without codes has no row",
         _MARKS,
     ),

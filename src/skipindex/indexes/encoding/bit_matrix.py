@@ -11,9 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 
-from skipindex.expressions.arrays import Bits
+from skipindex.expressions.arrays import Bits, UnsignedInts
 
 _BATCH_BYTES: Final = 1 << 12
 """Bytes of a filter that are transposed at once."""
@@ -55,7 +54,7 @@ def unpack_columns(raw: bytes, *, n_bits: int, n_columns: int) -> Iterator[bytes
             yield eight[:, j].tobytes()
 
 
-def numbers(planes: Sequence[Bits]) -> npt.NDArray[np.unsignedinteger]:
+def numbers(planes: Sequence[Bits]) -> UnsignedInts:
     """The numbers whose bits are given: the lowest bit of all first, 32 at the most.
 
     A plane has the bits of eight numbers in each byte, the lowest for the first one.
@@ -63,7 +62,7 @@ def numbers(planes: Sequence[Bits]) -> npt.NDArray[np.unsignedinteger]:
     """
     n_bytes = len(planes[0]) if planes else 0
     width = 1 << (max(0, len(planes) - 1) // 8).bit_length()
-    result: npt.NDArray[np.unsignedinteger] = np.zeros(0, np.uint8)
+    result: UnsignedInts = np.zeros(0, np.uint8)
     for at in range(0, len(planes), 8):
         eight = np.zeros((n_bytes, 8), np.uint8)
         for j, bits in enumerate(planes[at : at + 8]):

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from skipindex.expressions.arrays import Mask
+from skipindex.expressions.arrays import Mask, UnsignedInts
 
 _ONE_BY_ONE: Final = 4
 """Intervals up to which each is compared with all codes."""
@@ -44,7 +43,7 @@ class CodeSet:
                 table[start:stop] = True
         return cls(intervals, table)
 
-    def among(self, codes: npt.NDArray[np.unsignedinteger]) -> Mask:
+    def among(self, codes: UnsignedInts) -> Mask:
         """Which codes are in the set; an array of its own."""
         if self.table is not None:
             return self.table.take(codes)
@@ -59,7 +58,7 @@ class CodeSet:
         return first
 
 
-def _between(codes: npt.NDArray[np.unsignedinteger], start: int, stop: int) -> Mask:
+def _between(codes: UnsignedInts, start: int, stop: int) -> Mask:
     if stop - start == 1:
         return np.asarray(codes == start)
     # What is below ``start`` becomes great, as the numbers have no sign.

@@ -38,10 +38,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Codes, Ints, starts
+from skipindex.expressions.arrays import Codes, Ints, UnsignedInts, starts
 from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
@@ -276,7 +275,7 @@ class MappingIndex(RunLengthIndex):
         """The mappings are before the runs."""
         return 1 + self.head.n_chunks + len(self.sizes)
 
-    def codes_in(self, raw: memoryview) -> npt.NDArray[np.unsignedinteger]:
+    def codes_in(self, raw: memoryview) -> UnsignedInts:
         """The code of every run, which its code in the slices leads to."""
         n_codes = self.head.n_codes + (self.head.null_count > 0)
         steps = []

@@ -340,6 +340,7 @@ def _look_at_rows(
     matched, verdicts = marks.probe(tree, files, samples=deferred is not None)
     if deferred is not None:
         deferred[matched] = True
+        files = files[~deferred[files]]
     evaluator = RowEvaluator(
         tree,
         evaluation.leaves,
@@ -351,7 +352,7 @@ def _look_at_rows(
         reading=evaluation.reading,
     )
     for file in checked(files.tolist()):
-        if file not in verdicts and not (deferred is not None and deferred[file]):
+        if file not in verdicts:
             verdicts[file] = evaluator.verdict(file)
     empty, certain = evaluation.no_file.copy(), evaluation.certain.copy()
     for file, verdict in verdicts.items():

@@ -114,10 +114,9 @@ class RowMarks:
         self._locations = locations
         self._n_rows = n_rows
         self._memos: dict[Leaf, dict[Hashable, CodeSet]] = {}
-        # Of the files that are marked now.
+        # By leaf and file, of the files that are marked now; None without codes.
         self._coded: dict[Leaf, dict[int, _Coded | None]] = {}
-        self._used: dict[str, None] = {}
-        self._inexact: set[int] = set()
+        # The marks of each leaf before they are combined with others.
         self._alone: dict[Leaf, Mask] = {}
 
     def probe(
@@ -132,7 +131,6 @@ class RowMarks:
         verdicts: dict[int, RowVerdict] = {}
         is_sampled = samples and self._many_match(tree, files)
         for some in checked(self._pieces(files, _ROWS_HELD)):
-            self._coded.clear()
             has_match = np.zeros(len(some), np.bool_)
             if is_sampled:
                 has_match = self._sampled(tree, some)
@@ -140,6 +138,7 @@ class RowMarks:
             for few in checked(self._pieces(some[~has_match], _ROWS_AT_ONCE)):
                 if not self._add_verdicts(tree, few, verdicts):
                     return matched, verdicts
+            self._coded.clear()
         return matched, verdicts
 
     def _pieces(self, files: Ints, n_rows: int) -> Iterable[Ints]:
@@ -172,19 +171,31 @@ class RowMarks:
         """Add how many rows of ``files`` match; False if no file has codes."""
         ends = np.cumsum(self._n_rows[files]).tolist()
         rows = _Rows(files.tolist(), [slice(None)] * len(files), ends)
-        self._used, self._inexact, self._alone = {}, set(), {}
+        self._alone.clear()
         marks = self._marks(tree, rows)
         if marks is None:
             return False
-        kinds = tuple(self._used)
         for file, span in zip(rows.files, rows.spans(), strict=True):
-            if file in self._inexact:
+            kinds = self._kinds(file)
+            if kinds is None:
                 continue
             n = int(np.count_nonzero(marks[span]))
             verdicts[file] = RowVerdict(n, n, kinds)
             if not n:
                 self._note_empty(file, span, rows.n)
         return True
+
+    def _kinds(self, file: int) -> tuple[str, ...] | None:
+        """The kinds that were probed for a file; None if a column has no codes."""
+        kinds: dict[str, None] = {}
+        for coded in self._coded.values():
+            if file not in coded:
+                continue
+            one = coded[file]
+            if one is None:
+                return None
+            kinds[one.kind] = None
+        return tuple(kinds)
 
     def _note_empty(self, file: int, span: slice, n_rows: int) -> None:
         """Note which leaves rule out a file alone."""
@@ -194,7 +205,7 @@ class RowMarks:
 
     def _marks(self, node: BoundPredicate, rows: _Rows) -> Mask | None:
         """Which rows certainly make ``node`` TRUE; None where that is known of none."""
-        # Files where other rows may do so too are noted as inexact.
+        # Of a file without codes, other rows may do so too.
         match node:
             case AllOf(children):
                 return self._all_of(children, rows)
@@ -255,11 +266,7 @@ class RowMarks:
                     coded[file] = self._probed(leaf, record.column, file)
                 one = coded[file]
                 are_coded.add(one is not None)
-                if one is None:
-                    self._inexact.add(file)
-                    continue
-                self._used[one.kind] = None
-                if one.codes is not None:
+                if one is not None and one.codes is not None:
                     group.add(span, one.wanted, one.codes[few])
         if are_coded == {False}:
             return None
