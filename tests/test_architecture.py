@@ -53,13 +53,13 @@ BUDGETS = {
     "build": 2677,
     "cli": 1298,
     "expressions": 1925,
-    "indexes": 7748,
+    "indexes": 7767,
     "layout": 2529,
     "log": 3106,
-    "planner": 15898,
+    "planner": 16202,
     "rewrite": 3774,
     "spark": 7218,
-    "storage": 5214,
+    "storage": 5242,
     "table": 4184,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

@@ -6,7 +6,7 @@ walks a tree, so it knows nothing of AND, OR, files or tables.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, MutableMapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol, runtime_checkable
 
@@ -42,16 +42,15 @@ class ContextIndex(Index, Protocol):
     Any method may be missing; the planner looks for them by name.
     """
 
-    def code_set(
-        self, atom: Atom, memo: MutableMapping[Hashable, CodeSet]
-    ) -> CodeSet | None:
-        """The codes of exactly the rows that make ``atom`` TRUE; None: ask ``probe``.
+    @property
+    def code_key(self) -> Hashable | None:
+        """Indexes of a column with equal keys have equal codes; None: no codes."""
 
-        ``memo`` has what indexes of other files returned for this atom.
-        """
+    def code_set(self, atom: Atom) -> CodeSet | None:
+        """Exactly the codes that make ``atom`` TRUE; None: ask ``probe``."""
 
     def codes(self) -> UnsignedInts:
-        """The code of every row, where there is ``code_set``."""
+        """The code of every row, where there is a ``code_key``."""
 
     def probe_within(self, atom: Atom, rows: AbstractBitMap) -> Bounds[AbstractBitMap]:
         """Bound those of ``rows`` for which ``atom`` is TRUE; no other row is in it."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol, TypeVar, cast
 
@@ -62,6 +63,17 @@ def add_reads(count: ReadCount) -> None:
     """Count what another thread has read for this one."""
     for name in ReadCount.__slots__:
         setattr(READS, name, getattr(READS, name) + getattr(count, name))
+
+
+@contextlib.contextmanager
+def uncounted() -> Iterator[None]:
+    """Do not count what the block reads, as it is counted before or after."""
+    before = _counts(READS)
+    try:
+        yield
+    finally:
+        for name, n in zip(ReadCount.__slots__, before, strict=True):
+            setattr(READS, name, n)
 
 
 class Decoded(Protocol):

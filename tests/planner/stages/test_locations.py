@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from typing import cast
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,11 +21,11 @@ FILES = st.lists(st.integers(0, 9), unique=True)
 
 @given(st.lists(FILES, max_size=4))
 def test_they_are_as_lists_in_a_dictionary(added: list[list[int]]) -> None:
-    found = Locations()
+    found = Locations(11)
     expected: dict[int, list[IndexLocation]] = {}
     for number, (blob, files) in enumerate(zip(BLOBS, added, strict=False)):
         slots = [100 * number + file for file in files]
-        found.add(KIND, blob, files, slots)
+        found.add(KIND, blob, np.array(files, int), np.array(slots, int))
         for file, slot in zip(files, slots, strict=True):
             expected.setdefault(file, []).append((KIND, blob, slot))
     assert {file: list(found[file]) for file in found} == expected
@@ -34,8 +35,8 @@ def test_they_are_as_lists_in_a_dictionary(added: list[list[int]]) -> None:
 
 
 def test_files_have_no_objects_that_are_looked_through_for_garbage() -> None:
-    found = Locations()
-    files = list(range(10_000))
+    found = Locations(10_000)
+    files = np.arange(10_000)
     gc.collect()
     before = len(gc.get_objects())
     found.add(KIND, BLOBS[0], files, files)

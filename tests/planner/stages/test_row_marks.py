@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -14,7 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
-from skipindex.planner.stages import row_marks
+from skipindex.build.column_requests import Request
+from skipindex.errors import CorruptIndexError
+from skipindex.indexes.kinds.run_length import RunLengthIndex
+from skipindex.planner.stages import coded_files, row_marks
+from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.planner.stages.records import ROWS
 from skipindex.planner.stages.rows import RowEvaluator, RowVerdict
 from tests.quick_run import examples
@@ -26,7 +31,10 @@ Counts = Callable[[Test], list[int]]
 
 N_FILES: Final = 20
 LIMITS: Final = {
-    "_SAMPLED_ROWS": 8,
+    "SAMPLED_ROWS": 8,
+    "_SAMPLED_FROM": 30,
+    "_TRIED": 2,
+    "_MARKS_AT_ONCE": 24,
     "_ROWS_AT_ONCE": 100,
     "_ROWS_HELD": 300,
     "_MOST_COPIED": 40,
@@ -47,6 +55,7 @@ def negated(test: Test) -> Test:
     return lambda row: None if test(row) is None else not test(row)
 
 
+BOTH: Final = ["exact", "bitmap"]
 LEAVES: Final[Sequence[tuple[str, Test]]] = [
     ("a < 40", less("a", 40)),
     ("a < 3", less("a", 3)),
@@ -106,6 +115,7 @@ def draw_tree(data: st.DataObject, depth: int = 2) -> tuple[str, Test]:
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, limit in LIMITS.items():
         monkeypatch.setattr(row_marks, name, limit)
+    monkeypatch.setattr(coded_files, "SAMPLED_ROWS", LIMITS["SAMPLED_ROWS"])
 
 
 @pytest.fixture(scope="module")
@@ -113,7 +123,8 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[sx.Table, Co
     """Tables, and how many rows of each of their files make a test TRUE."""
     schema = pa.schema({"a": "i8", "s": "str", "n": "i8", "r": "i4"})
     result = []
-    for seed, others in enumerate([{}, {"n": "run_length"}, {"s": "bitmap"}]):
+    kinds: list[Request] = [{}, {"n": "run_length"}, {"s": "bitmap"}]
+    for seed, others in enumerate([*kinds, {"a": ["bitmap", "exact"], "s": BOTH}]):
         files = files_of(seed)
         folder = tmp_path_factory.mktemp("marks")
         put_all(folder, [pa.Table.from_pylist(rows, schema) for rows in files])
@@ -127,7 +138,7 @@ def count_all(files: Sequence[Sequence[Row]], judge: Test) -> list[int]:
 
 
 @examples(150)
-@given(st.data(), st.integers(0, 2))
+@given(st.data(), st.integers(0, 3))
 def test_counts_and_files_are_those_of_the_rows(
     indexed: list[tuple[sx.Table, Counts]], data: st.DataObject, number: int
 ) -> None:
@@ -150,15 +161,61 @@ def folder(tmp_path: Path) -> Path:
     return put_all(tmp_path, [{"a": a, "b": b}] * N_FILES)
 
 
-def test_a_file_with_a_match_in_its_sample_is_counted_later(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(row_marks, "_SAMPLED_ROWS", 30)
-    plan = build(folder, {"*": "exact"}).plan("a < 4 AND b = 1")
+def test_a_file_with_a_match_in_its_sample_is_counted_later(folder: Path) -> None:
+    plan = build(folder, {"*": "exact"}).plan("a < 4 AND b = 1 OR a = 8")
     assert len(plan.paths) == N_FILES
     assert plan.evaluation.rows == {}
-    assert plan.count() == 8 * N_FILES
+    assert plan.count() == 12 * N_FILES
     assert len(plan.evaluation.rows) == N_FILES
+
+
+def test_a_sample_counts_as_the_codes_that_it_is_of(folder: Path) -> None:
+    """Of the files with a match in it, and of others, which are probed again."""
+    a = np.arange(64) % 16
+    put(folder / "other.parquet", {"a": a, "b": (a == 8).astype(int)})
+    table = build(folder, {"*": "exact"})
+    reads = []
+    for n_bytes in (0, 1 << 20):  # without a cache no sample is taken
+        with CacheSession(n_bytes) as session:
+            plans = [table.plan("a = 8 AND b < 1", session=session) for _ in range(2)]
+        assert N_FILES in plans[1].evaluation.rows
+        assert len(plans[1].paths) == N_FILES
+        reads.append(plans[1].stages[-1].read)
+    assert reads[1].cached_bytes == reads[1].n_bytes > 0
+    assert replace(reads[1], cached_bytes=0) == reads[0]
+
+
+def test_a_file_whose_codes_are_damaged_is_kept(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def damaged(_self: RunLengthIndex) -> None:
+        raise CorruptIndexError("damaged by the test")
+
+    table = build(folder, {"*": "exact"})
+    monkeypatch.setattr(RunLengthIndex, "codes", damaged)
+    monkeypatch.setattr(RunLengthIndex, "_codes", damaged)
+    for condition in ("a = 8 AND b < 1", "a = 8 AND b = 1"):
+        plan = table.plan(condition)
+        assert plan.paths == table.paths
+        assert "damaged by the test" in " ".join(plan.notes)
+
+
+def test_a_file_without_a_sample_has_not_that_of_another(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    a = np.arange(64) % 16
+    put(folder / "0.parquet", {"a": a, "b": (a == 8).astype(int)})
+    sampled = coded_files.CodedFiles.add_sample
+
+    def damaged(files: coded_files.CodedFiles, slot: int) -> None:
+        if files.indexes[slot].codes().sum() == 4:
+            raise CorruptIndexError("damaged by the test")
+        sampled(files, slot)
+
+    monkeypatch.setattr(coded_files.CodedFiles, "add_sample", damaged)
+    monkeypatch.setattr(row_marks, "_MARKS_AT_ONCE", 1 << 20)
+    plan = build(folder, {"*": "exact"}).plan("a = 8 AND b < 1")
+    assert [task.path for task in plan.skipped] == ["0.parquet"]
 
 
 def test_indexes_with_codes_need_no_bitmaps(

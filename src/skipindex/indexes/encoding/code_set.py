@@ -43,6 +43,16 @@ class CodeSet:
                 table[start:stop] = True
         return cls(intervals, table)
 
+    def equals(self, other: CodeSet | None) -> bool:
+        """Whether it has the same codes, and finds them in the same way."""
+        if other is None or self is other:
+            return self is other
+        mine, theirs = self.table, other.table
+        same_table = mine is theirs or (
+            mine is not None and theirs is not None and len(mine) == len(theirs)
+        )
+        return same_table and self.intervals == other.intervals
+
     def among(self, codes: UnsignedInts) -> Mask:
         """Which codes are in the set; an array of its own."""
         if self.table is not None:
@@ -56,6 +66,21 @@ class CodeSet:
         for other in others:
             first |= other
         return first
+
+
+def among_rows(codes: UnsignedInts, sets: Sequence[CodeSet]) -> Mask:
+    """Which codes of each row of a matrix are in the set of that row."""
+    first = sets[0]
+    if all(one is first for one in sets):
+        return first.among(codes)
+    if all(len(one.intervals) == 1 for one in sets):
+        starts, stops = np.array([one.intervals[0] for one in sets]).T[:, :, np.newaxis]
+        # The code of NULL is not in the codes of a column without NULLs.
+        if stops.max() - 1 <= np.iinfo(codes.dtype).max:
+            starts, lasts = starts.astype(codes.dtype), (stops - 1).astype(codes.dtype)
+            # What is below the start becomes great, as the numbers have no sign.
+            return np.asarray(codes - starts <= lasts - starts)
+    return np.array([one.among(row) for one, row in zip(sets, codes, strict=True)])
 
 
 def _between(codes: UnsignedInts, start: int, stop: int) -> Mask:

@@ -25,7 +25,7 @@ A part that begins with bits ends with zeros up to the full byte.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, MutableMapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import ClassVar, Final, Self
@@ -234,29 +234,24 @@ class RunLengthIndex(PositionalContextIndex):
         """Exactly the rows with a code of the intervals."""
         return exactly(self._with_codes(intervals))
 
-    def code_set(
-        self, atom: Atom, memo: MutableMapping[Hashable, CodeSet]
-    ) -> CodeSet | None:
+    @property
+    def code_key(self) -> Hashable | None:
+        """Indexes with equal keys have equal codes; None: too many rows for codes."""
+        if self.form == _AS_NUMBERS and self.head.n_rows > _MOST_EXPANDED:
+            return None
+        return self.book.key
+
+    def code_set(self, atom: Atom) -> CodeSet | None:
         """The codes of exactly the rows that make ``atom`` TRUE; None: ask ``probe``.
 
         Raises:
             CorruptIndexError: the dictionary is damaged.
         """
-        if self.form == _AS_NUMBERS and self.head.n_rows > _MOST_EXPANDED:
-            return None
-        result = memo.get(key := self.book.key)
-        if result is None:
-            try:
-                intervals = self._all_wanted(atom)
-            except DAMAGE as error:
-                raise_damage("the dictionary", error, atom.column)
-            if intervals is None:
-                return None
-            # Other dictionaries, of other packs, may have the same codes.
-            result = self._code_set(intervals)
-            same = self.head.n_codes, *intervals
-            result = memo[key] = memo.setdefault(same, result)
-        return result
+        try:
+            intervals = self._all_wanted(atom)
+        except DAMAGE as error:
+            raise_damage("the dictionary", error, atom.column)
+        return None if intervals is None else self._code_set(intervals)
 
     def _all_wanted(self, atom: Atom) -> list[Interval] | None:
         """The codes that make ``atom`` TRUE; None if that is not known of each."""

@@ -190,7 +190,7 @@ class IndexReader:
 
         All of them are of these very files.
         """
-        result = Locations()
+        result = Locations(len(self._table))
         for source in self._of(column):
             if source.kind.positional != positional:
                 continue
@@ -202,11 +202,14 @@ class IndexReader:
                 continue
             files, slots = source.use.rows[mine], source.use.slots[mine]
             own = blob.has_payload(slots)
-            files, slots = files[own], slots[own]
+            if not own.all():
+                files, slots = files[own], slots[own]
             fits = blob.fits(slots, *self.identity(files))
             for i in np.flatnonzero(~fits).tolist():
                 fits[i] = self._is_there(blob, int(slots[i]), int(files[i]))
-            result.add(source.kind, blob, files[fits].tolist(), slots[fits].tolist())
+            if not fits.all():
+                files, slots = files[fits], slots[fits]
+            result.add(source.kind, blob, files, slots)
         return result
 
     def maps(self, column: ColumnInfo) -> list[BlobUse]:

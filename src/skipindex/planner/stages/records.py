@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from skipindex.expressions.arrays import Mask
+import numpy as np
+
+from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.interface import IndexType
 from skipindex.storage.pack import Blob
@@ -95,39 +97,45 @@ class Locations(Mapping[int, Sequence[IndexLocation]]):
 
     It has no object for each file: thousands, made anew by each plan, would let Python
     look for garbage in all of its memory again and again.
+
+    Args:
+        n_files: the number of files of the table.
+
+    Attributes:
+        sources: the kinds and blobs, the newest first.
+        source: of each file the number of its newest source; -1 without an index.
+        slot: its slot there.
     """
 
-    def __init__(self) -> None:
-        self._sources: list[tuple[IndexType, Blob]] = []
-        # By file, of its newest index alone.
-        self._source: dict[int, int] = {}
-        self._slot: dict[int, int] = {}
+    def __init__(self, n_files: int) -> None:
+        self.sources: list[tuple[IndexType, Blob]] = []
+        self.source = np.full(n_files, -1, np.int32)
+        self.slot = np.zeros(n_files, np.int64)
         self._older: dict[int, list[IndexLocation]] = {}
 
-    def add(
-        self, kind: IndexType, blob: Blob, files: Sequence[int], slots: Sequence[int]
-    ) -> None:
+    def add(self, kind: IndexType, blob: Blob, files: Ints, slots: Ints) -> None:
         """A blob that is older than those before."""
-        number = len(self._sources)
-        self._sources.append((kind, blob))
-        for file, slot in zip(files, slots, strict=True):
-            if file in self._source:
+        has_newer = self.source[files] >= 0
+        if has_newer.any():
+            older = files[has_newer].tolist(), slots[has_newer].tolist()
+            for file, slot in zip(*older, strict=True):
                 self._older.setdefault(file, []).append((kind, blob, slot))
-            else:
-                self._source[file] = number
-                self._slot[file] = slot
+            files, slots = files[~has_newer], slots[~has_newer]
+        self.source[files] = len(self.sources)
+        self.slot[files] = slots
+        self.sources.append((kind, blob))
 
     def __getitem__(self, file: int) -> Sequence[IndexLocation]:
-        kind, blob = self._sources[self._source[file]]
-        newest = kind, blob, self._slot[file]
+        kind, blob = self.sources[self.source[file]]
+        newest = kind, blob, int(self.slot[file])
         return (newest, *self._older[file]) if file in self._older else (newest,)
 
     def get(self, file: int, default: Any = None, /) -> Any:
         """Like ``dict.get``: ``default`` for a file without an index."""
-        return self[file] if file in self._source else default
+        return self[file] if self.source[file] >= 0 else default
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._source)
+        return iter(np.flatnonzero(self.source >= 0).tolist())
 
     def __len__(self) -> int:
-        return len(self._source)
+        return int(np.count_nonzero(self.source >= 0))

@@ -2,22 +2,21 @@
 
 The codes of files with the same dictionary are compared in one numpy call for each
 condition, where ``rows`` takes several calls for each file and condition.  First a
-sample of the rows of every file is marked: where one of them matches, a file is kept,
-and its other rows need not be looked at.
+sample of the rows of every large file is marked: where one of them matches, a file is
+kept, and its other rows need not be looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from skipindex.expressions.arrays import Ints, Mask, UnsignedInts
-from skipindex.indexes.encoding.code_set import CodeSet
-from skipindex.indexes.interface import UNUSABLE
+from skipindex.indexes.encoding.code_set import CodeSet, among_rows
 from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
@@ -26,33 +25,41 @@ from skipindex.planner.bound_predicate import (
     Leaf,
     TruthValue,
 )
+from skipindex.planner.stages.coded_files import (
+    SAMPLED_ROWS,
+    Coded,
+    CodedColumn,
+    CodedSource,
+)
 from skipindex.planner.stages.cost import FEW
 from skipindex.planner.stages.index_reader import IndexReader
-from skipindex.planner.stages.records import IndexLocation, LeafRecord
+from skipindex.planner.stages.records import LeafRecord, Locations
 from skipindex.planner.stages.rows import RowVerdict
 from skipindex.storage.deadline import checked
-from skipindex.table import ColumnInfo
+from skipindex.storage.parts import uncounted
 
-_SAMPLED_ROWS: Final = 4096
-"""Rows of a file that are marked before all of its rows are."""
+_SAMPLED_FROM: Final = 4 * SAMPLED_ROWS
+"""Rows of a file from which a sample of them is marked first."""
 _TRIED: Final = 8
-"""Files whose samples are marked first."""
+"""Neighbouring files whose samples are marked first."""
 _LEAST_SHARE: Final = 0.5
 """The samples of other files are marked if this share of the first had a match."""
 _ROWS_HELD: Final = 1 << 23
-"""Rows of several files whose codes are held between the sample and all rows."""
+"""Rows of several files whose codes are held from one condition to the next."""
 _MOST_COPIED: Final = 1 << 14
 """Rows of a file up to which its codes are copied, to be compared with others."""
+_MARKS_AT_ONCE: Final = 1 << 20
+"""Rows of the samples of several files that are marked together."""
 _ROWS_AT_ONCE: Final = 1 << 18
 """Rows of several files that are marked together, as their marks stay in a cache."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rows:
-    """Some rows of some files; ``ends`` has where those of each file end."""
+    """Some rows of some files, or all (None); those of each file end at ``ends``."""
 
     files: Sequence[int]
-    rows: Sequence[slice | Ints]
+    rows: Sequence[Ints | None]
     ends: Sequence[int]
 
     def spans(self) -> Iterator[slice]:
@@ -73,19 +80,19 @@ class _Rows:
             if start < stop:
                 mine, at = self.rows[i], places[start:stop] - begins[i]
                 files.append(self.files[i])
-                if isinstance(mine, slice):
-                    rows.append(at * (mine.step or 1))
-                else:
-                    rows.append(mine[at])
+                rows.append(at if mine is None else mine[at])
         return _Rows(files, rows, np.cumsum([len(one) for one in rows]).tolist())
 
 
-class _Coded(NamedTuple):
-    """The codes of the rows of a file, and those that make a leaf TRUE."""
+class _Sample(NamedTuple):
+    """Some files, each with ``SAMPLED_ROWS`` of its rows."""
 
-    wanted: CodeSet
-    codes: UnsignedInts | None  # None if there are none of the wanted ones
-    kind: str
+    files: Ints
+
+    @property
+    def n(self) -> int:
+        """The number of rows."""
+        return len(self.files) * SAMPLED_ROWS
 
 
 class RowMarks:
@@ -94,7 +101,7 @@ class RowMarks:
     Args:
         known: what is known of the leaves.
         reader: opens their indexes.
-        locations: by column name and file, where the indexes are.
+        locations: by column name, where the indexes are.
         n_rows: of every file of the table.
 
     Attributes:
@@ -105,17 +112,24 @@ class RowMarks:
         self,
         known: Mapping[Leaf | Computed, LeafRecord],
         reader: IndexReader,
-        locations: Mapping[str, Mapping[int, Sequence[IndexLocation]]],
+        locations: Mapping[str, Locations],
         n_rows: Ints,
     ) -> None:
         self.empty_leaves: dict[Leaf, list[int]] = {}
         self._known = known
         self._reader = reader
-        self._locations = locations
+        self._columns = {
+            record.column.name: CodedColumn(
+                record.column, locations[record.column.name], reader
+            )
+            for record in known.values()
+        }
         self._n_rows = n_rows
-        self._memos: dict[Leaf, dict[Hashable, CodeSet]] = {}
-        # By leaf and file, of the files that are marked now; None without codes.
-        self._coded: dict[Leaf, dict[int, _Coded | None]] = {}
+        self._at_hand = np.zeros(0, np.int64)
+        # By leaf, what decides it in the files at hand; None without codes.
+        self._coded: dict[Leaf, dict[int, Coded | None]] = {}
+        # By leaf, the files at hand whose codes were probed.
+        self._probed: dict[Leaf, set[int]] = {}
         # The marks of each leaf before they are combined with others.
         self._alone: dict[Leaf, Mask] = {}
 
@@ -129,16 +143,14 @@ class RowMarks:
         """
         matched: list[int] = []
         verdicts: dict[int, RowVerdict] = {}
-        is_sampled = samples and self._many_match(tree, files)
-        for some in checked(self._pieces(files, _ROWS_HELD)):
-            has_match = np.zeros(len(some), np.bool_)
-            if is_sampled:
-                has_match = self._sampled(tree, some)
-                matched += some[has_match].tolist()
-            for few in checked(self._pieces(some[~has_match], _ROWS_AT_ONCE)):
-                if not self._add_verdicts(tree, few, verdicts):
-                    return matched, verdicts
-            self._coded.clear()
+        is_sampled = self._n_rows[files] >= _SAMPLED_FROM
+        if samples and self._many_match(tree, files[is_sampled]):
+            some, files = files[is_sampled], files[~is_sampled]
+            has_match = self._sampled(tree, some)
+            matched = some[has_match].tolist()
+            with uncounted():  # with their samples
+                self._add_verdicts(tree, some[~has_match], verdicts)
+        self._add_verdicts(tree, files, verdicts)
         return matched, verdicts
 
     def _pieces(self, files: Ints, n_rows: int) -> Iterable[Ints]:
@@ -148,29 +160,50 @@ class RowMarks:
 
     def _many_match(self, tree: BoundPredicate, files: Ints) -> bool:
         """Whether the samples of most files are likely to have a match."""
-        step = len(files) // _TRIED
-        if step < 2:
+        # Without a cache, the rows that a sample is taken of would be read again.
+        if len(files) < 2 * _TRIED or not self._reader.cache.parts.limit:
             return False
-        tried = self._sampled(tree, files[step // 2 :: step])
+        start = len(files) // 2
+        with uncounted():  # they are marked again
+            tried = self._sampled(tree, files[start : start + _TRIED])
         return float(tried.mean()) >= _LEAST_SHARE
 
     def _sampled(self, tree: BoundPredicate, files: Ints) -> Mask:
         """Which files have a match in their sample."""
-        counts = self._n_rows[files].tolist()
-        samples = [slice(0, n, max(1, -(-n // _SAMPLED_ROWS))) for n in counts]
-        lengths = [len(range(0, one.stop, one.step)) for one in samples]
-        rows = _Rows(files.tolist(), samples, np.cumsum(lengths).tolist())
-        marks = self._marks(tree, rows)
-        if marks is None:
-            return np.zeros(len(files), np.bool_)
-        return np.array([marks[span].any() for span in rows.spans()], np.bool_)
+        result = np.zeros(len(files), np.bool_)
+        step = max(1, _MARKS_AT_ONCE // SAMPLED_ROWS)
+        for start in checked(range(0, len(files), step)):
+            some = files[start : start + step]
+            self._take(some)
+            marks = self._marks(tree, _Sample(some))
+            if marks is None:
+                break
+            by_file = marks.reshape(len(some), SAMPLED_ROWS)
+            result[start : start + step] = by_file.any(axis=1)
+        return result
 
     def _add_verdicts(
+        self, tree: BoundPredicate, files: Ints, verdicts: dict[int, RowVerdict]
+    ) -> None:
+        """Add how many rows of ``files`` match."""
+        for some in checked(self._pieces(files, _ROWS_HELD)):
+            self._take(some)
+            for few in checked(self._pieces(some, _ROWS_AT_ONCE)):
+                if not self._add_some(tree, few, verdicts):
+                    return
+
+    def _take(self, files: Ints) -> None:
+        """Have other files at hand."""
+        self._at_hand = files
+        self._coded.clear()
+        self._probed.clear()
+
+    def _add_some(
         self, tree: BoundPredicate, files: Ints, verdicts: dict[int, RowVerdict]
     ) -> bool:
         """Add how many rows of ``files`` match; False if no file has codes."""
         ends = np.cumsum(self._n_rows[files]).tolist()
-        rows = _Rows(files.tolist(), [slice(None)] * len(files), ends)
+        rows = _Rows(files.tolist(), [None] * len(files), ends)
         self._alone.clear()
         marks = self._marks(tree, rows)
         if marks is None:
@@ -188,13 +221,12 @@ class RowMarks:
     def _kinds(self, file: int) -> tuple[str, ...] | None:
         """The kinds that were probed for a file; None if a column has no codes."""
         kinds: dict[str, None] = {}
-        for coded in self._coded.values():
-            if file not in coded:
-                continue
-            one = coded[file]
-            if one is None:
-                return None
-            kinds[one.kind] = None
+        for leaf, files in self._probed.items():
+            if file in files:
+                one = self._coded[leaf][file]
+                if one is None:
+                    return None
+                kinds[one.source.kind.name] = None
         return tuple(kinds)
 
     def _note_empty(self, file: int, span: slice, n_rows: int) -> None:
@@ -203,7 +235,7 @@ class RowMarks:
             if len(marks) == n_rows and not marks[span].any():
                 self.empty_leaves.setdefault(leaf, []).append(file)
 
-    def _marks(self, node: BoundPredicate, rows: _Rows) -> Mask | None:
+    def _marks(self, node: BoundPredicate, rows: _Rows | _Sample) -> Mask | None:
         """Which rows certainly make ``node`` TRUE; None where that is known of none."""
         # Of a file without codes, other rows may do so too.
         match node:
@@ -212,17 +244,25 @@ class RowMarks:
             case AnyOf(children):
                 return self._any_of(children, rows)
             case Leaf():
+                if isinstance(rows, _Sample):
+                    return self._of_sample(node, rows.files)
                 return self._of_leaf(node, rows)
             case TruthValue(value):
                 return np.full(rows.n, value)
             case _:
                 return None
 
-    def _all_of(self, children: Sequence[BoundPredicate], rows: _Rows) -> Mask | None:
+    def _all_of(
+        self, children: Sequence[BoundPredicate], rows: _Rows | _Sample
+    ) -> Mask | None:
         marks = places = None
         left = rows
         for child in children:
-            if marks is not None and np.count_nonzero(marks) * FEW < left.n:
+            if (
+                marks is not None
+                and isinstance(left, _Rows)
+                and np.count_nonzero(marks) * FEW < left.n
+            ):
                 few = np.flatnonzero(marks)
                 places = few if places is None else places[few]
                 left, marks = left.where(few), None
@@ -240,7 +280,9 @@ class RowMarks:
             result[places if marks is None else places[marks]] = True
         return result
 
-    def _any_of(self, children: Sequence[BoundPredicate], rows: _Rows) -> Mask | None:
+    def _any_of(
+        self, children: Sequence[BoundPredicate], rows: _Rows | _Sample
+    ) -> Mask | None:
         marks = None
         for child in children:
             more = self._marks(child, rows)
@@ -250,48 +292,61 @@ class RowMarks:
         return np.zeros(rows.n, np.bool_) if marks is None else marks
 
     def _of_leaf(self, leaf: Leaf, rows: _Rows) -> Mask | None:
-        record = self._known[leaf]
-        # Looked up one at a time, where bytes are several times faster than arrays.
-        possible = record.bounds.upper.tobytes()
-        certain = record.bounds.lower.tobytes()
+        certain = self._known[leaf].bounds.lower.tobytes()
         marks = np.zeros(rows.n, np.bool_)
         group = _Group(marks)
-        coded = self._coded.setdefault(leaf, {})
-        are_coded: set[bool] = set()
+        coded = self._coded_by(leaf)
+        probed = self._probed.setdefault(leaf, set())
+        n_asked = n_coded = 0
         for file, few, span in zip(rows.files, rows.rows, rows.spans(), strict=True):
             if certain[file]:
                 marks[span] = True
-            elif possible[file]:
-                if file not in coded:
-                    coded[file] = self._probed(leaf, record.column, file)
+            elif file in coded:
+                probed.add(file)
+                n_asked += 1
                 one = coded[file]
-                are_coded.add(one is not None)
-                if one is not None and one.codes is not None:
-                    group.add(span, one.wanted, one.codes[few])
-        if are_coded == {False}:
+                if one is not None and one.wanted.intervals:
+                    codes = one.source.codes(one.slot)
+                    if codes is None:
+                        coded[file] = one = None
+                    else:
+                        group.add(
+                            span, one.wanted, codes if few is None else codes[few]
+                        )
+                n_coded += one is not None
+        if n_asked and not n_coded:
             return None
         group.mark()
         self._alone[leaf] = marks
         return marks
 
-    def _probed(self, leaf: Leaf, column: ColumnInfo, file: int) -> _Coded | None:
-        """The codes that decide a leaf for a file; None if it has no such index."""
-        memo = self._memos.setdefault(leaf, {})
-        for location in self._locations[column.name].get(file, ()):
-            index: Any = self._reader.open(location, file, column)
-            code_set = getattr(index, "code_set", None)
-            if code_set is None:
-                continue
-            try:
-                wanted: CodeSet | None = code_set(leaf.atom, memo)
-                if wanted is None:
-                    continue
-                codes = index.codes() if wanted.intervals else None
-            except UNUSABLE as error:
-                self._reader.refuse(error, location[1])
-                continue
-            return _Coded(wanted, codes, location[0].name)
-        return None
+    def _of_sample(self, leaf: Leaf, files: Ints) -> Mask:
+        marks = np.zeros((len(files), SAMPLED_ROWS), np.bool_)
+        marks[self._known[leaf].bounds.lower[files]] = True
+        coded = self._coded_by(leaf)
+        sources: dict[CodedSource, list[tuple[int, int, CodeSet]]] = {}
+        for place, file in enumerate(files.tolist()):
+            one = coded.get(file)
+            if one is not None and one.wanted.intervals:
+                mine = sources.setdefault(one.source, [])
+                mine.append((place, one.slot, one.wanted))
+        for source, some in sources.items():
+            places, slots, wanted = zip(*some, strict=True)
+            codes, sampled = source.sampled(np.array(slots))
+            if len(codes):
+                sets = [wanted[i] for i in sampled.tolist()]
+                marks[np.array(places)[sampled]] = among_rows(codes, sets)
+        return marks.ravel()
+
+    def _coded_by(self, leaf: Leaf) -> dict[int, Coded | None]:
+        """What decides a leaf in the files at hand that it is not decided for."""
+        if leaf not in self._coded:
+            record = self._known[leaf]
+            is_open = record.bounds.upper & ~record.bounds.lower
+            files = self._at_hand[is_open[self._at_hand]]
+            column = self._columns[record.column.name]
+            self._coded[leaf] = column.find(leaf.atom, files)
+        return self._coded[leaf]
 
 
 class _Group:
@@ -306,7 +361,7 @@ class _Group:
     def add(self, span: slice, wanted: CodeSet, codes: UnsignedInts) -> None:
         """Add the rows of one file, whose marks are at ``span``."""
         if (
-            wanted is not self._wanted
+            not wanted.equals(self._wanted)
             or span.start != self._stop
             or codes.dtype != self._codes[-1].dtype
             or len(codes) > _MOST_COPIED

@@ -36,6 +36,8 @@ P = TypeVar("P", bound=Part)
 
 _GUESS: Final = 1 << 14
 """Bytes of a blob's end that are read first; most directories fit."""
+_ALL: Final = -1
+"""Stands in the cache for a payload, where something is made of several."""
 _BEGIN: Final = 1 << 16
 """Bytes of a blob's beginning that are read ahead; most file maps fit."""
 
@@ -242,6 +244,20 @@ class Blob:
         cache, self._cache = self._cache, None
         if cache is not None:
             cache.invalidate(self)
+
+    def held(self) -> Decoded | None:
+        """What ``hold`` has cached, if it is cached still."""
+        cached = NOTHING if self._cache is None else self._cache.find((self, _ALL))
+        parts = cached.forms.get(Decoded)
+        if parts is None:
+            return None
+        cached.was_used = True
+        return cast("Decoded", parts[0])
+
+    def hold(self, made: Decoded, n_bytes: int) -> None:
+        """Cache what was made of several payloads, which takes ``n_bytes`` more."""
+        if self._cache is not None and self._cache.limit:
+            self._cache.put((self, _ALL), Decoded, 1, 0, [made], n_bytes)
 
     def get(
         self,
