@@ -50,17 +50,17 @@ BUDGETS = {
     "": 432,
     "advice": 2072,
     "api": 3362,
-    "build": 2677,
-    "cli": 1298,
+    "build": 2691,
+    "cli": 1299,
     "expressions": 1925,
-    "indexes": 7767,
+    "indexes": 7782,
     "layout": 2529,
     "log": 3106,
     "planner": 16202,
     "rewrite": 3774,
     "spark": 7218,
-    "storage": 5242,
-    "table": 4184,
+    "storage": 5263,
+    "table": 4200,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -8,6 +8,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -239,3 +240,21 @@ def test_the_rows_of_deleted_files_are_left_behind(folder: Path) -> None:
         )
         == 4
     )
+
+
+def test_the_log_says_the_encodings_of_exact(tmp_path: Path) -> None:
+    """When a pack is written, and when it is written anew."""
+    for i in range(3):
+        a = (np.arange(4000) * 7 + i) % 50
+        put(tmp_path / f"{i}.parquet", {"a": a, "b": a // 10, "c": np.sort(a)})
+        table = build(tmp_path, {"a": "exact", "b": "exact", "c": ["exact", "bloom"]})
+    for _ in range(2):
+        first, second, third = table.status().columns
+        assert first.encodings == {"exact": {"run_length": 3}}
+        assert second.encodings == {"exact": {"mapping": 3}}
+        assert third.encodings_of("exact") == ["3 run_length"]
+        assert third.encodings_of("bloom") == []
+        assert "3 mapping" in str(table.status())
+        sx.open_table(tmp_path).compact_indexes()
+        table = sx.open_table(tmp_path)
+    assert len(table.state.snapshot.manifest.packs) == 1

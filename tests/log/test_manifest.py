@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -11,9 +12,10 @@ from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError
 from skipindex.log.manifest import Manifest
-from skipindex.storage.checks import unpacked_bytes
+from skipindex.storage.checks import check_packs, unpacked_bytes
 from skipindex.storage.file_system.file_info import FileInfo
 from tests.log.pieces import PIECES, Known, add, facts, manifest_of, piece
+from tests.tables import build, put
 
 
 @given(st.lists(PIECES, max_size=5))
@@ -158,3 +160,19 @@ def test_what_holds_more_than_rows_is_no_manifest() -> None:
     words = pa.array(["a", "a"]).dictionary_encode()
     with pytest.raises(CorruptIndexError, match="more than rows"):
         Manifest.from_bytes(written([pa.record_batch([words], names=["path"])]))
+
+
+@pytest.mark.parametrize(
+    "encodings", [["run_length"], {"run_length": -1}, {"x" * 65: 1}]
+)
+def test_encodings_that_no_builder_writes_are_refused(
+    tmp_path: Path, encodings: object
+) -> None:
+    put(tmp_path / "0.parquet", {"a": [1, 2]})
+    (pack,) = build(tmp_path, {"a": "exact"}).state.snapshot.manifest.packs
+    record = pack.to_json()
+    check_packs([record])
+    assert record["blobs"][0]["encodings"] == {"run_length": 1}
+    record["blobs"][0]["encodings"] = encodings
+    with pytest.raises(CorruptIndexError):
+        check_packs([record])

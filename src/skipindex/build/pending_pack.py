@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from skipindex.build.packs.packable import packed_together
+from skipindex.build.packs.packable import builder_of, packed_together
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type, spec_to_json
 from skipindex.indexes.file_map import FILE_MAP, ValueSpans, build_file_map
@@ -109,7 +109,7 @@ class PendingPack:
             as_json = spec_to_json(spec)
             version = index_type(spec.kind).version
             meta = BlobMeta(spec.kind, version, column.name, column.domain.tag, as_json)
-            builder = self._builders[column.name, spec_key(as_json)] = BlobBuilder(meta)
+            builder = self._builders[column.name, spec_key(as_json)] = builder_of(meta)
             for n_rows, identity in self._files:
                 builder.add([], n_rows=n_rows, identity=identity)
         if column.has_map:

@@ -113,7 +113,8 @@ def _describe(options: SimpleNamespace) -> Answer:
             rows.append([*named, kind, "", str(column.statistics or ""), why])
         for kind, n in column.indexes.items():
             what = size(column.index_bytes[kind])
-            rows.append([*named, kind, what, str(n), ""])
+            encodings = ", ".join(column.encodings_of(kind))
+            rows.append([*named, kind, what, str(n), encodings])
     names = ("column", "type", "index", "size", "files", "")
     below = [line for line in rest if not line.startswith("  ")]
     text = "\n".join([head, "", table(names, rows, right=(3, 4)), "", *below])

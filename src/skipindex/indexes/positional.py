@@ -245,7 +245,8 @@ class PositionalContextIndex(PositionalIndex):
 class PositionalKind:
     """A kind whose payload begins with a ``Head`` and a ``Codebook``.
 
-    ``index`` reads the payload; ``probe_cost`` is like ``interface.PROBE_COST``.
+    ``index`` reads the payload; ``probe_cost`` is like ``interface.PROBE_COST``, and
+    ``encoding`` names that of a payload, if there are several.
     """
 
     name: str
@@ -254,6 +255,7 @@ class PositionalKind:
     index: Callable[[Head, Codebook, Parts, Cursor], PositionalIndex]
     positional: bool = True
     probe_cost: float = PROBE_COST
+    encoding: Callable[[Sequence[bytes]], str] | None = None
 
     def check(self, domain: Domain) -> None:
         """Accept every domain: all that codes need is an order."""

@@ -36,6 +36,7 @@ class PackInfo:
                 "offset": blob.offset,
                 "length": blob.length,
                 "crc32c": blob.crc,
+                **({"encodings": dict(blob.encodings)} if blob.encodings else {}),
             }
             for blob in self.blobs
         ]
@@ -51,6 +52,7 @@ class PackInfo:
                 b["offset"],
                 b["length"],
                 b["crc32c"],
+                b.get("encodings", {}),
             )
             for b in data["blobs"]
         )

@@ -43,6 +43,8 @@ MAX_INT: Final = (1 << 63) - 1
 """The greatest int64."""
 MAX_ORDER: Final = 1 << 53
 """The greatest number that says how new a pack is."""
+_MAX_ENCODING: Final = 64
+"""Letters of an encoding's name."""
 _MAX_ROWS: Final = 1 << 40
 """Most rows of one data file; the sum over millions of them is still an int64."""
 
@@ -231,6 +233,11 @@ def _check_pack(record: Any) -> None:
         checked_int(blob["length"])
         checked_int(blob["crc32c"], 0, (1 << 32) - 1)
         checked_int(blob["offset"] + blob["length"])
+        encodings = blob.get("encodings", {})
+        require(isinstance(encodings, dict), "the encodings of a blob are no object")
+        for encoding, n_files in encodings.items():
+            require(len(encoding) <= _MAX_ENCODING, "an encoding has a long name")
+            checked_int(n_files)
 
 
 def check_unpacked(data: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
@@ -34,6 +35,8 @@ class ColumnStatus:
         statistics: the number of files whose least and greatest value are known.
         indexes: by kind, the number of files that have one.
         index_bytes: by kind, the size of the indexes.
+        encodings: by kind and encoding, the number of files when their packs were
+            written; of ``exact`` alone.
         why: the reason if the column has neither.
     """
 
@@ -41,7 +44,12 @@ class ColumnStatus:
     statistics: int
     indexes: dict[str, int]
     index_bytes: dict[str, int]
+    encodings: dict[str, dict[str, int]]
     why: str
+
+    def encodings_of(self, kind: str) -> list[str]:
+        """Each encoding of a kind, with its number of files."""
+        return [f"{n} {name}" for name, n in self.encodings.get(kind, {}).items()]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +146,9 @@ class Status:
         for column in self.columns:
             kinds = ", ".join(
                 f"{kind} ({column.index_bytes[kind] / 1e6:.2f} MB"
-                + (f", {n} files)" if n < self.files else ")")
+                + (f", {n} files" if n < self.files else "")
+                + "".join(f", {one}" for one in column.encodings_of(kind))
+                + ")"
                 for kind, n in column.indexes.items()
             )
             what = kinds or ("min/max" if column.statistics else column.why)
@@ -231,16 +241,22 @@ def _undeclared(table: TableState) -> tuple[str, ...]:
 def _column(table: TableState, column: ColumnInfo) -> ColumnStatus:
     files: dict[str, set[int]] = {}
     n_bytes: dict[str, int] = {}
+    encodings: dict[str, Counter[str]] = {}
     n_counted = 0
     if column.domain is not None and not column.is_partition:
         for use in table.blobs(column):
             kind = use.entry.meta.kind
             files.setdefault(kind, set()).update(use.rows.tolist())
             n_bytes[kind] = n_bytes.get(kind, 0) + use.entry.length
+            if use.entry.encodings:
+                encodings.setdefault(kind, Counter()).update(use.entry.encodings)
         n_counted = int(table.counted(column).sum())
     why = "partition column" if column.is_partition else column.reason or "no index"
     counts = {kind: len(mine) for kind, mine in files.items()}
-    return ColumnStatus(column.name, n_counted, counts, n_bytes, why)
+    stored = {
+        kind: dict(sorted(numbers.items())) for kind, numbers in encodings.items()
+    }
+    return ColumnStatus(column.name, n_counted, counts, n_bytes, stored, why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from skipindex.build.packs.packable import BlobReader, packable, packed_together
+from skipindex.build.packs.packable import (
+    BlobReader,
+    builder_of,
+    packable,
+    packed_together,
+)
 from skipindex.build.pending_pack import map_blob
 from skipindex.build.tiers import (
     MAX_BYTES,
@@ -34,7 +39,7 @@ from skipindex.log.damage import damage_of_blob
 from skipindex.log.manifest import Identity, Manifest
 from skipindex.storage.blobs import BlobUse, PackInfo
 from skipindex.storage.file_system.names import PACKS
-from skipindex.storage.pack import BlobBuilder, BlobMeta, PackWriter
+from skipindex.storage.pack import BlobMeta, PackWriter
 from skipindex.table import TableState
 
 T = TypeVar("T")
@@ -228,7 +233,7 @@ class Merger:
             if key.kind == FILE_MAP:
                 continue
             old, domain = self._readers(key, numbers), self._domain(meta)
-            builder = BlobBuilder(meta)
+            builder = builder_of(meta)
             for file in files:
                 parts = _newest(file, old, BlobReader.payload) or []
                 builder.add(parts, n_rows=file.n_rows, identity=file.footer_crc)

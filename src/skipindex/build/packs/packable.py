@@ -16,8 +16,17 @@ from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FileMap, ValueSpans
 from skipindex.indexes.interface import PackableType
 from skipindex.storage.file_system.byte_source import ByteSource
-from skipindex.storage.pack import Blob, BlobBuilder, BlobEntry
+from skipindex.storage.pack import Blob, BlobBuilder, BlobEntry, BlobMeta
 from skipindex.storage.parts import ReadCount
+
+
+def builder_of(meta: BlobMeta) -> BlobBuilder:
+    """What collects the payloads of one column and spec, of any kind."""
+    try:
+        kind = index_type(meta.kind)
+    except UnknownIndexError:
+        return BlobBuilder(meta)
+    return BlobBuilder(meta, encoding=getattr(kind, "encoding", None))
 
 
 def packed_together(builder: BlobBuilder, domain: Domain) -> BlobBuilder:

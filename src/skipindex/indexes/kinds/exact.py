@@ -61,6 +61,8 @@ from skipindex.storage.parts import Parts
 _KIND: Final = "exact"
 _VERSION: Final = 2
 _RUN_LENGTH, _BITMAP, _MAPPING = 0, 2, 3
+_ENCODINGS: Final = ("run_length", "bit_sliced", "bitmap", "mapping")
+"""The names of encodings by their numbers."""
 _WORTH: Final = 1.15
 """Bitmaps may take so many times the bytes of the runs, as they need no decoding."""
 _PART_BYTES: Final = 20
@@ -291,6 +293,12 @@ class MappingIndex(RunLengthIndex):
         return table.take(codes_of(raw, self.width, self.n_runs))
 
 
+def _encoding(parts: Sequence[bytes]) -> str:
+    """The name of a payload's encoding; "unknown" if this version has no such one."""
+    number = parts[0][-1] if parts[0] else len(_ENCODINGS)
+    return [*_ENCODINGS, "unknown"][min(number, len(_ENCODINGS))]
+
+
 def _read(head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> PositionalIndex:
     """The index in the encoding that the last byte of the header says."""
     kinds = RunLengthIndex, BitSlicedIndex, BitmapIndex, MappingIndex
@@ -303,5 +311,10 @@ def _read(head: Head, book: Codebook, parts: Parts, cursor: Cursor) -> Positiona
 
 
 INDEX_TYPE: Final = PositionalKind(
-    name=_KIND, version=_VERSION, spec=Exact, index=_read, probe_cost=12.0
+    name=_KIND,
+    version=_VERSION,
+    spec=Exact,
+    index=_read,
+    probe_cost=12.0,
+    encoding=_encoding,
 )

@@ -31,7 +31,8 @@ manifest knows the directory's crc32c too, so no whole blob is taken for another
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 OWN_PARTS: Final = 1
@@ -73,10 +74,12 @@ class BlobEntry:
     """Where a blob lies in its pack, and which one it is.
 
     ``offset`` is from the beginning of the pack, ``length`` in bytes; ``crc`` is that
-    of the directory, which has the crc32c of every part.
+    of the directory, which has the crc32c of every part.  ``encodings`` has the number
+    of files by encoding, if the kind has several; it is for reports alone.
     """
 
     meta: BlobMeta
     offset: int
     length: int
     crc: int
+    encodings: Mapping[str, int] = field(default_factory=dict, compare=False)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import struct
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
@@ -36,11 +36,13 @@ _SHORT: Final = 16
 class BlobBuilder:
     """Collects the payloads of one column and spec, one data file after another.
 
-    ``shared`` parts are of all data files together.
+    ``shared`` parts are of all data files together.  ``encoding`` names that of a
+    payload, if the kind has several.
     """
 
     meta: BlobMeta
     shared: list[bytes] = field(default_factory=list)
+    encoding: Callable[[Sequence[bytes]], str] | None = None
     _first: list[int] = field(default_factory=lambda: [0])
     _rows: list[int] = field(default_factory=list)
     _identity: list[int] = field(default_factory=list)
@@ -56,6 +58,12 @@ class BlobBuilder:
     def payloads(self) -> list[list[bytes]]:
         """The parts of every data file."""
         return [self._parts[a:b] for a, b in pairwise(self._first)]
+
+    def encodings(self) -> Mapping[str, int]:
+        """The number of data files by encoding."""
+        if self.encoding is None:
+            return {}
+        return dict(Counter(self.encoding(parts) for parts in self.payloads() if parts))
 
     def marks(self) -> list[tuple[int, int]]:
         """The row count, modulo 2^32, and the identity of every data file."""
@@ -148,7 +156,8 @@ class PackWriter:
             self._put(last)
         self._places = places | self._places
         (*_, crc) = TAIL.unpack(last[-TAIL.size :])
-        entry = BlobEntry(builder.meta, offset, self.size - offset, crc)
+        length = self.size - offset
+        entry = BlobEntry(builder.meta, offset, length, crc, builder.encodings())
         self.entries.append(entry)
 
     def finish(self) -> str:
