@@ -38,8 +38,8 @@ def test_the_whole_explanation(table: Table) -> None:
         "partition values 3 # # # 0",
         "min/max 2 # # # 0",
         "file maps 2 # # # 4",
-        "bloom 2 # # # 0",
-        "bitmaps 1 # # # 4",
+        "value filters 2 # # # 0",
+        "row indexes 1 # # # 4",
         "rows that match: 0 to 1; files where every row does: 0",
         "conditions",
         "a IN (5, 106): minmax ruled out 1 files",
@@ -131,14 +131,14 @@ def test_rows_that_match_in_words(table: Table) -> None:
 
 def test_stages_that_were_not_run_say_why(table: Table) -> None:
     found = lines(table, "a = 105", kinds=["minmax"])
-    assert "bloom - no such index on these columns" in found
-    assert "bitmaps - no such index on these columns" in found
-    assert "bloom - no file is left to decide" in lines(table, "a < 0")
+    assert "value filters - no such index on these columns" in found
+    assert "row indexes - no such index on these columns" in found
+    assert "value filters - no file is left to decide" in lines(table, "a < 0")
 
 
 def test_conditions_that_rule_out_files_at_row_level_are_named(table: Table) -> None:
     found = lines(table, "a > 5 AND s = 'v0x'", kinds=["minmax", "bitmap"])
-    assert "s = 'v0x': bitmaps ruled out 3 files" in found
+    assert "s = 'v0x': row indexes ruled out 3 files" in found
 
 
 def test_a_column_without_an_index_is_told_in_words(tmp_path: Path) -> None:
@@ -177,7 +177,7 @@ def test_the_story_of_one_file(table: Table) -> None:
         "    s = 'v2': 33",
     ]
     told = plan.to_dict(file="1.parquet")
-    assert told["verdict"] == "skipped by bitmaps"
+    assert told["verdict"] == "skipped by row indexes"
     assert told["matching"] == (0, 0)
     assert told["conditions"][0] == {"text": "a IN (5, 106)", "rows": (1, 1)}
     assert told["evidence"][0]["kinds"] == ["bitmap"]

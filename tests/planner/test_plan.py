@@ -128,11 +128,11 @@ def test_skipped_files_carry_their_proof(folder: Path) -> None:
     assert proofs == {
         "0.parquet": ("min/max", "a IN (15, 25): minmax: values in 0 .. 9, no NULL"),
         "1.parquet": (
-            "bitmaps",
+            "row indexes",
             "a IN (15, 25) AND b = 6: no row of the file (bitmap)",
         ),
         "2.parquet": (
-            "bitmaps",
+            "row indexes",
             "a IN (15, 25) AND b = 6: no row of the file (bitmap)",
         ),
     }
@@ -167,7 +167,7 @@ def test_a_bloom_filter_proves_absence(folder: Path) -> None:
     stages = {s.path: s.stage for s in plan.skipped}
     assert stages == {
         **{f"{i}.parquet": "min/max" for i in range(3)},
-        "3.parquet": "bloom",
+        "3.parquet": "value filters",
     }
     assert plan.skipped[3].reason == "b = 40: bloom index holds none of the values"
 
@@ -179,8 +179,8 @@ def test_the_funnel_narrows_from_stage_to_stage(folder: Path) -> None:
         "partition values",
         "min/max",
         "file maps",
-        "bloom",
-        "bitmaps",
+        "value filters",
+        "row indexes",
     ]
     assert [stage.n_files for stage in plan.stages] == [3, 2, 2, 2, 0]
     sizes = table.state.sizes

@@ -55,8 +55,8 @@ def cell(
                 lost=0,
                 cold=0.2,
                 warm=0.1,
-                stages={"min/max": 0.01, "bitmaps": 0.09},
-                funnel={"min/max": 10, "bitmaps": kept},
+                stages={"min/max": 0.01, "row indexes": 0.09},
+                funnel={"min/max": 10, "row indexes": kept},
             )
             for query in QUERIES
         ),

@@ -160,9 +160,8 @@ class MatchingRows:
         evaluation = self._evaluation
         return RowEvaluator(
             evaluation.tree,
-            evaluation.leaves,
+            evaluation.records,
             evaluation.reader,
-            compared=evaluation.compared,
             locations={
                 name: self._locations(column)
                 for name, column in evaluation.columns.items()

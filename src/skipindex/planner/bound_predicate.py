@@ -6,11 +6,10 @@ an atom may be TRUE never means fewer for the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from operator import or_
-from types import MappingProxyType
 from typing import Final, TypeAlias, TypeVar, assert_never
 
 from skipindex.expressions.atoms import Atom, Value
@@ -144,6 +143,8 @@ class ComparedColumns(Unknown):
 
 
 BoundPredicate: TypeAlias = AllOf | AnyOf | Leaf | Computed | TruthValue | Unknown
+Judged: TypeAlias = Leaf | Computed | ComparedColumns
+"""What statistics and indexes can be probed for."""
 
 
 def fold(
@@ -181,16 +182,13 @@ def fold(
 
 def evaluate(
     tree: BoundPredicate,
-    answer: Callable[[Leaf | Computed], Bounds[S]],
+    answer: Callable[[Judged], Bounds[S]],
     *,
     nothing: S,
     everything: S,
     is_empty: Callable[[S], bool],
-    compared: Mapping[ComparedColumns, Bounds[S]] = MappingProxyType({}),
 ) -> Bounds[S]:
-    """The bounds of ``tree`` over a universe, from those of its leaves.
-
-    ``compared`` has the bounds of comparisons of columns, where they are known.
+    """The bounds of ``tree`` over a universe, from those of its parts.
 
     An AND stops as soon as nothing can be TRUE any more, and the rest of its parts
     is not asked.
@@ -213,7 +211,9 @@ def evaluate(
         all_of=all_of,
         any_of=lambda parts: reduce(or_, parts),
         constant=lambda value: always if value else never,
-        unknown=lambda node: compared.get(node, unsure),  # type: ignore[call-overload]
+        unknown=lambda node: (
+            answer(node) if isinstance(node, ComparedColumns) else unsure
+        ),
     )
 
 

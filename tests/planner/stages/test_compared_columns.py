@@ -298,7 +298,7 @@ def test_a_plan_says_what_ruled_a_file_out(table: sx.Table) -> None:
     )
     assert "a != b: ruled out no file alone" in table.plan("a <> b").explain()
     told = table.plan("a = b").explain()
-    assert "a = b: minmax ruled out 3 files, bitmaps ruled out 2 files" in told
+    assert "a = b: minmax ruled out 3 files, row indexes ruled out 2 files" in told
     assert "together" not in told
     told = table.plan("a = b AND s = 'l'").explain()
     assert "together, row by row: bitmap ruled out 2 more files" in told

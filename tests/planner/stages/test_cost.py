@@ -37,7 +37,7 @@ def notes(table: Table, condition: str, **options: object) -> dict[str, str]:
 def test_bitmaps_are_not_asked_more_than_the_files_are_worth(table: Table) -> None:
     plan = table.plan(MANY, without="file_map")
     assert plan.paths == ["0.parquet", "1.parquet"]
-    note = notes(table, MANY, without="file_map")["bitmaps"]
+    note = notes(table, MANY, without="file_map")["row indexes"]
     assert note.startswith(
         "not worth it: evaluating 60 conditions on 2 files takes about"
     )
@@ -48,18 +48,18 @@ def test_bitmaps_are_not_asked_more_than_the_files_are_worth(table: Table) -> No
 def test_a_kind_that_is_named_is_asked_at_any_price(table: Table) -> None:
     plan = table.plan(MANY, kinds=["bitmap"])
     assert plan.paths == []
-    assert notes(table, MANY, kinds="bitmap")["bitmaps"] == ""
+    assert notes(table, MANY, kinds="bitmap")["row indexes"] == ""
 
 
 def test_few_conditions_are_always_worth_it(table: Table) -> None:
-    assert notes(table, "a > 5 AND a < 500 AND b < 3")["bitmaps"] == ""
+    assert notes(table, "a > 5 AND a < 500 AND b < 3")["row indexes"] == ""
     assert table.plan("a > 10 AND a < 500 AND b < 3").paths == []
 
 
 def test_large_files_are_worth_many_questions(tmp_path: Path) -> None:
     put(tmp_path / "f.parquet", {"a": [9, 599], "x": [b"x" * 4_000_000, b"y"]}, **RAW)
     table = build(tmp_path, {"a": "bitmap"})
-    assert notes(table, MANY, without="file_map")["bitmaps"] == ""
+    assert notes(table, MANY, without="file_map")["row indexes"] == ""
 
 
 RAW = {"compression": "NONE", "use_dictionary": False}

@@ -49,7 +49,7 @@ def one_pack(folder: Path) -> tuple[sx.Table, Path]:
 
 
 def values_stage(plan: sx.Plan) -> Stage:
-    (stage,) = [s for s in plan.stages if s.name == "bloom"]
+    (stage,) = [s for s in plan.stages if s.name == "value filters"]
     return stage
 
 
@@ -88,7 +88,7 @@ def test_every_row_is_found(folder: Path, kind: str, condition: str) -> None:
             assert f"{file}.parquet" in plan.paths
             skipped += len(plan.skipped)
     assert skipped
-    assert plan.skipped[0].stage in {"min/max", kind, "bloom"}
+    assert plan.skipped[0].stage in {"min/max", kind, "value filters"}
 
 
 def test_absent_values_leave_no_file(folder: Path) -> None:

@@ -14,10 +14,9 @@ from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.bound_predicate import (
     ComparedColumns,
     Computed,
+    Judged,
     Leaf,
-    Unknown,
     fold,
-    leaves,
     shorten,
     unknowns,
 )
@@ -65,7 +64,7 @@ class Evidence:
 
 
 _NEVER: Final = Evidence("", (), "the condition is never true")
-_Refuted: TypeAlias = tuple[Leaf | Computed | ComparedColumns | None, ...]
+_Refuted: TypeAlias = tuple[Judged | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +136,8 @@ def _refutation(evaluation: Evaluation, file: int) -> tuple[Evidence, ...]:
     """One piece of evidence against each branch of an OR, and against one of an AND."""
 
     # By node: the leaves that the file refutes, each once; None is FALSE itself.
-    def of_leaf(leaf: Leaf | Computed) -> _Refuted:
-        return () if evaluation.leaves[leaf].bounds.upper[file] else (leaf,)
-
-    def of_unknown(node: Unknown) -> _Refuted:
-        if not isinstance(node, ComparedColumns):
-            return ()
-        return () if evaluation.compared[node].upper[file] else (node,)
+    def of_leaf(node: Judged) -> _Refuted:
+        return () if evaluation.records[node].bounds.upper[file] else (node,)
 
     def of_every(parts: Iterator[_Refuted]) -> _Refuted:
         every = list(parts)
@@ -155,16 +149,14 @@ def _refutation(evaluation: Evaluation, file: int) -> tuple[Evidence, ...]:
         all_of=lambda parts: next(filter(None, parts), ()),
         any_of=of_every,
         constant=lambda value: () if value else (None,),
-        unknown=of_unknown,
+        unknown=lambda u: of_leaf(u) if isinstance(u, ComparedColumns) else (),
     )
     return tuple(
         _NEVER if one is None else _of(evaluation, one, file) for one in refuted
     )
 
 
-def _of(
-    evaluation: Evaluation, leaf: Leaf | Computed | ComparedColumns, file: int
-) -> Evidence:
+def _of(evaluation: Evaluation, leaf: Judged, file: int) -> Evidence:
     if isinstance(leaf, ComparedColumns):
         return _of_two(evaluation, leaf, file)
     record = evaluation.leaves[leaf]
@@ -256,25 +248,21 @@ def conditions(
     """
     notes = {stage.name: stage.note for stage in evaluation.stages}
     listed = []
-    for leaf in dict.fromkeys(leaves(evaluation.tree)):
-        record = evaluation.leaves[leaf]
+    for node, record in evaluation.records.items():
         counts = {kind: int(mask.sum()) for kind, mask in record.removed_by.items()}
         removed = {kind: n_files for kind, n_files in counts.items() if n_files}
-        unused = _unused(evaluation, record, removed, notes, kinds)
-        listed.append(ConditionReport(leaf.text, record.column.name, removed, unused))
-    for node, bounds in evaluation.compared.items():
-        nowhere = evaluation.without_rows.get(node, evaluation.no_file)
-        counts = {"minmax": int((~bounds.upper).sum()), ROWS: int(nowhere.sum())}
-        by_kind = {kind: n for kind, n in counts.items() if n}
-        unused = {} if by_kind else {"minmax": "ruled out no file"}
-        columns = f"{node.left}, {node.right}"
-        listed.append(ConditionReport(node.text, columns, by_kind, unused))
-    opaque = [
-        u
+        if isinstance(node, ComparedColumns):
+            column = f"{node.left}, {node.right}"
+            unused = {} if removed else {"minmax": "ruled out no file"}
+        else:
+            column = record.column.name
+            unused = _unused(evaluation, record, removed, notes, kinds)
+        listed.append(ConditionReport(node.text, column, removed, unused))
+    listed += [
+        ConditionReport(u.text, "", {}, {}, u.reason)
         for u in dict.fromkeys(unknowns(evaluation.tree))
-        if u not in evaluation.compared
+        if not isinstance(u, ComparedColumns)
     ]
-    listed += [ConditionReport(u.text, "", {}, {}, u.reason) for u in opaque]
     return listed
 
 

@@ -12,8 +12,7 @@ from skipindex.expressions.bounds import Bounds
 from skipindex.planner.bound_predicate import (
     AllOf,
     BoundPredicate,
-    Computed,
-    Leaf,
+    Judged,
     comparisons,
     evaluate,
     leaves,
@@ -68,24 +67,19 @@ def together(evaluation: Evaluation) -> TogetherReport | None:
 def _alone(evaluation: Evaluation) -> Mask:
     """The files that the conditions leave if each is known of alone."""
 
-    def bounds(leaf: Leaf | Computed) -> Bounds[Mask]:
-        record = evaluation.leaves[leaf]
+    def bounds(node: Judged) -> Bounds[Mask]:
+        record = evaluation.records[node]
         upper = record.bounds.upper
         nowhere = record.removed_by.get(ROWS)
         left = upper if nowhere is None else upper & ~nowhere
         return Bounds(evaluation.no_file, left)
 
-    compared = {}
-    for node, of_both in evaluation.compared.items():
-        nowhere = evaluation.without_rows.get(node, evaluation.no_file)
-        compared[node] = Bounds(evaluation.no_file, of_both.upper & ~nowhere)
     return evaluate(
         evaluation.tree,
         bounds,
         nothing=evaluation.no_file,
         everything=evaluation.every_file,
         is_empty=lambda mask: not np.any(mask),
-        compared=compared,
     ).upper
 
 

@@ -28,8 +28,8 @@ from skipindex.notebook import InNotebook
 from skipindex.planner.bound_predicate import (
     BoundPredicate,
     Computed,
+    Judged,
     Leaf,
-    comparisons,
     evaluate,
 )
 from skipindex.planner.engine import engine_of
@@ -203,22 +203,20 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
                 read[name] = _values(plan, i, file, table.stored(name), n_rows)
             return read[name]
 
-        def answer(leaf: Leaf | Computed) -> Bounds[np.ndarray]:
-            if isinstance(leaf, Computed):
-                return _tested(leaf, values(leaf.column))
-            return _holds(leaf.atom, values(leaf.column))
+        def answer(node: Judged) -> Bounds[np.ndarray]:
+            match node:
+                case Computed():
+                    return _tested(node, values(node.column))
+                case Leaf():
+                    return _holds(node.atom, values(node.column))
+            return _compared(values(node.left), node.operator, values(node.right))
 
-        compared = {
-            node: _compared(values(node.left), node.operator, values(node.right))
-            for node in comparisons(tree)
-        }
         result = evaluate(
             tree,
             answer,
             nothing=np.zeros(n_rows, bool),
             everything=np.ones(n_rows, bool),
             is_empty=lambda mask: not mask.any(),
-            compared=compared,
         )
     return int(result.lower.sum()), int(result.upper.sum())
 

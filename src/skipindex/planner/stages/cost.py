@@ -25,8 +25,8 @@ from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,
-    ComparedColumns,
     Computed,
+    Judged,
     Leaf,
     fold,
     leaves,
@@ -118,7 +118,7 @@ def purse_seconds(reading: float) -> float:
 
 
 def asking_seconds(
-    asked: Sequence[Leaf | Computed | ComparedColumns],
+    asked: Sequence[Judged],
     table: TableState,
     *,
     positional: bool,
@@ -135,7 +135,7 @@ def asking_seconds(
     return once + again + listed * SECONDS_PER_LISTED
 
 
-def _listed(leaf: Leaf | Computed | ComparedColumns) -> Sequence[atoms.Value]:
+def _listed(leaf: Judged) -> Sequence[atoms.Value]:
     match leaf:
         case Leaf(atoms.OneOf(_, values) | atoms.NoneOf(_, values)):
             return values
@@ -146,7 +146,7 @@ def _listed(leaf: Leaf | Computed | ComparedColumns) -> Sequence[atoms.Value]:
 def not_worth_it(
     table: TableState,
     left: np.ndarray,
-    asked: Sequence[Leaf | Computed | ComparedColumns],
+    asked: Sequence[Judged],
     *,
     positional: bool,
     kinds: Collection[str] | None,

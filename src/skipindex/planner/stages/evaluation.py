@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 from functools import cached_property
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from skipindex.planner.bound_predicate import (
     BoundPredicate,
     ComparedColumns,
     Computed,
+    Judged,
     Leaf,
     comparisons,
     evaluate,
@@ -66,8 +67,7 @@ class Evaluation:
     Attributes:
         reader: where indexes came from, and why some were not used.
         leaves: what is known of each leaf.
-        compared: what min and max say of each comparison of two columns.
-        without_rows: the files where indexes know no row for a comparison.
+        records: what is known of leaves, and of comparisons of two columns.
         possible: the files that may hold a matching row.
         certain: the files whose every row matches.
         rows: what bitmaps say of files, by their number.
@@ -104,8 +104,10 @@ class Evaluation:
             )
             for leaf in checked(leaves(tree))
         }
-        self.compared = dict.fromkeys(comparisons(tree), unknown)
-        self.without_rows: dict[ComparedColumns, Mask] = {}
+        self.records = cast("dict[Judged, LeafRecord]", dict(self.leaves))
+        for node in comparisons(tree):
+            column = table.stored(node.left)
+            self.records[node] = LeafRecord(column, unknown, np.zeros(n, bool))
         self.possible, self.certain = self.every_file, self.no_file
         self.is_open = n > 0
         self.rows: dict[int, RowVerdict] = {}
@@ -126,9 +128,14 @@ class Evaluation:
             self.runs.append(StageRun(stage.name, self.possible, seconds, read, note))
         return self
 
-    def refine(self, leaf: Leaf | Computed, bounds: Bounds[Mask], kind: str) -> None:
+    @property
+    def compared(self) -> list[ComparedColumns]:
+        """The comparisons of two columns."""
+        return [node for node in self.records if isinstance(node, ComparedColumns)]
+
+    def refine(self, node: Judged, bounds: Bounds[Mask], kind: str) -> None:
         """Believe what ``kind`` says of a leaf, besides what is known of it."""
-        record = self.leaves[leaf]
+        record = self.records[node]
         first = record.bounds.upper is self.every_file
         record.refine(bounds, kind, first=first)
 
@@ -138,9 +145,9 @@ class Evaluation:
         ``without_rows`` are files that hold no row at all, if that is known.
         """
 
-        def bounds(leaf: Leaf | Computed) -> Bounds[Mask]:
+        def bounds(node: Judged) -> Bounds[Mask]:
             check()
-            return self.leaves[leaf].bounds
+            return self.records[node].bounds
 
         result = evaluate(
             self.tree,
@@ -148,7 +155,6 @@ class Evaluation:
             nothing=self.no_file,
             everything=self.every_file,
             is_empty=lambda mask: not mask.any(),
-            compared=self.compared,
         )
         upper = result.upper if without_rows is None else result.upper & ~without_rows
         # The first answers are taken as they are: a new mask costs a page fault for

@@ -29,6 +29,7 @@ from skipindex.indexes.interface import UNUSABLE
 from skipindex.planner.bound_predicate import (
     ComparedColumns,
     Computed,
+    Judged,
     Leaf,
     fold,
     leaves,
@@ -106,12 +107,13 @@ class Statistics:
                 stats = evaluation.table.stats(record.column)
                 bounds = probe_stats(stats, leaf, evaluation.value_budget)
                 evaluation.refine(leaf, bounds, "minmax")
-        for node in checked(list(evaluation.compared)):
+        for node in checked(evaluation.compared):
             left, right = (
                 evaluation.table.stats(evaluation.table.stored(name))
                 for name in (node.left, node.right)
             )
-            evaluation.compared[node] = compared(left, node.operator, right)
+            bounds = compared(left, node.operator, right)
+            evaluation.refine(node, bounds, "minmax")
         evaluation.reevaluate(evaluation.table.without_rows)
 
 
@@ -287,7 +289,7 @@ def _why_not_asked(evaluation: Evaluation, *, positional: bool) -> str:
     """Why row-level indexes, or the others, are not probed."""
     if not evaluation.is_open:
         return _DECIDED
-    asked: list[Leaf | Computed | ComparedColumns] = [
+    asked: list[Judged] = [
         leaf
         for leaf in leaves(evaluation.tree)
         if evaluation.reader.has(evaluation.leaves[leaf].column, positional=positional)
@@ -343,9 +345,8 @@ def _look_at_rows(
         files = files[~deferred[files]]
     evaluator = RowEvaluator(
         tree,
-        evaluation.leaves,
+        evaluation.records,
         reader,
-        compared=evaluation.compared,
         locations=located,
         table=table,
         value_budget=evaluation.value_budget,
@@ -365,14 +366,8 @@ def _look_at_rows(
     for node, nowhere in chain(
         evaluator.empty_leaves.items(), marks.empty_leaves.items()
     ):
-        if isinstance(node, ComparedColumns):
-            removed = evaluation.without_rows.setdefault(
-                node, evaluation.no_file.copy()
-            )
-        else:
-            by_kind = evaluation.leaves[node].removed_by
-            removed = by_kind.setdefault(ROWS, evaluation.no_file.copy())
-        removed[nowhere] = True
+        by_kind = evaluation.records[node].removed_by
+        by_kind.setdefault(ROWS, evaluation.no_file.copy())[nowhere] = True
     return empty
 
 

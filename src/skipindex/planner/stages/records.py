@@ -20,8 +20,8 @@ DERIVED: Final = "derived partition"
 """Named among what ruled files out, like an index kind."""
 MINMAX: Final = "min/max"
 MAPS: Final = "file maps"
-VALUES: Final = "bloom"
-ROWS: Final = "bitmaps"
+VALUES: Final = "value filters"
+ROWS: Final = "row indexes"
 
 
 @dataclass(frozen=True, slots=True)

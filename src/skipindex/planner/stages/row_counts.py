@@ -11,7 +11,12 @@ import numpy as np
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import NullAtom
 from skipindex.expressions.bounds import Bounds
-from skipindex.planner.bound_predicate import Computed, Leaf, fold
+from skipindex.planner.bound_predicate import (
+    ComparedColumns,
+    Computed,
+    Leaf,
+    fold,
+)
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.planning_stages import count_deferred_rows
 from skipindex.planner.stages.records import MINMAX
@@ -108,5 +113,9 @@ def _by_null_counts(evaluation: Evaluation, files: np.ndarray) -> _Counts:
         all_of=lambda parts: reduce(both, parts),
         any_of=lambda parts: reduce(either, parts),
         constant=lambda value: (n_rows * value, n_rows * value),
-        unknown=lambda node: rows_of(evaluation.compared.get(node, unsure)),  # type: ignore[call-overload]
+        unknown=lambda node: rows_of(
+            evaluation.records[node].bounds
+            if isinstance(node, ComparedColumns)
+            else unsure
+        ),
     )

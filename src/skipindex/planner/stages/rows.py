@@ -16,7 +16,6 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
-from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.interface import UNUSABLE, Dictionary
@@ -25,6 +24,7 @@ from skipindex.planner.bound_predicate import (
     BoundPredicate,
     ComparedColumns,
     Computed,
+    Judged,
     Leaf,
     Unknown,
     fold,
@@ -68,9 +68,8 @@ class RowEvaluator:
 
     Args:
         tree: any bound tree; the first child of an AND is asked first.
-        known: what is known of its leaves.
+        known: what is known of its leaves, and of comparisons of two columns.
         reader: opens their indexes.
-        compared: what is known of comparisons of two columns.
         locations: by column name and file, where the indexes are.
         table: whose files they are.
         value_budget: what tests of values are paid from; None is any price.
@@ -80,10 +79,9 @@ class RowEvaluator:
     def __init__(
         self,
         tree: BoundPredicate,
-        known: Mapping[Leaf | Computed, LeafRecord],
+        known: Mapping[Judged, LeafRecord],
         reader: IndexReader,
         *,
-        compared: Mapping[ComparedColumns, Bounds[Mask]],
         locations: Mapping[str, Mapping[int, Sequence[IndexLocation]]],
         table: TableState,
         value_budget: ValueBudget | None = None,
@@ -94,13 +92,12 @@ class RowEvaluator:
         repeated = Counter(leaves(tree))
         self._repeated = {leaf for leaf, n in repeated.items() if n > 1}
         self._known = known
-        self._compared = compared
         self._reader = reader
         self._locations = locations
         self._table = table
         self._n_rows = table.n_rows.data  # plain integers, looked up one at a time
         self._used: dict[str, None] = {}
-        self.empty_leaves: dict[Leaf | Computed | ComparedColumns, list[int]] = {}
+        self.empty_leaves: dict[Judged, list[int]] = {}
         self._leaf_probes: dict[Leaf | Computed, RowProbe] = {}
         *first, last = tree.children if isinstance(tree, AllOf) else (tree,)
         self._first = [self._probe_of(child) for child in first]
@@ -152,7 +149,7 @@ class RowEvaluator:
     def _unknown(self, node: Unknown) -> RowProbe:
         if not isinstance(node, ComparedColumns):
             return self._any_row
-        bounds = self._compared[node]
+        bounds = self._known[node].bounds
 
         def ask(file: int, within: AbstractBitMap | None) -> Rows:
             if not bounds.upper[file]:
@@ -170,7 +167,7 @@ class RowEvaluator:
 
     def _note_empty(
         self,
-        node: Leaf | Computed | ComparedColumns,
+        node: Judged,
         file: int,
         within: AbstractBitMap | None,
         upper: AbstractBitMap,
