@@ -64,6 +64,8 @@ BUDGETS = {
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
+BUDGETS_BESIDE = {"benchmarks": 4861, "ssb": 9896}
+"""Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""
 
@@ -298,8 +300,11 @@ def test_the_drawing_names_every_part() -> None:
 
 
 def lines_of(part: str) -> int:
-    """The lines of Python of a package, or of the modules beside the packages."""
-    folder = SOURCE / part
+    """The lines of Python of a package, of a folder beside the package, or of modules.
+
+    An empty ``part`` is the modules beside the packages.
+    """
+    folder = (ROOT if part in BUDGETS_BESIDE else SOURCE) / part
     paths = folder.rglob("*.py") if part else folder.glob("*.py")
     return sum(len(path.read_text().splitlines()) for path in paths)
 
@@ -316,7 +321,7 @@ def over_budget(budgets: Mapping[str, int]) -> list[str]:
 
 
 def test_each_package_keeps_to_its_number_of_lines() -> None:
-    assert over_budget(BUDGETS) == []
+    assert over_budget({**BUDGETS, **BUDGETS_BESIDE}) == []
     assert set(BUDGETS) - {""} == {
         path.parent.name for path in SOURCE.glob("*/__init__.py")
     }

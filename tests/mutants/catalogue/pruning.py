@@ -8,7 +8,7 @@ from tests.mutants.mutant import Mutant
 
 _TESTS: Final = ("tests/spark/pruning/test_query_planner.py",)
 _PARTITIONS: Final = ("tests/spark/pruning/test_choice_of_partitions.py",)
-_ANSWERS: Final = ("tests/spark/pruning/test_asked.py",)
+_ANSWERS: Final = ("tests/spark/pruning/test_index_results.py",)
 _ROWS: Final = ("tests/planner/test_answers.py",)
 
 _DIMENSIONS: Final = ("tests/spark/pruning/test_dimensions.py",)
