@@ -56,7 +56,7 @@ BUDGETS = {
     "indexes": 7782,
     "layout": 2529,
     "log": 3106,
-    "planner": 16188,
+    "planner": 16209,
     "rewrite": 3774,
     "spark": 7218,
     "storage": 5263,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final, TypeVar
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -36,6 +37,12 @@ from skipindex.table import ColumnInfo, TableState
 T = TypeVar("T")
 R = TypeVar("R")
 
+_FITTING: Final[WeakKeyDictionary[TableState, dict[tuple[int, int], bool]]] = (
+    WeakKeyDictionary()
+)
+"""By table, and by pack and place of a blob: whether all of its payloads fit the files.
+
+The bytes of a blob's directory never change: the manifest has their checksum."""
 _AT_ONCE: Final = 32
 """Packs of a store that are asked at once."""
 
@@ -71,6 +78,7 @@ class IndexReader:
         self._ahead: set[tuple[str, int]] = set()
         self._sources: dict[str, list[UsableBlob]] = {}
         self._footers = table.snapshot.manifest.files["footer_crc"].to_numpy()
+        self._fitting = _FITTING.setdefault(table, {})
 
     def open(
         self, location: IndexLocation, file: int, column: ColumnInfo
@@ -201,6 +209,9 @@ class IndexReader:
             if blob is None:
                 continue
             files, slots = source.use.rows[mine], source.use.slots[mine]
+            if not blob.has_shared and self._all_fit(source.use, blob):
+                result.add(source.kind, blob, files, slots)
+                continue
             own = blob.has_payload(slots)
             if not own.all():
                 files, slots = files[own], slots[own]
@@ -280,13 +291,23 @@ class IndexReader:
         if result is None:
             return None
         files, slots = use.rows[mine], use.slots[mine]
-        fits = blob.fits(slots, *self.identity(files))
-        if not fits.all():
-            self.note(f"{what} not used: it is of another data file")
-            files, slots = files[fits], slots[fits]
+        if not self._all_fit(use, blob):
+            fits = blob.fits(slots, *self.identity(files))
+            if not fits.all():
+                self.note(f"{what} not used: it is of another data file")
+                files, slots = files[fits], slots[fits]
         possible, sure = result
         ruled_out = index.covered & ~possible
         return files[ruled_out[slots]], files[sure[slots]]
+
+    def _all_fit(self, use: BlobUse, blob: Blob) -> bool:
+        """Whether all payloads of a blob are of the data files that it is used for."""
+        key = use.number, use.entry.offset
+        if key not in self._fitting:
+            fits = blob.fits(use.slots, *self.identity(use.rows))
+            own = blob.has_shared or blob.has_payload(use.slots).all()
+            self._fitting[key] = bool(fits.all() and own)
+        return self._fitting[key]
 
     def identity(self, files: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The row counts and footer checksums of files, as the manifest has them."""
