@@ -1,4 +1,4 @@
-"""Which kinds of index the columns of a table are worth, measured on a sample."""
+"""Choosing which index kinds to build on which columns, by measuring a sample."""
 
 from __future__ import annotations
 

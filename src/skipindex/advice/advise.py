@@ -1,4 +1,4 @@
-"""Advice: which kinds of index a table's columns are worth, measured on a sample.
+"""Advice: the index kinds that pay off on a table's columns, measured on a sample.
 
     table = sx.open_table("/data/lineorder")
     print(table.advise(queries=["c_city = 'UNITED KI1' AND …"]))

@@ -1,4 +1,4 @@
-"""Building with a choice: made by the advisor, and remembered by the table.
+"""Builds with the advisor's choice, which the table's log records.
 
 A later build with the same arguments, for instance after an append, builds what was
 chosen then, so that all files have the same indexes.  Other columns, queries or another

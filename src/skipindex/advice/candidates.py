@@ -1,4 +1,4 @@
-"""What could be built on a column: built on the sample, weighed and asked.
+"""Candidate indexes of a column: built on the sample, then measured and probed.
 
 A candidate is a list of specs.  Its bytes are those of payloads that were built, and
 its answers are those of indexes that were opened.  So every kind is judged by the same

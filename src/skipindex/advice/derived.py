@@ -1,4 +1,4 @@
-"""What partition columns may have been made of, by the rows of some files."""
+"""Proposals of what partition columns were computed from, by rows of some files."""
 
 from __future__ import annotations
 

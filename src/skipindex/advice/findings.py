@@ -1,4 +1,4 @@
-"""From what was measured and chosen to the advice: the numbers behind every word."""
+"""The numbers behind the advice: what was measured, chosen and rejected."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The questions by which indexes are judged: a workload, or likely ones, drawn.
+"""The conditions that judge candidate indexes: a workload, or random likely ones.
 
 Without a workload, questions are drawn that such a table may be asked.  Each column is
 asked alone, for ``=`` and for a range, and together with one or two others.  All

@@ -1,4 +1,4 @@
-"""The advice: for programs, and as text for people."""
+"""The advice as an object, as text and as HTML."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A sample of a table: some whole files, and the columns that may get an index."""
+"""A sample of a table: some complete files, and the columns that may get an index."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The choice: all is built at first, then the least useful bytes are given up.
+"""Choosing indexes under a size cap: all are built, then the least useful are dropped.
 
 Only *open pairs* count: a question and a file of the sample that min/max does not skip,
 and that holds no matching row, so an index can skip it.

@@ -1,4 +1,4 @@
-"""What the public calls share: Spark if it is there, the log, and workers.
+"""Helpers of the public calls: the Spark session, the log, and workers.
 
 The log has the name ``skipindex``.  INFO tells of builds, commits and vacuums.  WARNING
 tells of an index that a plan could not use, once for each table and reason, and of a

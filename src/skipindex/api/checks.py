@@ -1,4 +1,4 @@
-"""Arguments that are wrong in a way that Python would tell late, or not at all.
+"""Checks of arguments that Python itself would report late, or not at all.
 
 Each check raises an error of ours that says which argument, and what is accepted.
 """

@@ -1,4 +1,4 @@
-"""The calls that take a table by its handle, its path or its URI."""
+"""Functions that take a table by its handle, path or URI."""
 
 from __future__ import annotations
 

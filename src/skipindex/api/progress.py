@@ -1,4 +1,4 @@
-"""How far a call is: for a function of the caller, a terminal, a log, and ``logging``.
+"""Progress of a call, for a callback, a terminal, a log, and ``logging``.
 
 ``progress=True`` draws a bar on stderr where that is a terminal and rich is installed,
 and writes plain lines elsewhere.  A function gets a ``Progress`` whenever it is another

@@ -1,4 +1,4 @@
-"""Taking away all that skipindex stores beside the data of a table."""
+"""Removing everything that skipindex stores beside a table's data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``Table``, the handle that users hold."""
+"""``Table``, the handle that users work with."""
 
 from __future__ import annotations
 

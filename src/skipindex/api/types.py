@@ -1,4 +1,4 @@
-"""What the public calls return and take beside the names of ``skipindex``.
+"""Public classes that calls return or take, beyond the names of ``skipindex``.
 
 Import them for annotations.  Each is documented where it is defined: reports of calls,
 what a plan says of files and of conditions, and what a table says of itself.

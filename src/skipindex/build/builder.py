@@ -1,4 +1,4 @@
-"""Building: one pass over the data files, in parallel.
+"""Building indexes: one parallel pass over the data files.
 
 The files are dealt out to few large tasks.  A task reads only the columns that it
 indexes, one at a time, writes its payloads into packs beside the table, and returns a

@@ -1,4 +1,4 @@
-"""What users ask for, as columns and specs that can be built."""
+"""The user's request as columns and specs that can be built."""
 
 from __future__ import annotations
 

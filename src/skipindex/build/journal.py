@@ -1,4 +1,4 @@
-"""What worker processes tell the one that waits for them, and how they are stopped.
+"""What worker processes report to the waiting caller, and how they are stopped.
 
 Workers append lines to one file: a dot for a file that is done, and the path of a file
 that is about to be written.  So it is known what a worker that is killed has written.

@@ -1,4 +1,4 @@
-"""The memory of a worker, and what building takes of it.
+"""The memory that building an index takes, and how much a worker may use.
 
 A worker indexes one file after another, and of a file one column after another.  What
 is held meanwhile counts towards its limit: the interpreter with its packages, the

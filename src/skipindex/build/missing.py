@@ -1,4 +1,4 @@
-"""What a build has to read: files by what they lack, dealt out to tasks."""
+"""The files that a build must read, by their missing indexes, divided into tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pack that a task is filling, one indexed file after another."""
+"""The pack that a task is writing, one indexed file after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repair: building damaged indexes again.
+"""Repair: rebuilding damaged indexes.
 
 A file with a damaged payload leaves the pack.  All that the pack has of the file is
 built again, and the same commit removes the file's reference to the pack.

@@ -1,4 +1,4 @@
-"""The indexes that a table is to have, named or chosen.
+"""The indexes that a table should have, named by the user or chosen.
 
 A build records in the table's properties what it was asked for (``indexes``), or what
 the advisor chose (``choice``).  A refresh builds both, and the kinds that are present,

@@ -1,4 +1,4 @@
-"""What each command does, and how it tells what came of it."""
+"""What each command does, and the answer that it prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command answers."""
+"""The answer of a command, as text and as JSON."""
 
 from __future__ import annotations
 

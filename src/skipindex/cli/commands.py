@@ -1,4 +1,4 @@
-"""The commands of the command line: options, help, and how click calls them.
+"""The commands of the command line: options, help, and the calls from click.
 
 The module ``actions`` runs a command; it is imported only when one runs.
 """

@@ -1,4 +1,4 @@
-"""Tables for people: as wide as the terminal, or as their cells where there is none."""
+"""Tables as wide as the terminal; plain cells where there is no terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Types of numpy arrays, and the places where a sorted one changes."""
+"""Types of numpy arrays, and where the values of a sorted array change."""
 
 from __future__ import annotations
 

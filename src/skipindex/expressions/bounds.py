@@ -1,4 +1,4 @@
-"""Two sets that enclose an unknown one, and the algebra that keeps it so."""
+"""Two sets that enclose an unknown set, and the operations that keep this true."""
 
 from __future__ import annotations
 

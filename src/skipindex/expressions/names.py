@@ -1,4 +1,4 @@
-"""Names of columns in text: split where a dot reaches into a struct, and quoted.
+"""Column names in text: splitting at dots, and quoting.
 
 A column is a path of names: a column of the files has one, a field of a struct more.
 ``stored_name`` is the text of a path in everything that is stored.  ``quoted`` is a

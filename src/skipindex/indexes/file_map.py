@@ -1,4 +1,4 @@
-"""File maps: which data files of a pack hold a value, without opening their indexes.
+"""File maps: which data files of a pack hold a value, without opening indexes.
 
 One map stands for a column of all data files of a pack.  It is built with every index
 that knows rows, from the same values, and it only ever says "no row of this file has

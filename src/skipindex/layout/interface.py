@@ -1,4 +1,4 @@
-"""A layout: what sends rows to files."""
+"""A layout: assigns rows to files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of a column as keys in Spark's order, and where keys fall between splits."""
+"""Sort keys of a column in Spark's order, and the splits that keys belong to."""
 
 from __future__ import annotations
 

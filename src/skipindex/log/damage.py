@@ -1,4 +1,4 @@
-"""Checking that payloads are there, whole, and of the files that a manifest names.
+"""Checking that payloads exist, are intact, and belong to the manifest's files.
 
 Two depths: what a listing of the packs and the directories of their blobs say, which is
 cheap, and every part, which reads all index bytes.

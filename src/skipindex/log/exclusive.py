@@ -1,4 +1,4 @@
-"""Tables whose files change only through skipindex, so that the log names them all.
+"""Exclusive tables: only skipindex changes their files, so the log lists them all.
 
 The property ``exclusive`` says so: ``{"commit": n}``.  It counts in commit ``n`` alone,
 and each commit writes it anew.  So a commit of a version of this library that does not

@@ -1,4 +1,4 @@
-"""Which files hold the rows of a table now.
+"""The files that hold the table's current rows.
 
 The log says which files count beside those that a reader of the folder sees, so a
 reader looks at the log, lists the folder, and looks at the number of the newest commit

@@ -1,4 +1,4 @@
-"""A manifest in as few bytes of memory as its values take.
+"""A manifest in memory, with the narrowest types that hold its values.
 
 On disk the numbers are int64, and offsets of strings too: they compress well there.  In
 memory an integer column has the narrowest type that holds its values, and buffers that

@@ -1,4 +1,4 @@
-"""What a commit says of a table besides its data files.
+"""The properties of a table in a commit, such as its layout.
 
 A property is checked when it is read.  One that fails its check is ignored with a note,
 and the others stay.  One that this version does not know is written back as it was.

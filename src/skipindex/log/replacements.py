@@ -1,4 +1,4 @@
-"""Rewritten files: hidden ones that stand for visible ones, until they are shown.
+"""Rewritten files: hidden files that replace visible ones until vacuum shows them.
 
 A rewrite puts its files into hidden folders beside the files that they replace,
 ``city=7/_skipindex-<run>/part-00000-….parquet``, which other readers do not list.  A

@@ -1,4 +1,4 @@
-"""Which rows of a manifest are stored already, exactly as they are.
+"""The rows of a manifest that existing segments already store.
 
 A commit writes the other rows alone.  So a row that differs from the stored one in
 anything, be it one statistic or one blob of one of its packs, counts as changed.

@@ -1,4 +1,4 @@
-"""Taking back what an interrupted call has written, and no commit names."""
+"""Deleting files that an interrupted call wrote and no commit names."""
 
 from __future__ import annotations
 

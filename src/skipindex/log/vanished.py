@@ -1,4 +1,4 @@
-"""Removing data files that are gone from a manifest.
+"""Removing deleted data files from a manifest.
 
 A manifest has the path, the least and greatest values and the payloads of every data
 file.  Every change of a manifest removes deleted files, so deleted values

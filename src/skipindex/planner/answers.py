@@ -1,4 +1,4 @@
-"""What indexes know of the rows that match: how many, the extremes, and the groups.
+"""Answers from indexes: counts, extremes and groups of the matching rows.
 
 Each answer is about one file, and is given only where the rows that certainly match are
 those that may.  A number of rows then comes from the stages of the plan.  Extremes and

@@ -1,4 +1,4 @@
-"""A table as far as a predicate needs it: folders that cannot match are never listed.
+"""Opening a table for a predicate without listing folders that cannot match.
 
 Partition folders are judged by their names, level by level, as if each held one file.
 The columns must be given, those of the partitions among them, as Spark takes what is

@@ -1,4 +1,4 @@
-"""Files to read: what is known of their rows, and what is left to check of each.
+"""Files to read, each with its verdict and the residual condition.
 
 A residual is TRUE for the same rows of its file as the whole predicate.
 """

@@ -1,4 +1,4 @@
-"""Rows that arrive in a table: a writer that fails adds none of them.
+"""Appending rows: a writer that fails adds none.
 
 1. The rows are written below ``_skipindex/staging/<run>``, which no reader sees.
 2. The rows of the staged footers are counted: as many as went in, or it is an error.

@@ -1,4 +1,4 @@
-"""Requests to a store, several of them at a time."""
+"""Sending several requests to a store at a time."""
 
 from __future__ import annotations
 

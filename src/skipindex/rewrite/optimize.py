@@ -1,4 +1,4 @@
-"""One run of optimize, from what was asked to the report."""
+"""One run of optimize, from its arguments to its report."""
 
 from __future__ import annotations
 

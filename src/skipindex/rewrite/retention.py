@@ -1,4 +1,4 @@
-"""Which files of old commits may still be read.
+"""Which files of old commits readers may still use.
 
 Nothing that is named here may be deleted.
 """

@@ -1,4 +1,4 @@
-"""Files that were written where no reader looks, and their way beside the data.
+"""Files in a staging folder that no reader lists, and moving them beside the data.
 
 A run writes below ``_skipindex/staging/<run>``, a folder that no other job knows.
 What is there becomes part of a table by moving into hidden folders beside the data,

@@ -1,4 +1,4 @@
-"""Verifying what is stored of a table: all that is damaged, stale or of no use."""
+"""Verifying everything that is stored for a table: damaged, stale and unused parts."""
 
 from __future__ import annotations
 

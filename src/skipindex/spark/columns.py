@@ -1,4 +1,4 @@
-"""Columns of a DataFrame by name: found, quoted, and fit to cluster by."""
+"""Columns of a DataFrame by name: lookup, quoting, and checks for clustering."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Spark, as planning sees a query engine."""
+"""Spark as the planner's query engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The package itself, sent to executors that may not have it installed."""
+"""Sending the package to executors that may not have it installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is read of a log is checked with limits before anything uses it.
+"""Checking everything that is read from a log against limits, before it is used.
 
 Every byte below ``_skipindex`` may be damaged or foreign.  A commit or a manifest
 that fails a check raises ``CorruptIndexError``; ``properties`` has the checks of a

@@ -1,4 +1,4 @@
-"""Work that stops where no query waits for it any more.
+"""Stopping work that no query waits for any more.
 
 The caller of a plan gives it a ``Deadline``.  What takes long asks ``check`` between
 two steps, so the plan ends with ``PlanCancelledError`` soon after the deadline: between

@@ -1,4 +1,4 @@
-"""What a call tells of its work while it is at it: files made, and files done.
+"""Reporting progress while a call runs: created files and finished units.
 
 A call that is interrupted takes back the files that no commit names, and one that takes
 long says how far it is.  Both are told where the work is done, in this process or in a

@@ -1,4 +1,4 @@
-"""What a commit knows of the files and columns of a table.
+"""What the newest commit knows of a table's files and columns.
 
 A file that the newest commit does not know, or knows with another size or modification
 mark, has no index.  Of the others there are statistics, index blobs and file maps.

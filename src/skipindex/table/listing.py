@@ -1,4 +1,4 @@
-"""A table as it stands at one moment: its files, its newest commit and its schema.
+"""A table at one moment: its files, its newest commit and its schema.
 
 The three belong together: if a rewrite is committed meanwhile, the table is listed
 again.

@@ -1,4 +1,4 @@
-"""What a table is made of, and what indexes it has."""
+"""The status of a table: its files, columns and indexes."""
 
 from __future__ import annotations
 

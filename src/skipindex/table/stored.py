@@ -1,4 +1,4 @@
-"""When Spark reads exactly the values that a Parquet file stores: one rule.
+"""The rule for when Spark reads exactly the values that a Parquet file stores.
 
 Spark types a table by one file, or by all of them merged, and reads every file under
 those types.  It then converts what a file stores: it cuts the bits of integers, makes

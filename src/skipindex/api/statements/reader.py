@@ -1,4 +1,4 @@
-"""The text of a statement, read.
+"""Parsing the SQL statements that skipindex adds.
 
 ::
 

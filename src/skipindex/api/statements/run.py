@@ -1,4 +1,4 @@
-"""Statements carried out, each by the call of Python that does the same."""
+"""Running SQL statements by the Python calls that do the same."""
 
 from __future__ import annotations
 

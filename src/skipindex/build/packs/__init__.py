@@ -1,1 +1,1 @@
-"""Packs: payloads that are packed together, and packs that are merged."""
+"""Merging packs, and packing payloads of many files together."""

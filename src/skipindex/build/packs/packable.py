@@ -1,4 +1,4 @@
-"""Payloads that are packed together, where their kind can do that.
+"""Packing the payloads of many files together, for kinds that can.
 
 A kind of index builds a payload for every data file.  When a pack is written, a
 ``PackableType`` may pack the payloads together.  When packs are merged, the payloads

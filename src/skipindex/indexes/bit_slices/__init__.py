@@ -1,1 +1,1 @@
-"""Codes of rows, cut into bits: writing, reading and comparing them."""
+"""Bit slices: codes of rows cut into bits, written, read and compared."""

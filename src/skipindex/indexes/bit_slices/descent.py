@@ -1,4 +1,4 @@
-"""The end of a descent through base-2 slices: the rows at either bound of a range."""
+"""The last step of a range over base-2 slices: the rows at its two bounds."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""How columns and row sets become bytes: what the kinds of index share."""
+"""Encodings that the index kinds share: columns and row sets as bytes."""

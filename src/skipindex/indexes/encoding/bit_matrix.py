@@ -1,4 +1,4 @@
-"""Transposing the bits of many filters into rows of one bit a filter, and back.
+"""Transposing a matrix of bits, such as the filters of many files.
 
 Eight filters are transposed at a time: a byte of each is a matrix of 8 times 8 bits in
 one word, and three exchanges transpose all of these matrices in numpy.  Bit slices

@@ -1,4 +1,4 @@
-"""Sets of codes, and which of many codes are in them."""
+"""Sets of codes, and which codes of an array are in a set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Codes of a column, and their piece of a header, which ``dictionary`` reads."""
+"""Codes of a column's values, and how the header stores the coding."""
 
 from __future__ import annotations
 

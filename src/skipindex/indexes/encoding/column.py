@@ -1,4 +1,4 @@
-"""A column of one file, in its domain: what every index kind is built from."""
+"""A column of one file in its domain: the input of every index kind."""
 
 from __future__ import annotations
 

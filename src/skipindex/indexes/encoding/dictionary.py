@@ -1,4 +1,4 @@
-"""Codes: from a value to a small unsigned number that keeps the order, and back.
+"""Dictionaries: each value has a small code, and codes keep the order of values.
 
 In *rank mode* a code is the value's place in the sorted dictionary of the file.
 The dictionary is cut into chunks (``chunks``), each a part of its own, and the

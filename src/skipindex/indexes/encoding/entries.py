@@ -1,4 +1,4 @@
-"""The rows of every value, packed into parts of about 16 KB.
+"""Reading the rows of each value, which are packed into parts of about 16 KB.
 
 A value's *entry* is the shorter of its rows as such (``postings``: ascending, in 2
 bytes, 3 or 4 in files of more than 2**16 or 2**24 rows) and a portable roaring bitmap.

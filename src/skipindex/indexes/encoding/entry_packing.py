@@ -1,4 +1,4 @@
-"""Writing the rows of every value; ``entries`` has the layout, and reads it."""
+"""Packing the rows of each value into parts; ``entries`` has the format."""
 
 from __future__ import annotations
 

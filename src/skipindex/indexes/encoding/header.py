@@ -1,4 +1,4 @@
-"""The header of every positional payload; each field is checked when it is read.
+"""The header of a row-level payload; each field is checked when it is read.
 
 ::
 

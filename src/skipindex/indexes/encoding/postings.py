@@ -1,4 +1,4 @@
-"""The portable bytes of the bitmaps of very many values, in one pass of numpy."""
+"""Roaring bitmaps of very many values in portable bytes, in one numpy pass."""
 
 from __future__ import annotations
 

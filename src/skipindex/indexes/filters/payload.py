@@ -1,4 +1,4 @@
-"""The payload of a Bloom filter, whichever way its keys become bits.
+"""The payload of a Bloom filter, for every way of choosing bits.
 
 The payload, version 1, of all kinds that are filters::
 

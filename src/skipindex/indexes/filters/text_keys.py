@@ -1,4 +1,4 @@
-"""The base of the filters of pieces of text."""
+"""The base of filters over pieces of text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bloom filters: "none of these values is in the file", or no opinion.
+"""Bloom filters: whether a file certainly holds none of the requested values.
 
 For ``=`` and IN on columns of many distinct values; about 10 bits a distinct value at
 an error rate of 0.01.  Nothing else is answered: not ranges, and never a negation.

@@ -1,4 +1,4 @@
-"""Cells: the neighbourhoods of values that a file has, and about which rows are there.
+"""Cells: small intervals that hold a file's values, and about which rows have them.
 
 Values are cut into *cells* of ``2**shift`` neighbours, about ``per_value`` cells for
 each distinct value of the file, most of them empty.  A dictionary holds the cells that

@@ -1,4 +1,4 @@
-"""Answers together: rows that match queries of a workload go to a few files.
+"""Layout by answers: rows that match queries of a workload go to a few files.
 
 A row's *signature* says which conditions it matches, the smallest condition in the
 most significant bit, after Sun et al., "Fine-grained Partitioning for Aggressive Data

@@ -1,4 +1,4 @@
-"""Choosing a layout for a workload by what it would have let the queries skip."""
+"""Choosing a layout for a workload by the bytes that its queries would skip."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Names to columns, literals to domains, terms to conditions on one column."""
+"""Binding: names to columns, literals to domains, functions to conditions."""

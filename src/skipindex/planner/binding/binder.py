@@ -1,4 +1,4 @@
-"""Binding: names become columns, literals values of their domains.
+"""Binding a predicate: names become columns, literals become domain values.
 
 A condition that cannot be bound exactly becomes ``Unknown``, never the whole tree.
 """

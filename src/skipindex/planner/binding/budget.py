@@ -1,4 +1,4 @@
-"""A budget of steps for one condition: no condition takes time without end.
+"""A limit on the steps that binding one condition may take.
 
 Functions in functions are asked several questions each, a CASE is one condition for
 every branch.  Most of what could multiply is avoided where it arises; the budget is

@@ -1,4 +1,4 @@
-"""CASE, COALESCE, GREATEST and LEAST as bound terms: one of several values.
+"""CASE, COALESCE, GREATEST and LEAST as bound terms.
 
 The conditions before a branch are not TRUE and its own is, which is a predicate that
 every index kind can be asked.  The extremes pass over values that are NULL.

@@ -1,4 +1,4 @@
-"""Dates and times in terms: what Spark casts them to, and sums with intervals.
+"""Casts of dates and times in terms, and their sums with intervals.
 
 An instant becomes the wall clock of the session, whose zone may be unknown; then the
 result is known only approximately (``functions/dates.py``).

@@ -1,4 +1,4 @@
-"""Terms become bound terms: names are columns, functions have their types."""
+"""Terms to bound terms: names become columns, functions get their types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constants of a condition get their values, and what is computed of them.
+"""Evaluating the constant parts of a condition.
 
     >>> from skipindex.planner.sql.parser import parse
     >>> print(with_values(parse("d > DATE '2024-01-31' + 1 AND a = CAST('5' AS INT)")))

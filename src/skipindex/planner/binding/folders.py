@@ -1,4 +1,4 @@
-"""Functions of several partition columns: a file has one value of each.
+"""Functions of several partition columns, evaluated once for each folder.
 
 The function is computed once for every combination of values that some file has.  The
 condition then is one on each column alone, over the combinations that fulfil it.

@@ -1,4 +1,4 @@
-"""Function calls as bound terms: questions to them become questions to the columns.
+"""Function calls as bound terms: a condition on the result becomes one on the column.
 
 A function that rises or falls with its column is inverted: ``year(d) = 1993`` holds
 for one range of ``d``, which every index kind answers, and so does ``floor(x) > 3`` or

@@ -1,4 +1,4 @@
-"""Casts of literals, where no setting of the session and no rounding changes them."""
+"""Casts of literals that no session setting and no rounding can change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Literals brought into a column's domain, exactly, or not at all.
+"""Bringing literals into a column's domain exactly, or refusing them.
 
 A literal cuts an ordered domain in two places: ``ge`` is the least value that is
 ``>=`` the literal, ``gt`` the least that is ``>`` it.  Between them lie the values

@@ -1,4 +1,4 @@
-"""Conditions on nanoseconds, which Spark takes for numbers and others for times.
+"""Conditions on nanoseconds, which Spark reads as numbers and others as times.
 
 A number is compared with them as with any bigint.  A time is compared as readers do
 that take them for times: DuckDB and pyarrow compare the nanoseconds, Polars cuts them

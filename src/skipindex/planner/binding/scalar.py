@@ -1,4 +1,4 @@
-"""Questions asked of one value instead of many rows: TRUE, not TRUE, or "may be".
+"""Evaluating a condition on a single value: TRUE, not TRUE, or unknown.
 
 The answers are those of three-valued logic as WHERE sees it: FALSE and UNKNOWN are
 both "not TRUE".

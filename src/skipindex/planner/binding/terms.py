@@ -1,4 +1,4 @@
-"""Bound terms: the value of a term in every row of a table; columns and literals.
+"""Bound terms: columns, literals and functions, each with a domain.
 
 A question to a term is TRUE for the same rows as its ``preimage``, questions to the
 term's columns.  A function of one column that cannot be inverted stays ``Computed``: a

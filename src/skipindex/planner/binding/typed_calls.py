@@ -1,4 +1,4 @@
-"""Functions and literals of a term, resolved for the types of their arguments.
+"""Choosing functions and literals by the types of the arguments.
 
 A type that only Spark can resolve is refused, never guessed.
 """

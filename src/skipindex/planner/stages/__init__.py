@@ -1,1 +1,1 @@
-"""The stages of a plan: what is asked of which index, and in what order."""
+"""The stages of planning, and the indexes that each probes."""

@@ -1,4 +1,4 @@
-"""Indexes that have the code of each row, of many files, and samples of their codes.
+"""Indexes with a code for each row, of many files, and samples of their codes.
 
 Files of a blob with equal dictionaries are a *group*: a condition is looked up once for
 all of them.  The codes of a sample of the rows of each file are rows of one matrix, so

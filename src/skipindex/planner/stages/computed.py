@@ -1,4 +1,4 @@
-"""Functions of one column, asked of what is known of its values.
+"""Functions of one column, evaluated on the values that statistics or indexes know.
 
 An index with a dictionary answers exactly: the function is tested on every distinct
 value, and the rows are those of the values that pass.  The statistics answer where

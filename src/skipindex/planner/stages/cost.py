@@ -1,4 +1,4 @@
-"""What planning costs: whether a stage pays for itself, and which condition goes first.
+"""Costs of planning: whether a stage pays off, and the order of conditions.
 
 Stages run from the cheapest to the most expensive: the paths, then the statistics,
 which answer for all files at once, then filters, then bitmaps.  The last two are asked

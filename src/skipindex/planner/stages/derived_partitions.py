@@ -1,4 +1,4 @@
-"""Derived partitions: what the folders say of the column that they were made of.
+"""Derived partitions: what a folder's values imply for their source column.
 
 A table may say that its partition column ``year`` is ``year(ctime)``.  Then a folder
 bounds ``ctime`` itself, and every question to ``ctime`` is asked of these bounds: a

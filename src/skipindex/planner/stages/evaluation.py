@@ -1,4 +1,4 @@
-"""What planning knows of the files of one table, and the loop over its stages.
+"""The state of one plan: what is known of the files, and the loop over stages.
 
 Each stage refines what is known of the leaves and evaluates the whole tree anew; a
 file is skipped as soon as it provably holds no row for which the tree is TRUE.

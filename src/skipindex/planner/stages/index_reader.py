@@ -1,4 +1,4 @@
-"""Opening indexes for a plan; one that cannot be read is noted and not used."""
+"""Opening indexes for a plan; unusable indexes are noted and ignored."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ R = TypeVar("R")
 _FITTING: Final[WeakKeyDictionary[TableState, dict[tuple[int, int], bool]]] = (
     WeakKeyDictionary()
 )
-"""By table, and by pack and place of a blob: whether all of its payloads fit the files.
+"""Whether all payloads of a blob fit the files, by table, pack and place of the blob.
 
 The bytes of a blob's directory never change: the manifest has their checksum."""
 _AT_ONCE: Final = 32

@@ -1,4 +1,4 @@
-"""Lists whose items are made when they are looked at."""
+"""Lists whose items are created when they are first read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What planning holds in memory from one plan to the next, and who owns it.
+"""The cache that plans share, and the session that owns it.
 
 Packs are immutable and named by their content, so what was read of one stays true.  A
 ``CacheSession`` holds the directories of their blobs, opened indexes (a header each),

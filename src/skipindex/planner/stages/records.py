@@ -1,4 +1,4 @@
-"""Records of planning: stages, what is known of leaves, and where their indexes are."""
+"""Records of planning: stages, leaves, and locations of indexes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows of every file match: from what the stages found to numbers."""
+"""Bounds on the number of matching rows of each file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of many files as marks in one array, by indexes that have the code of each row.
+"""Marking the matching rows of many files together, by their codes.
 
 The codes of files with the same dictionary are compared in one numpy call for each
 condition, where ``rows`` takes several calls for each file and condition.  First a

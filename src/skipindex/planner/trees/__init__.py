@@ -1,1 +1,1 @@
-"""Constructors of trees, for SQL text and for expressions of Catalyst alike."""
+"""Constructors of predicate trees, shared by the SQL parser and Catalyst."""

@@ -1,4 +1,4 @@
-"""Calls of functions and operators of Spark, by their names in SQL, as trees.
+"""Calls of Spark's functions and operators as trees, by their names in SQL.
 
 The parser of SQL and the translator of Catalyst's expressions both make trees by
 ``call``, ``cast_to`` and ``conditions``: one condition is one tree, whatever it is

@@ -1,4 +1,4 @@
-"""What stands on one side of a comparison: a term, a literal or a condition.
+"""Operands of a comparison: a term, a literal or a condition.
 
 A term without columns is a constant; binding gives it its value.
 """

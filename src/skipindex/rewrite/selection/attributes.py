@@ -1,4 +1,4 @@
-"""Attributes of joined tables to cluster by: looked up for a write, and not stored."""
+"""Attributes of joined tables to cluster by, looked up while rows are written."""
 
 from __future__ import annotations
 

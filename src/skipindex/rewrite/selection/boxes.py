@@ -1,4 +1,4 @@
-"""Where files lie in the space of the clustering columns, by their statistics."""
+"""Bounding boxes of files over the clustering columns, from statistics."""
 
 from __future__ import annotations
 

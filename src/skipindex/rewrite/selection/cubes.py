@@ -1,4 +1,4 @@
-"""Cubes: files that were clustered together, as their names and a property tell.
+"""Cubes: files that one run clustered together, found by name and property.
 
 The name of a file has the run that wrote it, and the round of that run.  A round takes
 one group of files a partition, so its files in a partition are one cube.  The property

@@ -1,4 +1,4 @@
-"""What may be rewritten, and what the indexes of the new files have to be."""
+"""Files that may be rewritten, and the indexes that the new files must have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which files are rewritten, and which ones together.
+"""Choosing the files to rewrite, and grouping them.
 
 Clustered files belong to *cubes*: the files that were clustered together.  A cube
 that weighs enough is sealed, and an incremental run never touches it again.  A run

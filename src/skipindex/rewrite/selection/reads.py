@@ -1,4 +1,4 @@
-"""Which files the queries read that a table is laid out for, by statistics alone."""
+"""The files that a workload's queries read, from statistics alone."""
 
 from __future__ import annotations
 

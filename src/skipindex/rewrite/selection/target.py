@@ -1,4 +1,4 @@
-"""How rewritten files are to be: their order and their size, by rows or by bytes."""
+"""The target of a rewrite: the order of rows, and file sizes in rows or bytes."""
 
 from __future__ import annotations
 

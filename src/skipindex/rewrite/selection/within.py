@@ -1,4 +1,4 @@
-"""Which files a run with a budget of bytes rewrites.
+"""Choosing the files to rewrite under a budget of bytes.
 
 New files come first, in each partition with all that a run without a budget would merge
 with them, or among themselves if it does not fit.  The rest of the budget goes

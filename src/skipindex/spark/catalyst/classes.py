@@ -1,4 +1,4 @@
-"""The classes of Catalyst that are understood, and what they are in SQL.
+"""The Catalyst classes that are translated, and their counterparts in SQL.
 
 A class is listed with what it may hold beside its operands.  An expression of it that
 holds anything else, such as ``try_add``'s mode, is not understood.

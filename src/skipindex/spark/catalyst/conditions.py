@@ -1,4 +1,4 @@
-"""The final conditions of a query of Spark, as the planner reads them."""
+"""The final conditions of a Spark query, as predicate trees."""
 
 from __future__ import annotations
 

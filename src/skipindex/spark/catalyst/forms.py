@@ -1,4 +1,4 @@
-"""The classes whose SQL is more than a call of their operands."""
+"""Catalyst classes whose translation is more than a function call."""
 
 from __future__ import annotations
 

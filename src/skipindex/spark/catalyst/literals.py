@@ -1,4 +1,4 @@
-"""Literals of Catalyst as operands, of the value and the type that they have there.
+"""Catalyst literals as operands, with their values and types.
 
 Catalyst holds a date as days, a time as microseconds, a text as bytes.  Next to values
 of its own type, a literal may have another type and the same value, if the planner

@@ -1,4 +1,4 @@
-"""Columns and the fields of structs, before and after Spark has looked them up."""
+"""Columns and struct fields, before and after Spark has resolved them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a form of an expression needs from the translator that reads it."""
+"""The protocol through which a form translates its operands."""
 
 from __future__ import annotations
 

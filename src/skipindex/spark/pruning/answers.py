@@ -1,4 +1,4 @@
-"""Aggregates of a scan that indexes answer, so that files need not be read for them."""
+"""Answering aggregates of a scan from indexes, without reading files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The planner of a driver without Python, as a process that ``Child.java`` starts.
+"""The planner as a child process of a driver without Python; see ``Child.java``.
 
 ``python -m skipindex.spark.pruning.child NAME`` reads questions from descriptor 3 until
 they end, and writes answers to descriptor 4.  ``NAME`` is the file of the driver's

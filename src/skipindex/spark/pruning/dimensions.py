@@ -1,4 +1,4 @@
-"""The keys that dimensions of a join leave, read by the planner.
+"""Reading the join keys that filtered dimensions leave.
 
 A row of the join has a key of the dimension's rows for which its conditions are TRUE.
 The planner reads the key and the columns of the conditions, and evaluates them in

@@ -1,4 +1,4 @@
-"""Files that hold none of the first rows of a query's order."""
+"""Pruning for ORDER BY with LIMIT: files that hold none of the first rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The columns of a scan whose values are those that the planner knows."""
+"""The columns of a scan whose values the planner reads as Spark does."""
 
 from __future__ import annotations
 

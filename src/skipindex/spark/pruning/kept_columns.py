@@ -1,4 +1,4 @@
-"""Columns of dimensions in memory, from one query to the next, by their files.
+"""A cache of dimension columns, by the identity of their files.
 
 What is kept of a dimension is true of files with just these sizes, times and tags.  It
 takes room in the cache of ``DEFAULT_SESSION``, which evicts it like parts of indexes.

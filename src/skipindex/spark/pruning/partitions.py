@@ -1,4 +1,4 @@
-"""Which partitions of a catalog's table a query needs, before a file is listed.
+"""Pruning the partitions of a catalog table before files are listed.
 
 The planner judges a table of one file for each partition, of which it knows nothing but
 the folder's values.  What is left becomes a condition on the partition columns, which

@@ -1,4 +1,4 @@
-"""What the driver asks of the planner, and what it is answered, typed.
+"""The messages between the driver and the planner, typed.
 
 ``docs/reference/driver-protocol.md`` says what goes over the border.  A message is an
 object in JSON whose members have the names and the types of the fields here.  It is

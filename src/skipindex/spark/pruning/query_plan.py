@@ -1,4 +1,4 @@
-"""What a scan of a query asked, and what it reads; importable without PySpark."""
+"""The plan of one scan of a query; importable without PySpark."""
 
 from __future__ import annotations
 

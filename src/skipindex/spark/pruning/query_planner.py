@@ -1,4 +1,4 @@
-"""What the driver asks while it plans a query: which files hold no matching row."""
+"""Answering the driver while it plans a query: the files to skip."""
 
 from __future__ import annotations
 

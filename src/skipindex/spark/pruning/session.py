@@ -1,4 +1,4 @@
-"""Switching pruning on and off for the sessions of a Spark application."""
+"""Enabling and disabling pruning for the sessions of a Spark application."""
 
 from __future__ import annotations
 

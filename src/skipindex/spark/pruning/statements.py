@@ -1,4 +1,4 @@
-"""Statements in SQL, of which ``Statements.java`` asks."""
+"""Running SQL statements for ``Statements.java``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tables that queries scan, as they are now: opened once, and looked at again.
+"""The tables that queries scan: opened once, then checked for changes.
 
 A verdict about a file is for one size and one time of it.  Spark's listing may be old,
 and so may ours: the file index compares the two, and ``unchanged`` compares ours with

@@ -1,4 +1,4 @@
-"""Some of a table's files as a DataFrame with the table's schema.
+"""Files of a table as a DataFrame with the table's schema.
 
 Spark is given the files with their sizes and times, so that it lists nothing again.
 Where that cannot be, the files are an explicit path set.  That needs, to be right: the

@@ -1,4 +1,4 @@
-"""The rules of time zones in a driver, which its session evaluates conditions by."""
+"""The time zone rules of a driver, by which its session evaluates conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes of joined tables beside the rows, as long as these are laid out."""
+"""Adding attributes of joined tables to rows while they are laid out."""
 
 from __future__ import annotations
 

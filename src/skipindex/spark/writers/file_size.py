@@ -1,4 +1,4 @@
-"""How many rows make a Parquet file of some size, by a sample of them."""
+"""Estimating how many rows make a Parquet file of a given size, from a sample."""
 
 from __future__ import annotations
 

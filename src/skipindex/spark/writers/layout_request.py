@@ -1,4 +1,4 @@
-"""How the rows of a new table are distributed over files, and what it records."""
+"""The layout request of a write, and the layout that the log records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all writers do with Spark: rows in order, to a folder of their own, counted."""
+"""Steps that all writers share: ordering rows, a folder of their own, counting."""
 
 from __future__ import annotations
 

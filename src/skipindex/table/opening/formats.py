@@ -1,4 +1,4 @@
-"""Tables whose files other software accounts for: in a log, or by their names.
+"""Recognizing tables of other formats, whose files are defined by a log or by names.
 
 A deleted row of a table with a log still stands in a Parquet file, so a reader of the
 folder would bring it back, and a writer who replaces the folder would destroy the log.

@@ -1,4 +1,4 @@
-"""Opening a table from its log without listing it, and what its log lacks.
+"""Opening a table from its log without listing the folder.
 
 The log names all files of a table only where it says that they change through skipindex
 alone (``log.exclusive``).  Where that is in doubt, the folder is listed.

@@ -1,4 +1,4 @@
-"""What partition columns were made of, as a user, an option or a property says it."""
+"""Declarations of what partition columns were computed from."""
 
 from __future__ import annotations
 

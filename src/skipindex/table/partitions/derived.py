@@ -1,4 +1,4 @@
-"""Derived partition columns: the functions of other columns that they hold."""
+"""Derived partition columns: functions of data columns."""
 
 from __future__ import annotations
 

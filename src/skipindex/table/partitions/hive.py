@@ -1,4 +1,4 @@
-"""Hive partitions: names and values from paths, as Spark finds them.
+"""Hive partitions: names and values from paths, as Spark parses them.
 
 ``year=2022/month=01/part-0.parquet`` has the values ``2022`` and ``01``; Spark
 takes both columns for int unless told otherwise, so ``month = '01'`` and

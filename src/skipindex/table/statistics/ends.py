@@ -1,4 +1,4 @@
-"""The least and the greatest value of every file, compared for all files at once.
+"""The least and greatest value of every file, compared for all files together.
 
 Numpy compares *keys*, one number for each value.  An integer is its own key.  That of a
 byte string is made of the first bytes in which the bounds differ (``WordKeys``): keys

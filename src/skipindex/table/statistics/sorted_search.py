@@ -1,4 +1,4 @@
-"""Many keys looked up in a sorted list, by a table of where the list begins."""
+"""Looking up many keys in a sorted list, by a table of where prefixes begin."""
 
 from __future__ import annotations
 
