@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -135,7 +135,7 @@ class _Reading(threading.Thread):
         super().__init__(name="skipindex-dimension", daemon=True)
         self.place = side.uri
         self._column = column
-        self._work = lambda: _SideReader(side, session, kept).keys()
+        self._work: Callable[[], Keys] = lambda: _SideReader(side, session, kept).keys()
         self._keys: Keys | None = None
         self._problem = ""
         self._seconds = 0.0
