@@ -21,6 +21,7 @@ import skipindex as sx
 from skipindex import api, errors
 from skipindex.api import types
 from skipindex.indexes import index_types
+from tests.spark.java.javac import CLASSES, javac
 from tests.tables import api_members
 
 ROOT = Path(__file__).parent.parent
@@ -215,6 +216,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def unpacked(built: Path, folder: Path) -> Path:
+    """The root of the source archive."""
+    (sdist,) = built.glob("*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    (root,) = folder.iterdir()
+    return root
+
+
 @pytest.mark.slow
 def test_the_wheel_of_the_sdist_holds_exactly_the_package(built: Path) -> None:
     (wheel,) = built.glob("*.whl")
@@ -222,7 +232,8 @@ def test_the_wheel_of_the_sdist_holds_exactly_the_package(built: Path) -> None:
     expected = {
         str(path.relative_to(SOURCE.parent))
         for path in SOURCE.rglob("*")
-        if path.is_file() and "__pycache__" not in path.parts
+        if path.is_file() and not path.name.startswith(".")
+        if "__pycache__" not in path.parts
     }
     assert names == expected
     assert "skipindex/py.typed" in names
@@ -247,6 +258,28 @@ def test_the_wheel_works_where_nothing_else_is(built: Path, tmp_path: Path) -> N
     assert ".whl" in out
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(javac() is None, reason="there is no JDK")
+@pytest.mark.parametrize("has_javac", [True, False])
+def test_a_wheel_has_classes_where_there_is_a_compiler(
+    built: Path, tmp_path: Path, has_javac: bool
+) -> None:
+    root = unpacked(built, tmp_path)
+    shutil.rmtree(root / CLASSES.relative_to(ROOT), ignore_errors=True)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--wheel"]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "dist"), str(root)],
+        env=dict(os.environ) if has_javac else {"PATH": ""},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    (wheel,) = (tmp_path / "dist").iterdir()
+    names = zipfile.ZipFile(wheel).namelist()
+    assert sum(name.endswith(".jar") for name in names) == has_javac
+    assert ("no Java classes" in done.stdout) != has_javac
+
+
 def test_the_version_is_told_by_the_installer() -> None:
     assert sx.__version__.count(".") == 2
     assert version("skipindex") == sx.__version__
@@ -255,10 +288,7 @@ def test_the_version_is_told_by_the_installer() -> None:
 @pytest.mark.slow
 def test_the_sdist_carries_what_its_tests_need(built: Path, tmp_path: Path) -> None:
     """Some tests run from the unpacked sdist, with nothing of the repository."""
-    (sdist,) = built.glob("*.tar.gz")
-    with tarfile.open(sdist) as archive:
-        archive.extractall(tmp_path, filter="data")
-    (root,) = tmp_path.iterdir()
+    root = unpacked(built, tmp_path)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
     chosen = ["-m", "not spark and not slow", "tests/expressions", "tests/api"]
     golden = "tests/indexes/test_golden.py"

@@ -25,7 +25,7 @@ PRUNING: Final = (
     Mutant(
         "remembered-file-skipped",
         "spark.pruning.query_planner.QueryPlanner._answer",
-        "not result.answered",
+        "not (result.answered or is_enough)",
         "False",
         "a file that was replaced since its verdict is judged by its former content",
         _TESTS,
@@ -193,8 +193,8 @@ PRUNING: Final = (
     Mutant(
         "unlisted-rows-count",
         "spark.pruning.first_rows.needed_files",
-        "np.where(listed, counts.lower, 0)",
-        "np.where(listed, counts.lower, counts.lower)",
+        "listed & result.possible",
+        "result.possible",
         "the first rows are those of a file that Spark does not read",
         _TESTS,
     ),
@@ -204,6 +204,22 @@ PRUNING: Final = (
         "~table.unchanged(counted)",
         "counted < 0",
         "the first rows are those that a file held before it was replaced",
+        _TESTS,
+    ),
+    Mutant(
+        "too-few-rows-are-enough",
+        "spark.pruning.first_rows.needed_files",
+        "lower.sum() >= n",
+        "lower.sum() > 0",
+        "files that the planner does not know are left out, and rows with them",
+        _TESTS,
+    ),
+    Mutant(
+        "first-rows-of-known-files",
+        "spark.pruning.first_rows.needed_files",
+        "column is None",
+        "True",
+        "a file that the planner does not know has rows that come first",
         _TESTS,
     ),
     Mutant(

@@ -97,6 +97,10 @@ def test_what_is_counted(sales: SparkSession) -> None:
     assert (found.exchanges, found.files, found.joins) == (2, N_YEARS + 1, 2)  # reused
     _, found = cost(sales, lambda: sales.sql(f"SELECT ({text}) FROM years"))
     assert (found.files, found.joins) == (N_YEARS + 2, 1)
+    sales.conf.set("spark.sql.adaptive.enabled", "true")
+    _, found = cost(sales, lambda: sales.sql(f"{text} AND y.name = 'none'"))
+    assert (found.is_cut, found.built) == (True, ())
+    assert (found.chosen, found.whole) == (one, 3)
     cached = sales.sql("SELECT s.key FROM sales s JOIN years y USING (key)").cache()
     try:
         assert cost(sales, cached.distinct)[1].joins == 1
@@ -116,6 +120,12 @@ def test_what_is_too_much() -> None:
     cut = replace(plain, is_cut=True)
     assert excess(Cost(3, 9, 99, 1), cut) == ""
     assert excess(Cost(4, 2, 10, 1), cut) == "4 jobs for 3"
+    assert excess(Cost(4, 2, 10, 1, whole=4), cut) == "4 jobs for 3"
+    other = Cost(4, 3, 10, 1, built=("BuildLeft",), chosen=("BuildLeft",), whole=4)
+    assert excess(other, plain) == ""
+    assert excess(other, cut) == ""
+    assert excess(replace(other, jobs=5), plain) == "5 jobs for 3"
+    assert excess(replace(other, chosen=None), plain) == "4 jobs for 3"
 
 
 @pytest.mark.slow

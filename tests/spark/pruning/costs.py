@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -35,6 +35,8 @@ class Cost:
         built: the side that each broadcast join broadcasts, in the plan's order; None
             if it was another one in another run.
         with_keys: scans that leave out files by what they are joined with.
+        chosen: as ``built``, of the adaptive plans as Spark began with them.
+        whole: the jobs of these, if no part is lost: one for each exchange and result.
     """
 
     jobs: int
@@ -46,6 +48,8 @@ class Cost:
     is_cut: bool = False
     built: tuple[str, ...] | None = ()
     with_keys: int = 0
+    chosen: tuple[str, ...] | None = ()
+    whole: int = 0
 
     def least(self, other: Cost) -> Cost:
         """The lower of each of the two figures."""
@@ -59,6 +63,8 @@ class Cost:
             self.is_cut and other.is_cut,
             self.built if self.built == other.built else None,
             max(self.with_keys, other.with_keys),
+            self.chosen if self.chosen == other.chosen else None,
+            max(self.whole, other.whole),
         )
 
     def most(self, other: Cost) -> Cost:
@@ -73,6 +79,8 @@ class Cost:
             self.is_cut or other.is_cut,
             self.built if self.built == other.built else None,
             min(self.with_keys, other.with_keys),
+            self.chosen if self.chosen == other.chosen else None,
+            max(self.whole, other.whole),
         )
 
 
@@ -82,10 +90,14 @@ def excess(enabled: Cost, plain: Cost) -> str:
     It may begin one job more for each side that is broadcast because it is small now,
     and is not shuffled.  It has no exchange more, and reads no file more, where these
     can be told: not where another side is broadcast, as it is known to be smaller.
+    Spark's plan is another one then: it may lose the order of buckets, and have another
+    shuffle, or end late where plain Spark has ended early, by a broadcast of no rows.
+    So it may have the jobs of this plan, and no others.
     """
     told = []
     more = max(0, enabled.broadcasts - plain.broadcasts)
-    if enabled.jobs > plain.jobs + more:
+    is_other = enabled.chosen is not None and enabled.chosen != plain.chosen
+    if enabled.jobs > max(plain.jobs + more, enabled.whole * is_other):
         told.append(f"{enabled.jobs} jobs for {plain.jobs}")
     is_same = enabled.built is not None and enabled.built == plain.built
     is_alike = not plain.is_cut and not more and is_same
@@ -128,9 +140,10 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
         df: the query.
         jobs: that it began.
     """
-    exchanges = broadcasts = reused = files = with_keys = 0
+    exchanges = broadcasts = reused = files = with_keys = whole = 0
     is_cut = False
     built: list[str] = []
+    chosen: list[str] = []
     for node in nodes(df):
         kind = node.getClass().getSimpleName()
         if kind.endswith("ExchangeExec") and kind != "ReusedExchangeExec":
@@ -149,6 +162,13 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
             is_cut = True
         elif kind in _BROADCAST_JOINS:
             built.append(node.buildSide().toString())
+        elif kind == "AdaptiveSparkPlanExec":
+            began = list(_tree(node.initialPlan()))
+            names = [one.getClass().getSimpleName() for one in began]
+            whole += 1 + sum(name.endswith("ExchangeExec") for name in names)
+            for one, name in zip(began, names, strict=True):
+                if name in _BROADCAST_JOINS:
+                    chosen.append(one.buildSide().toString())
     joins = n_joins(df._jdf.queryExecution().optimizedPlan())
     return Cost(
         jobs,
@@ -160,7 +180,16 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
         is_cut,
         tuple(built),
         with_keys,
+        tuple(chosen),
+        whole,
     )
+
+
+def _tree(node: Any) -> Iterator[Any]:
+    """A node of a plan, and all below it."""
+    yield node
+    for i in range(node.children().size()):
+        yield from _tree(node.children().apply(i))
 
 
 def n_joins(plan: Any) -> int:

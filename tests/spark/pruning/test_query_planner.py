@@ -13,9 +13,11 @@ import pytest
 import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
+from skipindex.spark.pruning.verdicts import ENOUGH
 from skipindex.storage.file_system.location import Location
 from tests.spark.pruning.questions import (
     CLASSES,
+    asked,
     attribute,
     equal,
     put,
@@ -227,6 +229,21 @@ def test_files_after_the_first_rows_are_ruled_out(
     assert len(skipped(planner, table, more=ANY_TEN)) == 3
     assert len(skipped(planner, table, equal("id", 15), more=first_rows(1))) == 3
     assert planner.records[-1].condition.endswith("ORDER BY id DESC NULLS LAST LIMIT 1")
+
+
+def test_enough_of_any_rows_need_no_file_that_is_not_known(
+    planner: QueryPlanner, table: Path
+) -> None:
+    def results(**more: Any) -> str:
+        reply = asked(planner, table, **more)
+        return "" if reply is None else reply.results
+
+    assert results(more=ANY_TEN) == ENOUGH
+    assert results(more={"first": {"n": 41, "order": None}}) == ""
+    assert results(more=first_rows(10)) == ""
+    assert results(more=ANY_TEN, unlisted=OTHERS_OF_15) == ENOUGH
+    eleven = {"first": {"n": 11, "order": None}}
+    assert results(more=eleven, unlisted=OTHERS_OF_15) == ""
 
 
 @pytest.mark.parametrize("asked", [first_rows(10), ANY_TEN])

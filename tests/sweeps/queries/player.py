@@ -36,6 +36,8 @@ _DRAWN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 """In the names of files that Spark writes."""
 _OF_FRAMES: Final = ("collect", "count", "explain", "cache", "write")
 """Steps that need a frame which an earlier step has defined."""
+LATE: Final = "an error of a row"
+"""What a query has that fails as it runs, beside others."""
 _copies = itertools.count()
 
 
@@ -50,6 +52,7 @@ class Outcome:
         at_run: whether it came up as the query ran, and not when it was understood.
         n_files: that the scans read.
         among: the rows that LIMIT may choose among.
+        filters: that Spark's reader of Parquet has itself.
     """
 
     rows: list[str] | None = None
@@ -58,6 +61,7 @@ class Outcome:
     at_run: bool = False
     n_files: int = 0
     among: list[str] | None = None
+    filters: str = ""
 
 
 class Sessions:
@@ -210,7 +214,8 @@ class _Run:
             case "collect":
                 return self.answer(self.frames[step.name])
             case "count":
-                return Outcome([str(self.frames[step.name].count())])
+                df = self.frames[step.name]
+                return Outcome([str(df.count())], filters=filters(df))
             case "explain":
                 with redirect_stdout(StringIO()):
                     self.frames[step.name].explain("formatted")
@@ -252,7 +257,7 @@ class _Run:
         rows = rows_of(df)
         if draft is None or not draft.ordered:
             rows.sort()
-        return Outcome(rows, n_files=n_files(df))
+        return Outcome(rows, n_files=n_files(df), filters=filters(df))
 
     def text(self, draft: Draft, text: str) -> str:
         """The query as SQL, with the names of this run."""
@@ -308,12 +313,16 @@ class _Run:
             for i, (one, draft) in enumerate(zip(found, step.drafts, strict=True))
             for row in _comparable(one, draft)
         ]
-        return Outcome(rows, n_files=sum(one.n_files for one in found))
+        return Outcome(
+            rows,
+            n_files=sum(one.n_files for one in found),
+            filters=" ".join(one.filters for one in found),
+        )
 
 
 def _comparable(outcome: Outcome, draft: Draft) -> list[str]:
     if outcome.rows is None:
-        return ["an error"]
+        return [LATE if outcome.at_run else outcome.error]
     return [str(len(outcome.rows))] if draft.within else outcome.rows
 
 
@@ -344,3 +353,9 @@ def name_of(error: BaseException) -> str:
 def n_files(df: DataFrame) -> int:
     """How many files the scans of a query have read, by Spark's own metrics."""
     return sum(scan.metrics().apply("numFiles").value() for scan in scans(df))
+
+
+def filters(df: DataFrame) -> str:
+    """What Spark's reader of Parquet leaves out rows by, as the plan shows it."""
+    parts = [scan.metadata().get("PushedFilters") for scan in scans(df)]
+    return " ".join(part.get() for part in parts if part.isDefined())

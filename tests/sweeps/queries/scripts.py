@@ -124,6 +124,11 @@ class Script:
                     steps[i] = replace(step, draft=draft)
                     yield replace(self, steps=tuple(steps))
 
+    def under(self, name: str, value: str) -> Script:
+        """The same under one setting from its beginning to its end."""
+        steps = tuple(step for step in self.steps if step.name != name)
+        return replace(self, steps=steps, settings={**self.settings, name: value})
+
     def __str__(self) -> str:
         """All that is needed to do it by hand."""
         lines = [f"settings {dict(self.settings)}", f"session {self.session}"]

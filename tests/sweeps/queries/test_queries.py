@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from tests.sweeps.queries.__main__ import CONF
 from tests.sweeps.queries.judge import difference
 from tests.sweeps.queries.mutants import MUTANTS
-from tests.sweeps.queries.player import Outcome
+from tests.sweeps.queries.player import LATE, Outcome
 from tests.sweeps.queries.scripts import Script, Step
 from tests.sweeps.queries.sweep import Sweep
 from tests.sweeps.queries.texts import Draft
@@ -83,6 +83,13 @@ def test_a_planner_that_is_wrong_is_noticed(
         assert any(sweep.case(first + i, shrinks=False) for i in range(30))
 
 
+@pytest.mark.slow
+def test_rows_that_spark_drops_by_its_own_filters_do_not_count(sweep: Sweep) -> None:
+    sweep.seed = 95779574
+    assert sweep.case(13) == ""
+    assert sweep.tally.counts["again without the filters of Parquet"] == 1
+
+
 def script(*steps: Step) -> Script:
     return Script(steps, {}, {}, "text", False, "home", "setting", False, True)
 
@@ -112,3 +119,17 @@ def test_the_judge_of_errors() -> None:
     assert "an error with skipping on" in told(late, rows)
     assert "no error with skipping on" in told(rows, early)
     assert "another error" in told(late, early)
+
+
+def test_the_judge_of_queries_at_once() -> None:
+    def both(on: list[str], off: list[str]) -> str:
+        step = Step("together", drafts=(Draft("SELECT 1"), Draft("SELECT 2")))
+        return difference(script(step), ([Outcome(on)], [Outcome(off)]))
+
+    rows = ["0: (1,)", "0: (2,)", "1: (3,)"]
+    assert both(rows, rows) == ""
+    assert both(rows, [f"0: {LATE}", "1: (3,)"]) == ""
+    assert both(["1: (3,)"], [f"0: {LATE}", "1: (3,)"]) == ""
+    assert "1 are lost" in both(rows[:2], [f"0: {LATE}", "1: (3,)"])
+    assert "too many" in both([f"0: {LATE}", "1: (3,)"], rows)
+    assert "are lost" in both(rows, ["0: NO_COLUMN", "1: (3,)"])

@@ -94,16 +94,26 @@ public class Listing {
     final byte[] bits;
     final Path root;
 
+    /** Whether the files that are not marked are enough, whatever others hold. */
+    private final boolean isEnough;
+
     Answer(Listing listing, byte[] bits, Path root) {
       this.listing = listing;
       this.bits = bits;
       this.root = root;
+      this.isEnough = text().equals("enough");
     }
 
-    /** Whether this is the very file that was judged, and none of its rows is needed. */
+    /** Whether none of the rows of this very file is needed, as it was judged. */
     boolean rulesOut(FileStatus file) {
       int i = listing.find(file, root);
-      return i >= 0 && isMarked(i);
+      return i < 0 ? isEnough : isMarked(i);
+    }
+
+    /** What follows the marks. */
+    String text() {
+      int start = 8 + (listing.judged + 7) / 8;
+      return new String(bits, start, bits.length - start, StandardCharsets.US_ASCII);
     }
 
     boolean isMarked(int i) {
@@ -182,12 +192,6 @@ public class Listing {
     boolean rulesOut(FileStatus file) {
       int i = listing.position(file, root);
       return i >= 0 && isMarked(i);
-    }
-
-    /** What follows the marks. */
-    String text() {
-      int start = 8 + (listing.judged + 7) / 8;
-      return new String(bits, start, bits.length - start, StandardCharsets.US_ASCII);
     }
   }
 }

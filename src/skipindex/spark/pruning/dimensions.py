@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 import numpy as np
@@ -136,7 +135,7 @@ class _Reading(threading.Thread):
         super().__init__(name="skipindex-dimension", daemon=True)
         self.place = side.uri
         self._column = column
-        self._work = partial(_keys_of, side, session, kept)
+        self._work: Callable[[], Keys] = lambda: _SideReader(side, session, kept).keys()
         self._keys: Keys | None = None
         self._problem = ""
         self._seconds = 0.0
@@ -163,10 +162,6 @@ class _Reading(threading.Thread):
             told, n_keys=n_keys, seconds=self._seconds, problem=self._problem
         )
         return told, keys
-
-
-def _keys_of(side: Dimension, session: Session, kept: KeptColumns) -> Keys:
-    return _SideReader(side, session, kept).keys()
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,14 +48,15 @@ class FirstRows:
         return f"{order}LIMIT {self.n}"
 
 
-def needed_files(plan: Plan, table: ScannedTable, listed: Mask) -> Mask:
-    """The files that may hold one of the first rows of the plan's order.
+def needed_files(plan: Plan, table: ScannedTable, listed: Mask) -> tuple[Mask, bool]:
+    """The files that may hold one of the first rows, and whether they are all it takes.
 
     Rows count where they certainly match, in a file that Spark reads as it was judged:
-    ``listed`` are those that it lists unchanged.
+    ``listed`` are those that it lists unchanged.  Enough of any rows need no other
+    file, also none that is not known, or has changed.
     """
     result, counts = plan.evaluation, plan.row_counts
-    column = None
+    column, n = None, plan.row_limit.limit or 0
     for key in plan.row_limit.order_by[:1]:
         column = result.table.resolve(
             key.column.parts[0], case_sensitive=plan.session.case_sensitive
@@ -65,9 +66,9 @@ def needed_files(plan: Plan, table: ScannedTable, listed: Mask) -> Mask:
         bounds = RowCounts(lower, counts.upper)
         return needed(result, bounds, plan.row_limit, column).mask
 
-    lower = np.where(listed, counts.lower, 0)
-    if np.array_equal(with_matches(lower), result.possible):
-        return result.possible
+    lower = np.where(listed & result.possible, counts.lower, 0)
+    if column is not None and np.array_equal(with_matches(lower), result.possible):
+        return result.possible, False
     counted = np.flatnonzero(lower)
     lower[counted[~table.unchanged(counted)]] = 0
-    return with_matches(lower)
+    return with_matches(lower), column is None and bool(lower.sum() >= n)

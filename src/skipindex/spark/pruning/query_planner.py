@@ -38,6 +38,7 @@ from skipindex.spark.pruning.protocol import (
 from skipindex.spark.pruning.query_plan import DimensionKeys, QueryPlan
 from skipindex.spark.pruning.tables import ScannedTable, Tables
 from skipindex.spark.pruning.verdicts import (
+    ENOUGH,
     ZONE,
     ColumnKeys,
     Verdict,
@@ -213,7 +214,8 @@ class QueryPlanner:
         is_asked_again = len(files) or table.rewrites
         if is_asked_again and call.purpose == "ahead":
             return NO_ANSWER
-        if not result.answered:  # else that they are unchanged is a part of the answer
+        is_enough = result.results == ENOUGH
+        if not (result.answered or is_enough):  # else it does not matter for the others
             files = files[table.unchanged(files)]
         is_left = np.ones(len(table.state), np.bool_)
         if result.plan is not None:
@@ -234,7 +236,7 @@ class QueryPlanner:
                 dimensions=dimensions,
             )
         )
-        if not len(files) and not table.rewrites:
+        if not (len(files) or table.rewrites or is_enough):
             return None
         is_skipped = np.zeros(len(table.state), np.bool_)
         is_skipped[files] = True

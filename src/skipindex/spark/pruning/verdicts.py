@@ -33,6 +33,7 @@ from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.spark.settings import CASE
 
 ZONE: Final = "spark.sql.session.timeZone"
+ENOUGH: Final = "enough"
 _FEW: Final = 8
 """Keys of a join that are shown one by one."""
 ColumnKeys: TypeAlias = tuple[str, Sequence[Any]]
@@ -48,7 +49,7 @@ class Verdict:
         condition: of the scan, in SQL, with the first rows that are asked for.
         plan: says why.
         answered: the results that are asked for.
-        results: over these files.
+        results: over these files; ``ENOUGH`` if no more than the others is needed.
     """
 
     files: np.ndarray
@@ -79,11 +80,12 @@ def verdict(
     if first is None and not (asked.parts or keys):
         return Verdict(np.zeros(0, np.int64), text)
     plan = plan_of((), first)
-    kept = plan.evaluation.possible
+    kept, results = plan.evaluation.possible, ""
     if first is not None:
-        kept = needed_files(plan, table, question.is_listed())
+        kept, is_enough = needed_files(plan, table, question.is_listed())
+        results = ENOUGH if is_enough else ""
         text = f"{text} {first}"
-    return Verdict(np.flatnonzero(~kept), text, plan)
+    return Verdict(np.flatnonzero(~kept), text, plan, results=results)
 
 
 def is_case_sensitive(question: Question) -> bool:
