@@ -41,8 +41,8 @@ STORAGE: Final = (
     Mutant(
         "a-hidden-twin-that-stays",
         "rewrite.publish.Publisher._delete_old",
-        "hidden_twins(file.path)",
-        "()",
+        "twin is not None and self.location.owns(twin)",
+        "False",
         "a publisher that wakes up makes a deleted file visible",
         ("tests/rewrite/test_unfinished.py",),
     ),
