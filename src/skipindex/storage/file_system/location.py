@@ -108,7 +108,7 @@ class Location:
         if place is None:
             return ArrowFiles(self.uri, self.root)
         return StoreFiles(
-            opened_store(place.kind, place.bucket, place.account, self.options),
+            opened_store(place, self.options),
             place.bucket,
             self.root.partition("/")[2],
             secrets_of(self.options),
