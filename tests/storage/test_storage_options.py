@@ -67,7 +67,7 @@ def test_no_text_has_the_options() -> None:
 
 
 def store_of(location: Location) -> StoreFiles:
-    files = location._files
+    files = location.files
     assert isinstance(files, StoreFiles)
     return files
 

@@ -30,7 +30,11 @@ class ByteSource(Protocol):
 
 
 class Files(Protocol):
-    """A folder on some file system; paths are relative to it."""
+    """A folder on some file system; paths are relative to it.
+
+    Errors are those of the system.  What has a body here is of systems without links,
+    permissions and folders of their own.
+    """
 
     def below(self, folder: str, *, links: bool) -> Iterator[FileInfo]:
         """All files below a folder; those behind links too, or not."""
@@ -76,6 +80,39 @@ class Files(Protocol):
 
     def delete_tree(self, folder: str) -> None:
         """Delete a folder with all that is in it."""
+
+    def owns(self, path: str) -> bool:
+        """Whether a regular file is there, and no link on the way to it."""
+        return self.stat(path) is not None
+
+    def is_other(self, path: str) -> bool:  # noqa: ARG002
+        """Whether something is there, and no regular file; a link is none."""
+        return False
+
+    def link_on_the_way(self, folder: str) -> str:  # noqa: ARG002
+        """The first part of a folder's path that is a link; empty if none is."""
+        return ""
+
+    def are_one(self, path: str, other: str) -> bool:  # noqa: ARG002
+        """Whether two paths are names of one file."""
+        return False
+
+    def sync(self, path: str) -> None:  # noqa: ARG002
+        """Write a file or a folder to the disk."""
+        return
+
+    def delete_seen(self, file: FileInfo) -> bool:
+        """Delete a file that was just seen; whether it was deleted."""
+        self.delete(file.path)
+        return True
+
+    def settle_aside(self, path: str) -> bool:  # noqa: ARG002
+        """Delete a file that was put aside, or give it its name back."""
+        return False
+
+    def delete_folder(self, folder: str) -> None:  # noqa: ARG002
+        """Delete a folder, if it is empty."""
+        return
 
 
 def read_whole(source: ByteSource, path: str, limit: int) -> bytes:
