@@ -50,17 +50,17 @@ BUDGETS = {
     "": 432,
     "advice": 2072,
     "api": 3362,
-    "build": 2677,
+    "build": 2682,
     "cli": 1298,
     "expressions": 1925,
     "indexes": 7748,
     "layout": 2526,
-    "log": 3106,
+    "log": 3123,
     "planner": 15898,
-    "rewrite": 3746,
+    "rewrite": 3745,
     "spark": 7216,
-    "storage": 5072,
-    "table": 4184,
+    "storage": 5071,
+    "table": 4187,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

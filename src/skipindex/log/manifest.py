@@ -310,6 +310,10 @@ class Manifest:
             made.append(Manifest(files, {}, packs))
         return made
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, it is its Arrow IPC file, which is small."""
+        return Manifest.from_bytes, (self.to_bytes(),)
+
     def to_bytes(self) -> bytes:
         """The Arrow IPC file."""
         table = self.files
@@ -320,7 +324,7 @@ class Manifest:
             metadata = {"column": name, "domain": column.domain}
             fields.append(pa.field(f"s{i}", column.kind, metadata=metadata))
             columns.append(column.plain)
-        packs = json.dumps([pack.to_json() for pack in self.packs])
+        packs = json.dumps([pack.to_json() for pack in self.packs], allow_nan=False)
         table = pa.table(columns, schema=pa.schema(fields, {"packs": packs}))
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(
@@ -357,16 +361,30 @@ class Manifest:
         if result != [(field.name, field.type) for field in _FILE_FIELDS]:
             raise CorruptIndexError("it has other columns than a manifest")
         files = pa.table(table.columns[:n_fields], schema=_FILE_FIELDS)
-        check_files(files, len(packs))
         stats = {}
         rest = slice(n_fields, None)
         fields, columns = list(table.schema)[rest], table.columns[rest]
         for field_, column in zip(fields, columns, strict=True):
             metadata, values = field_.metadata, as_one_array(column)
-            check_stats(values, len(files))
+            check_stats(values.type)
             name = metadata[b"column"].decode()
             stats[name] = StatsColumn(metadata[b"domain"].decode(), values)
+        check_files(files, len(packs))
         return cls(files, stats, tuple(map(PackInfo.from_json, packs)))
+
+    def require_readable(self, data: bytes) -> None:
+        """Check that ``from_bytes`` would take ``data``, which ``to_bytes`` has made.
+
+        Raises:
+            CorruptIndexError: it would not.
+        """
+        check_unpacked(data)
+        self.files.validate(full=True)
+        for column in self.stats.values():
+            column.values.validate(full=True)
+            check_stats(column.kind)
+        check_packs([pack.to_json() for pack in self.packs])
+        check_files(self.files, len(self.packs))
 
 
 def _index_of(blob: BlobEntry) -> tuple[str, str]:

@@ -295,7 +295,7 @@ def write_changed(
         for at in range(0, max(1, len(new)), compaction.FULL):
             rows = new[at : at + compaction.FULL]
             segments.append(_written(location, manifest.take(rows).referenced()))
-    written = Loaded(in_order, tuple(segments))
+    written = Loaded(shared(narrowed(in_order)), tuple(segments))
     _require_readable(written)
     return written
 
@@ -333,10 +333,11 @@ def _says_columns(
 
 
 def _written(location: Location, manifest: Manifest) -> Segment:
-    data = manifest.to_bytes()
-    size = f"a segment would have {len(data)} bytes (at most {MAX_MANIFEST})"
-    require(len(data) <= MAX_MANIFEST, size)
-    Manifest.from_bytes(data)  # which no reader would take otherwise
+    with checking("it is no manifest"):
+        data = manifest.to_bytes()
+        size = f"a segment would have {len(data)} bytes (at most {MAX_MANIFEST})"
+        require(len(data) <= MAX_MANIFEST, size)
+        manifest.require_readable(data)
     name = hashlib.sha256(data).hexdigest()[:32] + ".arrow"
     segment = Segment(name, len(data), crc32c(data), len(manifest))
     location.write(segment.path, data)

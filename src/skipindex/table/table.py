@@ -266,9 +266,12 @@ class TableState:
         """The same table with more notes."""
         return self._copy(notes=(*self.notes, *notes))
 
-    def refresh(self) -> TableState:
-        """The table as it is now; what is known of its log is not read again."""
-        return _open(self.location, self.options, self.snapshot)
+    def refresh(self, known: Snapshot | None = None) -> TableState:
+        """The table as it is now.
+
+        What is known of its log, or by a newer snapshot, is not read again.
+        """
+        return _open(self.location, self.options, known or self.snapshot)
 
     def listed(self) -> TableState:
         """The table as it is now, by a listing, however it was opened."""
