@@ -155,22 +155,13 @@ class _FileBytes:
         self._open_file = open_file
         self._owner = next(_OWNERS)
         weakref.finalize(self, OPEN.abandon, self._owner)
-        OPEN.borrow(self._owner, open_file)
-        OPEN.give_back(self._owner)
+        OPEN.file_of(self._owner, open_file)
 
     def __len__(self) -> int:
-        file = OPEN.borrow(self._owner, self._open_file)
-        try:
-            return file.size()
-        finally:
-            OPEN.give_back(self._owner)
+        return OPEN.file_of(self._owner, self._open_file).size()
 
     def read(self, offset: int, length: int) -> memoryview:
-        file = OPEN.borrow(self._owner, self._open_file)
-        try:
-            return file.read(offset, length)
-        finally:
-            OPEN.give_back(self._owner)
+        return OPEN.file_of(self._owner, self._open_file).read(offset, length)
 
 
 class _LocalFile:
@@ -180,8 +171,12 @@ class _LocalFile:
     """
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self._path, self._file = path, -1
         self._file = open_regular(path)
+
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
 
     def size(self) -> int:
         return os.fstat(self._file).st_size
@@ -201,9 +196,6 @@ class _LocalFile:
             raise too_short(self._path, n_bytes, expected)
         return memoryview(b"".join(pieces))
 
-    def close(self) -> None:
-        os.close(self._file)
-
 
 class _RemoteFile:
     def __init__(self, source: pa.NativeFile) -> None:
@@ -219,9 +211,6 @@ class _RemoteFile:
         if len(data) < length:
             raise too_short("a remote file", len(data), length)
         return data
-
-    def close(self) -> None:
-        self._source.close()
 
 
 def local_source(path: str) -> ByteSource:
