@@ -55,12 +55,12 @@ BUDGETS = {
     "expressions": 1925,
     "indexes": 7748,
     "layout": 2526,
-    "log": 3123,
+    "log": 3128,
     "planner": 15898,
     "rewrite": 3745,
     "spark": 7216,
     "storage": 5021,
-    "table": 4187,
+    "table": 4188,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

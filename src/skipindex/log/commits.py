@@ -40,6 +40,7 @@ from skipindex.errors import (
 )
 from skipindex.log.exclusive import is_exclusive, stamped
 from skipindex.log.manifest import Manifest
+from skipindex.log.narrow import narrowed, shared
 from skipindex.log.properties import NO_PROPERTIES, TableProperties
 from skipindex.log.replacements import Rewrites
 from skipindex.log.segments import (
@@ -130,6 +131,10 @@ class Snapshot:
         n_rows = sum(segment.n_live for segment in self.segments)
         same = n_rows == len(self.manifest)
         return Loaded(self.manifest, self.segments) if same else nothing()
+
+    def compact(self) -> Snapshot:
+        """The same, in as few bytes of memory as one that was read."""
+        return replace(self, manifest=shared(narrowed(self.manifest)))
 
     @property
     def is_exclusive(self) -> bool:

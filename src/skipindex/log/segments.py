@@ -295,7 +295,7 @@ def write_changed(
         for at in range(0, max(1, len(new)), compaction.FULL):
             rows = new[at : at + compaction.FULL]
             segments.append(_written(location, manifest.take(rows).referenced()))
-    written = Loaded(shared(narrowed(in_order)), tuple(segments))
+    written = Loaded(in_order, tuple(segments))
     _require_readable(written)
     return written
 
