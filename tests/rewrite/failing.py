@@ -38,7 +38,7 @@ CALLS: Final[Sequence[tuple[Any, str]]] = (
     *((LocalFiles, name) for name in ("read", "view", "open_input")),
     *((LocalFiles, name) for name in ("write", "write_new", "move", "copy")),
     *((LocalFiles, name) for name in ("delete", "delete_tree")),
-    *((local, name) for name in ("is_plain", "sync_file", "delete_aside")),
+    *((local, name) for name in ("mode_of", "sync_file", "delete_aside")),
     (location, "make_folder"),
 )
 ERRORS: Final[Mapping[str, Callable[[], Exception]]] = {

@@ -36,28 +36,35 @@ class Files(Protocol):
     permissions and folders of their own.
     """
 
+    def list(self, folder: str = "", /) -> Iterator[FileInfo]:
+        """All files below ``folder``, in no order; links to data are followed."""
+        return self.below(folder, links=True)
+
     def below(self, folder: str, *, links: bool) -> Iterator[FileInfo]:
         """All files below a folder; those behind links too, or not."""
 
     def folders(self) -> Iterator[FileInfo]:
         """All folders, none through a link."""
 
-    def entries(self, folder: str) -> Iterator[FileInfo]:
+    def entries(self, folder: str, /) -> Iterator[FileInfo]:
         """The files of a folder, and its folders, whose paths end with a slash."""
 
-    def names(self, folder: str) -> Sequence[str]:
+    def names(self, folder: str, /) -> Sequence[str]:
         """The names of all entries of a folder."""
 
-    def stat(self, path: str) -> FileInfo | None:
+    def stat(self, path: str, /) -> FileInfo | None:
         """The file as it is now, or None if there is none."""
 
     def holds(self, full: str) -> bool:
         """Whether anything is at a path of the file system."""
 
-    def open_input(self, path: str, known: FileInfo | None) -> pa.NativeFile:
-        """The file, for random access."""
+    def open_input(self, path: str, known: FileInfo | None = None, /) -> pa.NativeFile:
+        """The file, for random access.
 
-    def view(self, path: str) -> ByteSource:
+        If ``known`` has a tag, every read is of that content, or an error.
+        """
+
+    def view(self, path: str, /) -> ByteSource:
         """The file as a source of byte ranges."""
 
     def read(self, path: str, limit: int) -> bytes:
@@ -66,30 +73,38 @@ class Files(Protocol):
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file; one that is there is replaced."""
 
-    def write_new(self, path: str, data: bytes) -> bool:
-        """Write a file unless there is one already; False if there is."""
+    def write_new(self, path: str, data: bytes, /) -> bool:
+        """Write a file unless there is one already; False if there is.
 
-    def delete(self, path: str) -> None:
-        """Delete a file."""
+        Atomic, and the file is on the disk afterwards; no reader sees it before it is
+        whole.  An object store decides by one conditional request.
+        """
 
-    def move(self, path: str, target: str) -> None:
-        """Give a file another name."""
+    def delete(self, path: str, /) -> None:
+        """Delete a file; a location takes one that is gone for deleted."""
 
-    def copy(self, path: str, target: str) -> bool:
-        """Make a file available at another path too; False if one is there."""
+    def move(self, path: str, target: str, /) -> None:
+        """Give a file another name, and make the folder of it."""
 
-    def delete_tree(self, folder: str) -> None:
+    def copy(self, path: str, target: str, /) -> bool:
+        """Make a file available at another path too; False if one is there.
+
+        A local file system links it in one step, so it takes no space and has the same
+        modification time; an object store copies it, and replaces what is there.
+        """
+
+    def delete_tree(self, folder: str, /) -> None:
         """Delete a folder with all that is in it."""
 
-    def owns(self, path: str) -> bool:
-        """Whether a regular file is there, and no link on the way to it."""
+    def owns(self, path: str, /) -> bool:
+        """Whether a file is there, in this very folder and not through a link."""
         return self.stat(path) is not None
 
-    def is_other(self, path: str) -> bool:  # noqa: ARG002
-        """Whether something is there, and no regular file; a link is none."""
+    def is_other(self, path: str, /) -> bool:  # noqa: ARG002
+        """Whether something else than a file is there, such as a folder or a link."""
         return False
 
-    def link_on_the_way(self, folder: str) -> str:  # noqa: ARG002
+    def link_on_the_way(self, folder: str, /) -> str:  # noqa: ARG002
         """The first part of a folder's path that is a link; empty if none is."""
         return ""
 
@@ -106,12 +121,16 @@ class Files(Protocol):
         self.delete(file.path)
         return True
 
-    def settle_aside(self, path: str) -> bool:  # noqa: ARG002
-        """Delete a file that was put aside, or give it its name back."""
+    def settle_aside(self, path: str, /) -> bool:  # noqa: ARG002
+        """End what ``delete_seen`` began before its process was killed.
+
+        Whether the file was deleted; otherwise it has its name again, unless a newer
+        one has that.
+        """
         return False
 
-    def delete_folder(self, folder: str) -> None:  # noqa: ARG002
-        """Delete a folder, if it is empty."""
+    def delete_folder(self, folder: str, /) -> None:  # noqa: ARG002
+        """Delete a folder, if it is empty; an object store has no such folders."""
         return
 
 

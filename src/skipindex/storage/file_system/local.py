@@ -33,13 +33,7 @@ from skipindex.storage.file_system.names import (
     temporary_name,
 )
 from skipindex.storage.file_system.object_store import commit_lock
-from skipindex.storage.file_system.walk import (
-    NOTHING,
-    is_other,
-    is_plain,
-    link_on_the_way,
-    walk,
-)
+from skipindex.storage.file_system.walk import NOTHING, mode_of, walk
 from skipindex.storage.telling import listener
 
 _NO_LINKS: Final = frozenset(
@@ -162,13 +156,31 @@ class LocalFiles(Files):
         shutil.rmtree(self._full(folder))
 
     def owns(self, path: str) -> bool:
-        return is_plain(self.root, path)
+        *folders, file = self._on_the_way(path)
+        for folder in folders:
+            mode = mode_of(folder)
+            if mode is None or not stat.S_ISDIR(mode):
+                return False
+        mode = mode_of(file)
+        return mode is not None and stat.S_ISREG(mode)
 
     def is_other(self, path: str) -> bool:
-        return is_other(str(self._full(path)))
+        mode = mode_of(str(self._full(path)))
+        return mode is not None and not stat.S_ISREG(mode)
 
     def link_on_the_way(self, folder: str) -> str:
-        return link_on_the_way(self.root, folder)
+        for place in self._on_the_way(folder) if folder else ():
+            mode = mode_of(place)
+            if mode is not None and stat.S_ISLNK(mode):
+                return place.removeprefix(f"{self.root}/")
+        return ""
+
+    def _on_the_way(self, path: str) -> Iterator[str]:
+        """The folders below the root that lead to a path, and the path."""
+        place = self.root
+        for part in path.split("/"):
+            place = f"{place}/{part}"
+            yield place
 
     def are_one(self, path: str, other: str) -> bool:
         try:
@@ -184,7 +196,7 @@ class LocalFiles(Files):
         return delete_aside(self._full(file.path), file)
 
     def settle_aside(self, path: str) -> bool:
-        return settle_aside(self._full(path))
+        return self.owns(path) and settle_aside(self._full(path))
 
     def delete_folder(self, folder: str) -> None:
         with contextlib.suppress(OSError):

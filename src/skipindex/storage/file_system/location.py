@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import wraps
 from pathlib import Path, PurePosixPath
-from typing import Any, Final, TypeVar, cast
-
-import pyarrow as pa
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from skipindex.errors import StorageError, TableError
 from skipindex.storage.deadline import check, checked
 from skipindex.storage.file_system.arrow_files import ArrowFiles
-from skipindex.storage.file_system.byte_source import ByteSource, Files
+from skipindex.storage.file_system.byte_source import Files
 from skipindex.storage.file_system.file_info import SECOND, FileInfo
 from skipindex.storage.file_system.local import (
     LocalFiles,
@@ -60,7 +57,8 @@ MAX_READ = 1 << 30
 """Bytes of a file that is read as a whole."""
 _CLOCKS: Final = 60 * SECOND
 """Nanoseconds by which the clocks of two file systems may differ."""
-_Method = TypeVar("_Method", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @contextlib.contextmanager
@@ -82,37 +80,46 @@ def _storage_errors(verb: str, path: str) -> Iterator[None]:
         raise StorageError(f"cannot {verb} {path!r}: {reason}") from error
 
 
-def _operation(verb: str) -> Callable[[_Method], _Method]:
-    """A method of the location that has the path, its first argument."""
+def _operation(
+    verb: str, method: Callable[Concatenate[Files, P], R]
+) -> Callable[Concatenate[Location, P], R]:
+    """A call of the folder that has the path, which is the first argument."""
 
-    def decorated(method: _Method) -> _Method:
-        @wraps(method)
-        def call(self: Location, path: str = "", *more: Any, **named: Any) -> Any:
-            place = self.at(path)
-            if verb in _READS:
-                check()
-            with _storage_errors(verb, place.full(path)):
-                return method(place, path, *more, **named)
+    @wraps(method)
+    def call(self: Location, /, *args: P.args, **named: P.kwargs) -> R:
+        place = self.at(path := str(args[0]) if args else "")
+        if verb in _READS:
+            check()
+        with _storage_errors(verb, place.full(path)):
+            result: R = getattr(place.files, method.__name__)(*args, **named)
+            return result
+        return cast("R", None)  # what was to be deleted is gone
 
-        @wraps(method)
-        def listing(self: Location, folder: str = "") -> Iterator[FileInfo]:
-            place = self.at(folder)
-            with _storage_errors(verb, place.full(folder)):
-                yield from checked(method(place, folder))
+    return call
 
-        is_listing = inspect.isgeneratorfunction(method)
-        return cast("_Method", listing if is_listing else call)
 
-    return decorated
+def _listing(
+    method: Callable[Concatenate[Files, P], Iterator[FileInfo]],
+) -> Callable[Concatenate[Location, P], Iterator[FileInfo]]:
+    """The same for a listing, which goes on while it is looked at."""
+
+    @wraps(method)
+    def listed(self: Location, /, *args: P.args, **named: P.kwargs) -> Any:
+        place = self.at(folder := str(args[0]) if args else "")
+        with _storage_errors("list", place.full(folder)):
+            yield from checked(getattr(place.files, method.__name__)(*args, **named))
+
+    return listed
 
 
 @dataclass(frozen=True, slots=True)
 class Location:
     """A folder.  Cheap to pickle, so that workers open the same one.
 
-    Its calls raise ``StorageError`` where the file system refuses: then nothing is
-    known of what was asked for.  That a file is gone which is to be opened, moved,
-    copied or synchronised is a ``FileNotFoundError``.
+    What it does with files is what ``Files`` says.  Its calls raise ``StorageError``
+    where the file system refuses: then nothing is known of what was asked for.  That a
+    file is gone which is to be opened, moved, copied or synchronised is a
+    ``FileNotFoundError``.
 
     Args:
         root: the folder in its file system, without a slash at the end.
@@ -181,10 +188,22 @@ class Location:
         """
         return _GLOB.sub(r"\\\g<0>", self.spark_path(path))
 
-    @_operation("list")
-    def list(self, folder: str = "") -> Iterator[FileInfo]:
-        """All files below ``folder``, in no order; links to data are followed."""
-        yield from self.files.below(folder, links=True)
+    list = _listing(Files.list)
+    entries = _listing(Files.entries)
+    names = _operation("list", Files.names)
+    stat = _operation("look at", Files.stat)
+    owns = _operation("look at", Files.owns)
+    is_other = _operation("look at", Files.is_other)
+    link_on_the_way = _operation("look at", Files.link_on_the_way)
+    open_input = _operation("open", Files.open_input)
+    view = _operation("open", Files.view)
+    write_new = _operation("write", Files.write_new)
+    move = _operation("move", Files.move)
+    copy = _operation("copy", Files.copy)
+    delete = _operation("delete", Files.delete)
+    settle_aside = _operation("delete", Files.settle_aside)
+    delete_folder = _operation("delete", Files.delete_folder)
+    delete_tree = _operation("delete", Files.delete_tree)
 
     def list_own(self) -> Iterator[FileInfo]:
         """All files in this very folder, nothing through a link; or in its sidecar."""
@@ -197,31 +216,6 @@ class Location:
         place = self.at(FOLDER)
         with _storage_errors("list", place.root):
             yield from place.files.folders()
-
-    @_operation("list")
-    def entries(self, folder: str) -> Iterator[FileInfo]:
-        """The files of a folder, and its folders, whose paths end with a slash."""
-        yield from self.files.entries(folder)
-
-    @_operation("list")
-    def names(self, folder: str) -> Sequence[str]:
-        """The names of all entries of a folder."""
-        return self.files.names(folder)
-
-    @_operation("look at")
-    def owns(self, path: str) -> bool:
-        """Whether a file is there, in this very folder and not through a link."""
-        return self.files.owns(path)
-
-    @_operation("look at")
-    def is_other(self, path: str) -> bool:
-        """Whether something else than a file is there, such as a folder or a link."""
-        return self.files.is_other(path)
-
-    @_operation("look at")
-    def link_on_the_way(self, folder: str) -> str:
-        """The first part of a folder's path that is a link; empty if none is."""
-        return self.files.link_on_the_way(folder)
 
     def is_same(self, path: str, other: str, *, is_copy: bool = False) -> bool:
         """Whether two files have the same content, or are one.
@@ -242,11 +236,6 @@ class Location:
                 if data != right.read(_CHUNK):
                     return False
         return True
-
-    @_operation("look at")
-    def stat(self, path: str) -> FileInfo | None:
-        """The file as it is now, or None if there is none."""
-        return self.files.stat(path)
 
     def exists(self) -> bool:
         """Whether there is anything at the root."""
@@ -284,14 +273,6 @@ class Location:
             clocks = {Path(place.root).stat().st_dev for place in places}
         return now - (len(clocks) - 1) * _CLOCKS
 
-    @_operation("open")
-    def open_input(self, path: str, known: FileInfo | None = None) -> pa.NativeFile:
-        """The file, for random access.
-
-        If ``known`` has a tag, every read is of that content, or an error.
-        """
-        return self.files.open_input(path, known)
-
     def read(self, path: str, limit: int = MAX_READ) -> bytes:
         """The whole file; errors of the system stay, as their numbers are looked at.
 
@@ -301,33 +282,14 @@ class Location:
         check()
         return self.at(path).files.read(path, limit)
 
-    @_operation("open")
-    def view(self, path: str) -> ByteSource:
-        """The file as a source of byte ranges."""
-        return self.files.view(path)
-
-    @_operation("write")
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file that is invisible until it is whole and on the disk."""
-        tell = listener()
-        is_index = path.startswith((PACKS, MANIFESTS))
-        if tell is not None and is_index and self.files.stat(path) is None:
-            tell(path)
-        self.files.write(path, data)
-
-    @_operation("write")
-    def write_new(self, path: str, data: bytes) -> bool:
-        """Write a file unless there is one already; False if there is.
-
-        Atomic, and the file is on the disk afterwards; no reader sees it before it is
-        whole.  An object store decides by one conditional request.
-        """
-        return self.files.write_new(path, data)
-
-    @_operation("delete")
-    def delete(self, path: str) -> None:
-        """Delete a file; it may be gone already."""
-        self.files.delete(path)
+        tell, is_index = listener(), path.startswith((PACKS, MANIFESTS))
+        place = self.at(path)
+        with _storage_errors("write", place.full(path)):
+            if tell is not None and is_index and place.files.stat(path) is None:
+                tell(path)
+            place.files.write(path, data)
 
     def delete_own(self, file: FileInfo) -> bool:
         """Delete a file of this very folder that is still as it was listed.
@@ -349,33 +311,6 @@ class Location:
         with _storage_errors("delete", place.full(file.path)):
             return place.files.delete_seen(result)
         return False  # it was gone
-
-    @_operation("delete")
-    def settle_aside(self, path: str) -> bool:
-        """End what ``delete_own`` began before its process was killed.
-
-        Returns:
-            Whether the file was deleted; otherwise it has its name again, unless a
-            newer one has that.
-        """
-        return self.files.owns(path) and self.files.settle_aside(path)
-
-    @_operation("move")
-    def move(self, path: str, target: str) -> None:
-        """Give a file another name, and make the folder of it."""
-        self.files.move(path, target)
-
-    @_operation("copy")
-    def copy(self, path: str, target: str) -> bool:
-        """Make a file available at another path too, unless a file is there.
-
-        A local file system links it in one step, so it takes no space and has the same
-        modification time; an object store copies it, and replaces what is there.
-
-        Returns:
-            Whether it was made; False if a file was there.
-        """
-        return self.files.copy(path, target)
 
     def sync(self, paths: Iterable[str]) -> None:
         """Write files and their names to the disk; a store has them already."""
@@ -408,16 +343,6 @@ class Location:
             denied = denied_by(map(self.full, paths))
             for file in files:
                 deny(Path(self.full(file)), denied)
-
-    @_operation("delete")
-    def delete_folder(self, folder: str) -> None:
-        """Delete a folder, if it is empty; an object store has no such folders."""
-        self.files.delete_folder(folder)
-
-    @_operation("delete")
-    def delete_tree(self, folder: str) -> None:
-        """Delete a folder with all that is in it; it may be gone already."""
-        self.files.delete_tree(folder)
 
 
 def _is_listed(listed: FileInfo, info: FileInfo) -> bool:
