@@ -237,22 +237,13 @@ def _require_own(location: Location, properties: TableProperties) -> None:
 
 
 def segments_of(location: Location, version: int) -> tuple[Segment, ...]:
-    """The segments that a commit names, which may be missing or damaged.
-
-    Raises:
-        CorruptIndexError: the commit cannot be read.
-        IndexVersionError: another version wrote it, which this one does not read.
-    """
+    """The segments that a commit names, which may be missing or damaged."""
     with _reading(version):
         return check_segments(_body(location, version)["segments"])
 
 
 def history(location: Location) -> list[CommitInfo]:
-    """What the commits say of themselves, the newest first; none is changed.
-
-    Raises:
-        StorageError: the file system refuses to list them.
-    """
+    """What the commits say of themselves, the newest first; none is changed."""
     result = []
     for version in sorted(_versions(location), reverse=True):
         try:

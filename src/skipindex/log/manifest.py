@@ -373,11 +373,7 @@ class Manifest:
         return cls(files, stats, tuple(map(PackInfo.from_json, packs)))
 
     def require_readable(self, data: bytes) -> None:
-        """Check that ``from_bytes`` would take ``data``, which ``to_bytes`` has made.
-
-        Raises:
-            CorruptIndexError: it would not.
-        """
+        """Check that ``from_bytes`` would take ``data``, which ``to_bytes`` made."""
         check_unpacked(data)
         self.files.validate(full=True)
         for column in self.stats.values():

@@ -120,9 +120,6 @@ class ArrowFiles(Files):
 
         HDFS has a rename that replaces nothing, but pyarrow deletes what has the name
         and renames again.  So a lock decides that the user supplies.
-
-        Raises:
-            StorageError: there is no lock.
         """
         files = self._files
         if isinstance(files, pafs.LocalFileSystem):

@@ -164,11 +164,7 @@ def too_short(path: str, n_bytes: int, expected: int) -> OSError:
 
 
 class _FileBytes:
-    """A file that is open while it is read, and for a while after that.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
+    """A file that is open while it is read, and for a while after that."""
 
     def __init__(self, open_file: Callable[[], OpenFile]) -> None:
         self._open_file = open_file
@@ -233,18 +229,10 @@ class _RemoteFile:
 
 
 def local_source(path: str) -> ByteSource:
-    """A file of the operating system.
-
-    Raises:
-        OSError: there is none, or it is no regular file.
-    """
+    """A file of the operating system."""
     return _FileBytes(partial(_LocalFile, path))
 
 
 def remote_source(open_input: Callable[[], pa.NativeFile]) -> ByteSource:
-    """A file that pyarrow opens.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
+    """A file that pyarrow opens."""
     return _FileBytes(lambda: _RemoteFile(open_input()))

@@ -46,11 +46,7 @@ class OpenFiles:
         return len(self._files)
 
     def file_of(self, owner: int, open_file: Callable[[], OpenFile]) -> OpenFile:
-        """The file of ``owner``, open as long as the caller refers to it.
-
-        Raises:
-            OSError: it cannot be opened.
-        """
+        """The file of ``owner``, open as long as the caller refers to it."""
         with self._lock:
             file = self._files.pop(owner, None)
             if file is not None:

@@ -351,9 +351,6 @@ def link_or_copy(path: str, target: Path) -> bool:
     """Make a file available at ``target`` too; False if a file is there.
 
     One step, where the file system has links.
-
-    Raises:
-        FileNotFoundError: there is no file at ``path``.
     """
     try:
         os.link(path, target)

@@ -191,10 +191,6 @@ class StoreFiles(Files):
 
         The store decides, by one conditional request.  If it cannot, a lock decides
         that the user supplies.
-
-        Raises:
-            StorageError: the store takes no notice of the condition, and there is no
-                lock.
         """
         lock = commit_lock()
         try:
@@ -275,11 +271,7 @@ class StoreFiles(Files):
         self.delete(path)
 
     def copy(self, path: str, target: str) -> bool:
-        """Copy an object within the store; one that is there is replaced.
-
-        Raises:
-            StorageError: it is larger than S3 copies by one request.
-        """
+        """Copy an object within the store; one that is there is replaced."""
         import obstore  # noqa: PLC0415
 
         try:

@@ -117,11 +117,7 @@ def secrets_of(options: Pairs) -> tuple[str, ...]:
 
 
 def opened_store(place: StorePlace, options: Pairs) -> ObjectStore:
-    """The bucket, opened once for its connections, and anew in another environment.
-
-    Raises:
-        ImportError: obstore is not installed.
-    """
+    """The bucket, opened once for its connections, and anew in another environment."""
     around = tuple(
         sorted(one for one in os.environ.items() if one[0].startswith(_ENVIRONMENT))
     )

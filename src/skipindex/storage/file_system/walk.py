@@ -34,9 +34,6 @@ def walk(root: str, folder: str, *, links: bool, deep: bool = True) -> Iterator[
     what lies there is no data.
 
     Results are relative to ``root``.  Without ``links``, links are left out.
-
-    Raises:
-        OSError: anything else cannot be listed or looked at.
     """
     top = f"{root}/{folder}" if folder else root
     try:
@@ -106,11 +103,7 @@ def mode_of(path: str) -> int | None:
 
 
 def open_regular(path: str) -> int:
-    """A descriptor of a regular file; a pipe or a device is never waited for.
-
-    Raises:
-        OSError: there is none, or it is something else.
-    """
+    """A descriptor of a regular file; a pipe or a device is never waited for."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
