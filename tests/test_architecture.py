@@ -55,7 +55,7 @@ BUDGETS = {
     "expressions": 1925,
     "indexes": 7748,
     "layout": 2526,
-    "log": 3104,
+    "log": 3109,
     "planner": 15898,
     "rewrite": 3745,
     "spark": 7216,

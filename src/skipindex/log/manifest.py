@@ -29,7 +29,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.errors import CorruptIndexError
 from skipindex.storage.blobs import (
     BlobUse,
     PackInfo,
@@ -45,6 +44,7 @@ from skipindex.storage.checks import (
     check_unpacked,
     checking,
     parsed,
+    require,
     stream_of,
 )
 from skipindex.storage.pack import BlobEntry
@@ -357,9 +357,7 @@ class Manifest:
         if "tag" not in table.schema.names:
             nothing = pa.nulls(len(table), pa.string())
             table = table.add_column(n_fields - 1, _FILE_FIELDS.field("tag"), nothing)
-        result = [(field.name, field.type) for field in table.schema][:n_fields]
-        if result != [(field.name, field.type) for field in _FILE_FIELDS]:
-            raise CorruptIndexError("it has other columns than a manifest")
+        _require_columns(table.schema)
         files = pa.table(table.columns[:n_fields], schema=_FILE_FIELDS)
         stats = {}
         rest = slice(n_fields, None)
@@ -375,12 +373,19 @@ class Manifest:
     def require_readable(self, data: bytes) -> None:
         """Check that ``from_bytes`` would take ``data``, which ``to_bytes`` made."""
         check_unpacked(data)
+        _require_columns(self.files.schema)
         self.files.validate(full=True)
         for column in self.stats.values():
             column.values.validate(full=True)
             check_stats(column.kind)
         check_packs([pack.to_json() for pack in self.packs])
         check_files(self.files, len(self.packs))
+
+
+def _require_columns(schema: pa.Schema) -> None:
+    """Check that those of files come first."""
+    first, ours = ([(f.name, f.type) for f in one] for one in (schema, _FILE_FIELDS))
+    require(first[: len(ours)] == ours, "it has other columns than a manifest")
 
 
 def _index_of(blob: BlobEntry) -> tuple[str, str]:
