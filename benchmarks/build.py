@@ -17,7 +17,6 @@ import argparse
 import os
 import resource
 import shutil
-import struct
 import sys
 import tempfile
 import time
@@ -26,7 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic
 
 import pyarrow.parquet as pq
 
@@ -34,7 +33,7 @@ import skipindex as sx
 from benchmarks._report import Measure, show
 from skipindex.advice.advised_build import AdviceRequest, build_advised
 from skipindex.build.builder import build
-from skipindex.build.runners import LocalRunner, Progress, Runner, Task
+from skipindex.build.runners import LocalRunner, Progress, Runner, T, Task
 from skipindex.spark.runner import SparkRunner
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import FOLDER
@@ -48,14 +47,13 @@ CLUSTERS: Final = {
     "cluster-2": "local-cluster[2,1,1024]",
 }
 PLACES: Final = ("local-1", "local-2", *CLUSTERS)
-_PEAK: Final = struct.Struct("<Q")
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class Watched(Generic[T]):
     """A task that also tells the peak of its worker."""
 
-    task: Task
+    task: Task[T]
 
     @property
     def n_units(self) -> int:
@@ -67,11 +65,11 @@ class Watched:
         """As of the task."""
         return self.task.done
 
-    def run(self) -> bytes:
-        """The peak of this process in bytes, then what the task gives."""
+    def run(self) -> tuple[int, T]:
+        """The peak of this process in bytes, and what the task gives."""
         found = self.task.run()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return _PEAK.pack(peak << 10) + found
+        return peak << 10, found
 
 
 @dataclass(slots=True)
@@ -86,11 +84,11 @@ class Watching:
         """As of the runner."""
         return self.runner.slots
 
-    def run(self, tasks: Sequence[Task], progress: Progress | None) -> list[bytes]:
+    def run(self, tasks: Sequence[Task[T]], progress: Progress | None) -> list[T]:
         """The result of every task."""
         found = self.runner.run([Watched(task) for task in tasks], progress)
-        self.peak = max([self.peak, *(_PEAK.unpack_from(one)[0] for one in found)])
-        return [one[_PEAK.size :] for one in found]
+        self.peak = max([self.peak, *(peak for peak, _ in found)])
+        return [result for _, result in found]
 
 
 @dataclass(frozen=True, slots=True)

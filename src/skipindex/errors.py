@@ -12,7 +12,7 @@
       PlanError(ValueError)               a plan cannot be read as asked
       EngineError(TypeError)              no query engine is known for a value
       CorruptIndexError(ValueError)       the bytes are not what was written
-        IndexVersionError                 they are newer than this library
+        IndexVersionError                 another version of this library wrote them
       CommitConflictError(RuntimeError)   another writer was faster, too often
       BuildError(RuntimeError)            a process that builds indexes was lost
       StorageError(OSError)               the file system refuses
@@ -128,7 +128,7 @@ class CorruptIndexError(SkipIndexError, ValueError):
 
 
 class IndexVersionError(CorruptIndexError):
-    """The bytes were written by a newer version of the library."""
+    """A version of the library wrote the bytes that this one does not read."""
 
 
 class CommitConflictError(SkipIndexError, RuntimeError):

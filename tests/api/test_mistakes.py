@@ -134,7 +134,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "unknown storage options": (
         lambda _: sx.open_table("s3://b/t", storage_options={"key": "x"}),
         TableError,
-        r"unknown storage options \['key'\] .*known: access_key_id",
+        r"options \['key'\]: .*'key' is not valid for store 'S3' \(accepted",
     ),
     "storage options of a disk": (
         lambda t: sx.open_table(t.folder, storage_options={"region": "x"}),

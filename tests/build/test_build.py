@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import itertools
 import multiprocessing
 import os
+import pickle
 import subprocess
 import sys
 import tempfile
@@ -22,7 +25,7 @@ from loky.backend.process import LokyProcess
 
 import skipindex as sx
 from skipindex.api.types import Progress
-from skipindex.build import runners
+from skipindex.build import builder, runners
 from skipindex.build import task as task_module
 from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.runners import ALONE_BYTES, LocalRunner
@@ -35,6 +38,7 @@ from skipindex.errors import (
     UnsupportedTypeError,
 )
 from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.registry import index_types
 from skipindex.log import FORMAT, latest_version, read_snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.storage.file_system.location import Location
@@ -341,12 +345,47 @@ def test_a_file_that_cannot_be_read_is_noted_and_kept(
     assert plan.count_bounds == (1, None)
 
 
+def test_what_is_built_here_is_encoded_once_and_the_table_is_as_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [{"s": [f"word{i % 7} {j}" for j in range(50)]} for i in range(3)]
+    for i, columns in enumerate(texts):
+        numbers = [i * 50 + j if j % 9 else None for j in range(50)]
+        put(tmp_path / f"{i}.parquet", columns | {"n": numbers, "x": [0.5, None] * 25})
+    calls: list[str] = []
+    for name in ("to_bytes", "from_bytes"):
+        original = getattr(Manifest, name)
+
+        def counted(*args: Any, name: str = name, original: Any = original) -> Any:
+            calls.append(name)
+            return original(*args)
+
+        monkeypatch.setattr(Manifest, name, counted)
+    table, here = sx.open_table(tmp_path).state, LocalRunner(1)
+    table = builder.build(table, {"*": ["minmax", "bitmap"]}, runner=here).table
+    for kind, name in itertools.product(index_types(), "sn"):
+        with contextlib.suppress(UnsupportedTypeError):
+            table = builder.build(table, {"*": None, name: kind}, runner=here).table
+    assert calls == ["to_bytes"] * (table.snapshot.version + 1)
+    mine, read = table.snapshot, read_snapshot(Location(str(tmp_path)))
+    assert mine.segments == read.segments
+    assert mine.manifest.packs == read.manifest.packs
+    assert mine.manifest.files.equals(read.manifest.files)
+    assert mine.manifest.stats == read.manifest.stats
+    assert list(mine.manifest.stats) == list(read.manifest.stats)
+    assert mine.manifest.n_bytes == read.manifest.n_bytes
+    monkeypatch.undo()
+    again = pickle.loads(pickle.dumps(mine.manifest))
+    assert again.packs == read.manifest.packs
+    assert again.files.equals(read.manifest.files)
+
+
 def test_a_file_that_was_deleted_since_it_was_listed_is_left_out(folder: Path) -> None:
     table = sx.open_table(folder)
     (folder / "0.parquet").unlink()
     requests = (ColumnRequest("a", table.state.resolve("a").domain, (), ("a",)),)  # type: ignore[arg-type]
     task = task_module.BuildTask(table.state.location, tuple(table.paths), requests)
-    piece = Manifest.from_bytes(task_module.run_task(task))
+    piece = task_module.run_task(task)
     assert piece.paths == ["1.parquet", "2.parquet", "3.parquet"]
 
 

@@ -27,7 +27,7 @@ import pytest
 
 from skipindex.errors import SkipIndexError
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.storage.file_system import location
+from skipindex.storage.file_system import local, location
 from skipindex.storage.file_system.local import LocalFiles
 from tests.rewrite.kill_and_damage import WRITERS, copy, main, seen
 from tests.rewrite.seen import NOW, Rows, listed, rows_of
@@ -38,8 +38,8 @@ CALLS: Final[Sequence[tuple[Any, str]]] = (
     *((LocalFiles, name) for name in ("read", "view", "open_input")),
     *((LocalFiles, name) for name in ("write", "write_new", "move", "copy")),
     *((LocalFiles, name) for name in ("delete", "delete_tree")),
-    *((location, name) for name in ("is_plain", "sync_file", "make_folder")),
-    (location, "delete_aside"),
+    *((local, name) for name in ("mode_of", "sync_file", "delete_aside")),
+    (location, "make_folder"),
 )
 ERRORS: Final[Mapping[str, Callable[[], Exception]]] = {
     "EIO": lambda: OSError(errno.EIO, os.strerror(errno.EIO)),

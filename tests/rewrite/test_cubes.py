@@ -9,17 +9,13 @@ from typing import Any
 import pytest
 
 from skipindex.api import open_table
-from skipindex.log import commit
 from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.expiry import LOG_AGE, expire
 from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.storage.file_system.location import location_of
-from skipindex.storage.file_system.names import MANIFESTS, round_of
-from tests.log.pieces import saying
+from skipindex.storage.file_system.names import round_of
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import optimized
-from tests.rewrite.seen import NOW, everything, seen_by_both
+from tests.rewrite.seen import NOW
 from tests.tables import put
 
 WISH: dict[str, Any] = {"cluster_by": ["x"], "rows_per_file": 20, "cube_size": 500}
@@ -38,15 +34,6 @@ def folder(tmp_path: Path) -> Path:
 
 def runs(folder: Path) -> set[str]:
     return set(runs_of(open_table(folder).state.snapshot.properties))
-
-
-def of_before(folder: Path) -> dict[str, Any]:
-    """Let 0.1.0 have clustered the files: they are listed in a file."""
-    record = {"name": BEFORE, "size": 2, "crc32c": 1}
-    (folder / MANIFESTS / BEFORE).write_text("{}")
-    change = saying(runs=None, others={"cube_file": record})
-    commit(location_of(folder), change, operation="test")
-    return record
 
 
 def test_what_was_clustered_stays_so_until_and_after_it_is_visible(
@@ -78,40 +65,3 @@ def test_an_append_costs_the_same_whatever_is_clustered(folder: Path) -> None:
     vacuum(folder)
     properties = open_table(folder).state.snapshot.properties
     assert len(json.dumps(properties.runs)) < 300
-
-
-def test_a_table_of_before_is_clustered_once_more(folder: Path) -> None:
-    record = of_before(folder)
-    before = seen_by_both(folder)
-    table = open_table(folder)
-    assert table.notes == ()
-    assert optimized(folder, **WISH).files_in == len(table)
-    assert optimized(folder, **WISH).files_in == 0
-    assert seen_by_both(folder)[0] == before[0]
-    properties = open_table(folder).state.snapshot.properties
-    assert properties.to_json()["cube_file"] == record
-
-
-@pytest.mark.parametrize("sweep", ["vacuum", "expire", "purge"])
-def test_the_list_of_before_goes_with_what_nothing_names(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, sweep: str
-) -> None:
-    """Files of others stay, whatever they are called."""
-    of_before(folder)
-    old, mine = f"{MANIFESTS}/{BEFORE}", f"{MANIFESTS}/mine.cubes.json"
-    (folder / mine).write_text("{}")
-    assert old in open_table(folder).verify().orphans
-    vacuum(folder)
-    expire(location_of(folder))
-    assert {old, mine} <= everything(folder), "not before its time"
-    if sweep == "expire":
-        location = location_of(folder)
-        later = location.now() + int((7 * 86400 + LOG_AGE + 1) * 1e9)
-        monkeypatch.setattr(type(location), "now", lambda _: later)
-        expire(location)
-    else:
-        vacuum(folder, retention=NOW, purge=sweep == "purge")
-    assert mine in everything(folder)
-    assert old not in everything(folder)
-    assert optimized(folder, **WISH).files_in > 0
-    assert optimized(folder, **WISH).files_in == 0

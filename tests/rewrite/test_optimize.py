@@ -328,17 +328,6 @@ def test_the_layout_of_the_table_is_the_default(tmp_path: Path) -> None:
     assert whole.files_in == again.files_out + first.files_out
 
 
-def test_a_query_tree_of_before_is_refused_by_name(tmp_path: Path) -> None:
-    folder = fill(tmp_path)
-    make_own(folder, {"cluster_by": ["x"], "curve": "hilbert", "tree": {"format": 1}})
-    before = everything(folder)
-    with pytest.raises(LayoutError, match="query tree, which this version does not"):
-        optimized(folder)
-    assert everything(folder) == before
-    assert len(open_table(folder).plan("x >= 0").paths) == len(before) - 1
-    assert "tree" not in layout_of(optimized(folder, cluster_by=["x"]).table)
-
-
 @pytest.mark.parametrize(
     "log",
     [

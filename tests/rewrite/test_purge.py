@@ -22,9 +22,7 @@ from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from skipindex.storage.pack import Blob, blob_offsets
 from skipindex.storage.parts import ReadCount
 from tests.rewrite.arriving import arrived, deaths
-from tests.rewrite.arrow_writer import make_own
-from tests.rewrite.seen import everything
-from tests.tables import build, flip, forget_open_packs, kept, newest_commit, packs, put
+from tests.tables import build, flip, forget_open_packs, kept, packs, put
 
 KINDS = ["bitmap", "bloom", "bit_sliced", "range_bitmap", "run_length", "ngram_bloom"]
 SECRET = "Geheimnis"
@@ -212,15 +210,3 @@ def test_space_does_not_grow_with_history(tmp_path: Path) -> None:
             stored = [(tmp_path / f).iterdir() for f in (MANIFESTS, PACKS)]
             sizes.append(sum(p.stat().st_size for each in stored for p in each))
     assert max(sizes[1:]) <= 1.1 * sizes[0]
-
-
-def test_the_query_tree_of_a_table_of_before_goes(folder: Path) -> None:
-    """It has values of a sample of the rows."""
-    plain = {"cluster_by": ["k"], "curve": "hilbert", "partition_by": []}
-    secret = b"secret-".hex()
-    make_own(folder, {**plain, "tree": {"format": 1, "steps": [secret]}})
-    assert secret.encode() in newest_commit(folder).read_bytes()
-    vacuum(folder, purge=True)
-    files = [folder / path for path in everything(folder)]
-    assert not [path for path in files if secret.encode() in path.read_bytes()]
-    assert sx.open_table(folder).state.snapshot.properties.layout == plain

@@ -22,7 +22,7 @@ from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.storage.file_system.names import LOG, MANIFESTS, published
+from skipindex.storage.file_system.names import MANIFESTS, published
 from tests.rewrite.arriving import arrived, overwrite_killed
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.kill_and_damage import WRITERS, copy, seen, states
@@ -37,7 +37,7 @@ from tests.rewrite.seen import (
     seen_by_both,
     totals,
 )
-from tests.tables import build, kept, newest_commit, put, put_all, rewrite_commit
+from tests.tables import build, kept, newest_commit, put, put_all
 
 
 def rewritten(folder: Path, n_files: int = 2, **wish: Any) -> Path:
@@ -383,17 +383,3 @@ def test_a_rewrite_that_a_lost_commit_has_shown_is_not_lost(
     assert seen(tmp_path) == before
     vacuum(tmp_path, retention=NOW)
     assert seen_by_both(tmp_path) == (before, before)
-
-
-def test_a_table_that_an_earlier_version_has_vacuumed_is_vacuumed(folder: Path) -> None:
-    """Older commits of the history name rewritten files, as that version did."""
-    optimized(folder, cluster_by=["x"])
-    rewrite_commit(folder, format=1)
-    commits = sorted((folder / LOG).glob("*.json"))
-    text = json.loads(commits[0].read_bytes())["commit"]
-    newest = {**text, "nonce": "ab" * 16, "segments": [], "properties": {}}
-    path = commits[-1].with_name(f"{len(commits):020d}.json")
-    path.write_bytes(sealed("commit", newest))
-    assert vacuum(folder).deleted == ()
-    assert any("_skipindex-" in p for p in vacuum(folder, retention=NOW).deleted)
-    assert totals(folder) == [40, 40]

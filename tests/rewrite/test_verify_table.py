@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from skipindex.build.runners import LocalRunner, Progress, Task
+from skipindex.build.runners import LocalRunner, Progress, T, Task
 from skipindex.cli import main
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
@@ -142,7 +142,7 @@ class Counting(LocalRunner):
     def slots(self) -> int:
         return 2
 
-    def run(self, tasks: Sequence[Task], progress: Progress | None) -> list[bytes]:
+    def run(self, tasks: Sequence[Task[T]], progress: Progress | None) -> list[T]:
         Counting.n_tasks = len(tasks)
         return super().run(tasks, progress)
 

@@ -16,6 +16,7 @@ from skipindex.api.types import Progress
 from skipindex.build.builder import build as build_with
 from skipindex.build.runners import LocalRunner
 from skipindex.build.task import BuildTask
+from skipindex.log.manifest import Manifest
 from skipindex.spark.runner import SparkRunner
 from skipindex.storage.file_system.names import FOLDER
 from tests.tables import newest_manifest, packs, put_all
@@ -34,7 +35,7 @@ class Here:
 
     slots: int
 
-    def run(self, tasks: Sequence[BuildTask], progress: Any) -> list[bytes]:
+    def run(self, tasks: Sequence[BuildTask], progress: Any) -> list[Manifest]:
         return LocalRunner(1).run(tasks, progress)
 
 

@@ -67,7 +67,7 @@ def test_no_text_has_the_options() -> None:
 
 
 def store_of(location: Location) -> StoreFiles:
-    files = location._files
+    files = location.files
     assert isinstance(files, StoreFiles)
     return files
 
@@ -133,6 +133,12 @@ EU: dict[str, Any] = {"region": "eu-west-1", "skip_signature": "true"}
             {**ACCOUNT, "sas_key": "sv=1&sig=2"},
         ),
         ("s3a://bucket/t", "bucket/t", {**EU, "timeout": 3}, {**BUCKET, **EU}),
+        (
+            "s3://bucket/t",
+            "bucket/t",
+            {"AWS_REGION": "eu-west-1", "aws_skip_signature": True},
+            {**BUCKET, **EU},
+        ),
         ("s3://bucket/t", "bucket/t", {**EU, "allow_http": True}, {**BUCKET, **EU}),
         (
             "s3://KEY:SECRET%2F@bucket/t/?region=eu-west-1",
@@ -203,10 +209,20 @@ def test_without_the_extra_the_command_is_named(
 @pytest.mark.parametrize(
     ("uri", "options", "message"),
     [
-        (URI, {"key": "SECRET"}, r"unknown storage options \['key'\] .*access_key_id"),
-        (URI, {**PLACE, "access_key_id": "SECRET"}, "open 's3://bucket/t' .*both"),
+        (
+            URI,
+            {"key": "SECRET"},
+            r"options \['key'\]: .*'key' is not valid",
+        ),
+        (URI, {5: "SECRET"}, "S3Store takes"),
+        (URI, {**PLACE, "bucket": "SECRET"}, "Duplicate key aws_bucket"),
+        (URI, {**PLACE, "access_key_id": "SECRET"}, "bucket/t' .*Missing Secret"),
         (URI, {**PLACE, "timeout": "SECRET"}, "S3Store takes"),
-        (URI, {**PLACE, "skip_signature": "SECRET"}, "'\\*\\*\\*' is neither true"),
+        (
+            URI,
+            {**PLACE, "skip_signature": "SECRET"},
+            "parse ..... as boolean",
+        ),
         ("/data/t", {"region": "SECRET"}, "'/data/t' takes no storage_options"),
         ("file:///t", {"region": "SECRET"}, "takes no storage_options"),
         ("hdfs://h/t", {"user": "SECRET"}, "'hdfs://h/t' takes no storage_options"),

@@ -10,8 +10,9 @@ of ``unasked``, and file 3 came after the build.
 overwritten and 5 deleted, with a build after each.  File 10 came last.
 
 ``unfinished``: files 0 and 1 of day 1 were rewritten, and a vacuum was killed before it
-deleted them.  Then rows came for days 2 and 3.  (``publications`` is the same of an
-earlier format, which none writes.)
+deleted them.  Then rows came for days 2 and 3.
+
+``of_0_1_0`` is what version 0.1.0 has left of the same: format 1, which none writes.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ git does not keep them.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +21,7 @@ import pytest
 import skipindex as sx
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
-from skipindex.errors import StorageError, TableError
+from skipindex.errors import IndexVersionError, StorageError, TableError
 from skipindex.log import Snapshot, commit
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
@@ -28,7 +29,9 @@ from skipindex.planner.binding.constants import with_values
 from skipindex.planner.sql.parser import parse
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import location_of
+from skipindex.storage.file_system.names import FOLDER
 from tests.oracle import matching
+from tests.rewrite.seen import everything
 from tests.tables import (
     build,
     kept,
@@ -248,15 +251,33 @@ def test_a_table_of_segments_answers_as_it_did(tmp_path: Path, upgrade: str) -> 
             assert plan.paths == files, condition
 
 
-def test_a_table_that_an_earlier_format_was_publishing_is_refused(
+def test_a_table_of_0_1_0_is_refused_and_read_once_nothing_is_hidden(
     tmp_path: Path,
 ) -> None:
+    """The sentence says what to do; what it leaves of the folder stays ours."""
     folder = tmp_path / "table"
-    shutil.copytree(TABLES / "publications", folder)
-    with pytest.raises(StorageError, match=r"is unknown which files .* format 1"):
+    shutil.copytree(TABLES / "of_0_1_0", folder)
+    before = everything(folder)
+    wanted = "format 1, which version 0.1.0 wrote .* vacuum the table twice .* delete"
+    with pytest.raises(StorageError, match=f"is unknown which files .* {wanted}"):
         sx.open_table(folder)
-    with pytest.raises(TableError, match=r"format 1.*with the library that wrote it"):
+    with pytest.raises(TableError, match=wanted):
         vacuum(folder)
+    assert everything(folder) == before
+    for hidden in folder.glob("day=*/_skipindex-*/*"):
+        hidden.rename(hidden.parents[1] / hidden.name)  # as that vacuum does
+    for old in ("day=1/0.parquet", "day=1/1.parquet"):
+        (folder / old).unlink()
+    table = sx.open_table(folder)
+    assert re.search(wanted, table.notes[0])
+    assert table.plan("x = 10").paths == list(table.paths)
+    with pytest.raises(IndexVersionError, match=wanted):
+        build(folder, {"x": "bitmap"})
+    shutil.rmtree(folder / FOLDER)
+    build(folder, {"x": "bitmap"})
+    table = sx.open_table(folder)
+    assert table.notes == ()
+    assert 0 < len(table.plan("x = 10").paths) < len(table)
 
 
 def test_a_table_of_an_unfinished_vacuum_has_each_row_once(tmp_path: Path) -> None:

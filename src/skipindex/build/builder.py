@@ -131,8 +131,8 @@ def build(
             or known.properties | properties != known.properties
             or _has_dead(known.manifest, table, dropped)
         ):
-            commit(table.location, change, operation="build", known=known)
-            table = table.refresh()
+            done = commit(table.location, change, operation="build", known=known)
+            table = table.refresh(done)
     table, unmerged = _merged(table, shrunk)
     notes: dict[str, list[str]] = {}
     rows = fresh.files.select(["path", "note", "n_rows"]).to_pylist()
@@ -220,7 +220,7 @@ def _indexed(
         return Manifest.empty(), asked
     table.location.restrict(FOLDER, asked)
     pieces = runner.run(tasks, progress)
-    return Manifest.concat([Manifest.from_bytes(piece) for piece in pieces]), asked
+    return Manifest.concat(pieces), asked
 
 
 def _shrunk(before: Manifest, after: Manifest) -> set[str]:
@@ -290,5 +290,6 @@ def drop(
         return manifest, without_asked(base.properties, names, wanted)
 
     with undone_if_interrupted(table.location, table.snapshot):
-        commit(table.location, without, operation="drop", known=table.snapshot)
-    return table.refresh()
+        known = table.snapshot
+        done = commit(table.location, without, operation="drop", known=known)
+    return table.refresh(done)

@@ -101,9 +101,9 @@ def _merge(
             return manifest, base.properties
 
         if moves:
-            commit(table.location, merged, operation="merge", known=table.snapshot)
-    if moves:
-        table = table.refresh()
+            known = table.snapshot
+            known = commit(table.location, merged, operation="merge", known=known)
+            table = table.refresh(known)
     packs = merger.manifest.packs
     notes = [f"pack {packs[n].name} not merged: {r}" for n, r in merger.refused.items()]
     return table, notes

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from skipindex.build.journal import (
     Journal,
@@ -49,8 +49,12 @@ def n_cores() -> int:
     return int(cpu_count())
 
 
-class Task(Protocol):
-    """Work for one worker, which gets it pickled.
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+
+
+class Task(Protocol[T_co]):
+    """Work for one worker; in another process it is pickled, and so is its result.
 
     A task that runs twice, or at two places at once, leaves what one run leaves.  It
     calls ``tell_done`` once for each of its units.
@@ -64,7 +68,7 @@ class Task(Protocol):
     def done(self) -> str:
         """What it has done at its end, such as ``indexed '/data/events'``."""
 
-    def run(self) -> bytes:
+    def run(self) -> T_co:
         """Do it."""
 
 
@@ -75,7 +79,7 @@ class Runner(Protocol):
     def slots(self) -> int:
         """How many tasks run at a time."""
 
-    def run(self, tasks: Sequence[Task], progress: Progress | None) -> list[bytes]:
+    def run(self, tasks: Sequence[Task[T]], progress: Progress | None) -> list[T]:
         """The result of every task, in their order."""
 
 
@@ -106,7 +110,7 @@ class LocalRunner:
         """How many tasks run at a time."""
         return self.workers
 
-    def run(self, tasks: Sequence[Task], progress: Progress | None) -> list[bytes]:
+    def run(self, tasks: Sequence[Task[T]], progress: Progress | None) -> list[T]:
         """The result of every task, in their order.
 
         Where no process can be started, as in a worker of Celery, this one does it.
@@ -219,8 +223,8 @@ def _stop(pool: Any) -> None:
 
 
 def _run_all(
-    pool: Executor, journal: Journal, tasks: Sequence[Task], report: _Report
-) -> list[bytes]:
+    pool: Executor, journal: Journal, tasks: Sequence[Task[T]], report: _Report
+) -> list[T]:
     from loky.process_executor import BrokenProcessPool  # noqa: PLC0415 (as above)
 
     futures = [pool.submit(_run, task) for task in tasks]
@@ -242,6 +246,6 @@ def _run_all(
         ) from error
 
 
-def _run(task: Task) -> bytes:
+def _run(task: Task[T]) -> T:
     with at_work():
         return task.run()

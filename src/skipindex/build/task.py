@@ -68,13 +68,13 @@ class BuildTask:
         """See ``runners.Task``."""
         return f"indexed {self.location.full('')!r}"
 
-    def run(self) -> bytes:
+    def run(self) -> Manifest:
         """See ``run_task``."""
         return run_task(self)
 
 
-def run_task(task: BuildTask) -> bytes:
-    """Index the files of ``task``; the piece of a manifest, as bytes."""
+def run_task(task: BuildTask) -> Manifest:
+    """Index the files of ``task``; the piece of a manifest."""
     pack = PendingPack(task.columns)
     rows: list[dict[str, Any]] = []
     summaries: list[dict[str, Summary]] = []
@@ -123,7 +123,7 @@ def run_task(task: BuildTask) -> bytes:
         )
         for name, domain in domains.items()
     }
-    return Manifest.of_files(rows, stats, tuple(packs)).to_bytes()
+    return Manifest.of_files(rows, stats, tuple(packs))
 
 
 def _index_file(

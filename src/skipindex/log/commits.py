@@ -40,6 +40,7 @@ from skipindex.errors import (
 )
 from skipindex.log.exclusive import is_exclusive, stamped
 from skipindex.log.manifest import Manifest
+from skipindex.log.narrow import narrowed, shared
 from skipindex.log.properties import NO_PROPERTIES, TableProperties
 from skipindex.log.replacements import Rewrites
 from skipindex.log.segments import (
@@ -73,6 +74,12 @@ from skipindex.storage.file_system.names import (
 from skipindex.storage.file_system.sidecar import uri_of
 
 FORMAT: Final = 2
+_REFUSED: Final = (
+    "which version 0.1.0 wrote and this version does not read: vacuum the table twice "
+    "with version 0.1.0 and retention=timedelta(0), so that visible files have all "
+    f"rows, then delete {FOLDER} and build the indexes again"
+)
+"""What to do with a table of format 1, whose hidden files may have rows alone."""
 KNOWN: Final[frozenset[str]] = frozenset()
 """What a commit may need of its readers and writers besides the format."""
 _ANOTHER: Final = frozenset({errno.EFBIG, errno.EISDIR, errno.ENXIO})
@@ -124,6 +131,10 @@ class Snapshot:
         n_rows = sum(segment.n_live for segment in self.segments)
         same = n_rows == len(self.manifest)
         return Loaded(self.manifest, self.segments) if same else nothing()
+
+    def compact(self) -> Snapshot:
+        """The same, in as few bytes of memory as one that was read."""
+        return replace(self, manifest=shared(narrowed(self.manifest)))
 
     @property
     def is_exclusive(self) -> bool:
@@ -184,7 +195,7 @@ def read_snapshot(
     Raises:
         CorruptIndexError: the commit is missing, fails its crc32c, or has another form.
         RefusedError: it cannot be read now, and may be whole.
-        IndexVersionError: a newer library wrote it.
+        IndexVersionError: another version wrote it, which this one does not read.
         TableError: it is of another table.
     """
     if version is None:
@@ -193,11 +204,6 @@ def read_snapshot(
         return Snapshot(-1, Manifest.empty())
     with _reading(version):
         body = _body(location, version)
-        if body["format"] < FORMAT and "rewrites" in body["properties"]:
-            raise IndexVersionError(
-                f"commit {version} has format {body['format']}, and names rewritten "
-                f"files, which in ours ({FORMAT}) mean something else"
-            )
         segments = check_segments(body["segments"])
         result = load(location, segments, known.loaded if known else nothing())
         errors = [one.error for one in result.lost]
@@ -231,22 +237,13 @@ def _require_own(location: Location, properties: TableProperties) -> None:
 
 
 def segments_of(location: Location, version: int) -> tuple[Segment, ...]:
-    """The segments that a commit names, which may be missing or damaged.
-
-    Raises:
-        CorruptIndexError: the commit cannot be read.
-        IndexVersionError: a newer library wrote it.
-    """
+    """The segments that a commit names, which may be missing or damaged."""
     with _reading(version):
         return check_segments(_body(location, version)["segments"])
 
 
 def history(location: Location) -> list[CommitInfo]:
-    """What the commits say of themselves, the newest first; none is changed.
-
-    Raises:
-        StorageError: the file system refuses to list them.
-    """
+    """What the commits say of themselves, the newest first; none is changed."""
     result = []
     for version in sorted(_versions(location), reverse=True):
         try:
@@ -278,10 +275,9 @@ def _reading(version: int) -> Iterator[None]:
 
 def _body(location: Location, version: int) -> dict[str, Any]:
     body = unsealed("commit", fetched(location, commit_path(version), MAX_COMMIT))
-    if checked_int(body["format"]) > FORMAT:
-        raise IndexVersionError(
-            f"commit {version} has format {body['format']}, newer than ours ({FORMAT})"
-        )
+    if (written := checked_int(body["format"])) != FORMAT:
+        how = f"newer than ours ({FORMAT})" if written > FORMAT else _REFUSED
+        raise IndexVersionError(f"commit {version} has format {written}, {how}")
     _text(body["nonce"])
     if unknown := sorted({_text(name) for name in body["needs"]} - KNOWN):
         raise IndexVersionError(
@@ -305,7 +301,7 @@ def newest_snapshot(location: Location, *, known: Snapshot | None = None) -> Sna
     are read.  Segments of ``known``, an earlier snapshot, are not read again.
 
     Raises:
-        IndexVersionError: a newer library wrote the newest one that can be read.
+        IndexVersionError: another version wrote the newest one that can be read.
     """
     while True:
         versions = _versions(location)
@@ -344,7 +340,7 @@ def newest_for_writer(location: Location, *, known: Snapshot | None = None) -> S
     Segments of ``known``, an earlier snapshot, are not read again.
 
     Raises:
-        IndexVersionError: a newer library wrote the newest one that can be read.
+        IndexVersionError: another version wrote the newest one that can be read.
         StorageError: a newer one may be whole, but the file system refuses to read
             it, perhaps only now: the rows that it names could be lost.
     """
@@ -416,7 +412,7 @@ def commit(
     visible files that the writer has made itself.
 
     Raises:
-        IndexVersionError: a newer library wrote the newest commit.
+        IndexVersionError: another version wrote the newest commit.
         StorageError: the file system refuses to read the newest commit, or to write.
     """
     for attempt in range(_TRIES):

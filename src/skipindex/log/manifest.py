@@ -29,7 +29,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.errors import CorruptIndexError
 from skipindex.storage.blobs import (
     BlobUse,
     PackInfo,
@@ -45,6 +44,7 @@ from skipindex.storage.checks import (
     check_unpacked,
     checking,
     parsed,
+    require,
     stream_of,
 )
 from skipindex.storage.pack import BlobEntry
@@ -310,6 +310,10 @@ class Manifest:
             made.append(Manifest(files, {}, packs))
         return made
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled, it is its Arrow IPC file, which is small."""
+        return Manifest.from_bytes, (self.to_bytes(),)
+
     def to_bytes(self) -> bytes:
         """The Arrow IPC file."""
         table = self.files
@@ -320,7 +324,7 @@ class Manifest:
             metadata = {"column": name, "domain": column.domain}
             fields.append(pa.field(f"s{i}", column.kind, metadata=metadata))
             columns.append(column.plain)
-        packs = json.dumps([pack.to_json() for pack in self.packs])
+        packs = json.dumps([pack.to_json() for pack in self.packs], allow_nan=False)
         table = pa.table(columns, schema=pa.schema(fields, {"packs": packs}))
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(
@@ -353,20 +357,35 @@ class Manifest:
         if "tag" not in table.schema.names:
             nothing = pa.nulls(len(table), pa.string())
             table = table.add_column(n_fields - 1, _FILE_FIELDS.field("tag"), nothing)
-        result = [(field.name, field.type) for field in table.schema][:n_fields]
-        if result != [(field.name, field.type) for field in _FILE_FIELDS]:
-            raise CorruptIndexError("it has other columns than a manifest")
+        _require_columns(table.schema)
         files = pa.table(table.columns[:n_fields], schema=_FILE_FIELDS)
-        check_files(files, len(packs))
         stats = {}
         rest = slice(n_fields, None)
         fields, columns = list(table.schema)[rest], table.columns[rest]
         for field_, column in zip(fields, columns, strict=True):
             metadata, values = field_.metadata, as_one_array(column)
-            check_stats(values, len(files))
+            check_stats(values.type)
             name = metadata[b"column"].decode()
             stats[name] = StatsColumn(metadata[b"domain"].decode(), values)
+        check_files(files, len(packs))
         return cls(files, stats, tuple(map(PackInfo.from_json, packs)))
+
+    def require_readable(self, data: bytes) -> None:
+        """Check that ``from_bytes`` would take ``data``, which ``to_bytes`` made."""
+        check_unpacked(data)
+        _require_columns(self.files.schema)
+        self.files.validate(full=True)
+        for column in self.stats.values():
+            column.values.validate(full=True)
+            check_stats(column.kind)
+        check_packs([pack.to_json() for pack in self.packs])
+        check_files(self.files, len(self.packs))
+
+
+def _require_columns(schema: pa.Schema) -> None:
+    """Check that those of files come first."""
+    first, ours = ([(f.name, f.type) for f in one] for one in (schema, _FILE_FIELDS))
+    require(first[: len(ours)] == ours, "it has other columns than a manifest")
 
 
 def _index_of(blob: BlobEntry) -> tuple[str, str]:

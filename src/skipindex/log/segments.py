@@ -70,11 +70,7 @@ class Segment:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> Segment:
-        """The inverse of ``to_json``.
-
-        Raises:
-            CorruptIndexError: this library would not write it.
-        """
+        """The inverse of ``to_json``."""
         name = record["name"]
         require(is_manifest_name(name), f"{name!r} is no name of a manifest")
         size = checked_int(record["size"], 0, MAX_MANIFEST)
@@ -154,11 +150,7 @@ def nothing() -> Loaded:
 
 
 def check_segments(records: Any) -> tuple[Segment, ...]:
-    """The segments that a commit names.
-
-    Raises:
-        CorruptIndexError: this library would not write that.
-    """
+    """The segments that a commit names."""
     require(isinstance(records, list), "its segments are no list")
     require(len(records) <= _MAX_SEGMENTS, "it has too many segments")
     n_rows = sum(checked_int(record["rows"], 0, _MAX_ROWS) for record in records)
@@ -264,9 +256,6 @@ def write_changed(
 
     Returns:
         The same manifest, whose rows may stand in another order.
-
-    Raises:
-        CorruptIndexError: no reader would take what would be written.
     """
     manifest = _numbered(manifest)
     before = unchanged_rows(base.manifest, manifest)
@@ -333,10 +322,11 @@ def _says_columns(
 
 
 def _written(location: Location, manifest: Manifest) -> Segment:
-    data = manifest.to_bytes()
-    size = f"a segment would have {len(data)} bytes (at most {MAX_MANIFEST})"
-    require(len(data) <= MAX_MANIFEST, size)
-    Manifest.from_bytes(data)  # which no reader would take otherwise
+    with checking("it is no manifest"):
+        data = manifest.to_bytes()
+        size = f"a segment would have {len(data)} bytes (at most {MAX_MANIFEST})"
+        require(len(data) <= MAX_MANIFEST, size)
+        manifest.require_readable(data)
     name = hashlib.sha256(data).hexdigest()[:32] + ".arrow"
     segment = Segment(name, len(data), crc32c(data), len(manifest))
     location.write(segment.path, data)

@@ -47,7 +47,6 @@ from skipindex.rewrite.selection.target import (
     ROWS_PER_FILE,
     EligibleFile,
     Target,
-    require_known,
     rows_by_default,
 )
 from skipindex.rewrite.selection.within import plan_within
@@ -362,7 +361,6 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
             known["via"] = layout["via"]
         order = layout.get("sort_within", ()) if order is None else order
         if curve is None:
-            require_known(layout)
             known |= {key: layout[key] for key in _CHOSEN if key in layout}
             curve = layout.get("curve")
     if curve is not None and not names:

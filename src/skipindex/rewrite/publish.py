@@ -39,7 +39,7 @@ from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.rewrite.staging import sync_left
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import hidden_twins, published
+from skipindex.storage.file_system.names import hidden_twin, published
 
 
 class EndedError(CommitConflictError):
@@ -252,7 +252,8 @@ class Publisher:
         """Delete what is left of the replaced files; one behind a link stays."""
 
         def remove(file: FileInfo) -> None:
-            for twin in filter(self.location.owns, hidden_twins(file.path)):
+            twin = hidden_twin(file.path)
+            if twin is not None and self.location.owns(twin):
                 self.location.delete(twin)
             self.delete([file])
 

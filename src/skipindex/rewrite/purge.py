@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Final
 
 from skipindex.build.merge import rewrite_packs
@@ -20,7 +19,6 @@ from skipindex.log import Snapshot, commit, latest_version, newest_for_writer
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.log.vanished import without_vanished
-from skipindex.rewrite.selection.target import QUERY_TREE
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import (
     PACKS,
@@ -85,28 +83,14 @@ def _commit_live(location: Location) -> None:
     """A commit that knows the files that are there, and no others."""
 
     def live(base: Snapshot) -> tuple[Manifest, TableProperties]:
-        manifest = without_vanished(base.manifest, location)
-        return manifest, _without_tree(base.properties)
+        return without_vanished(base.manifest, location), base.properties
 
     base = newest_for_writer(location)
     if base.newest < 0:
         return
-    manifest, properties = live(base)
-    if (
-        base.damaged is not None
-        or base.lost
-        or len(manifest) < len(base.manifest)
-        or properties != base.properties
-    ):
+    is_whole = base.damaged is None and not base.lost
+    if not is_whole or len(live(base)[0]) < len(base.manifest):
         commit(location, live, operation="purge")
-
-
-def _without_tree(properties: TableProperties) -> TableProperties:
-    """A query tree, which 0.1.0 stored, goes: it holds values of a sample."""
-    layout = dict(properties.layout or {})
-    if layout.pop(QUERY_TREE, None) is None:
-        return properties
-    return replace(properties, layout=layout)
 
 
 def _impure(location: Location) -> set[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import warnings
 from collections.abc import Iterator
@@ -138,7 +137,7 @@ def _payloads(
     n_tasks = TASKS_PER_SLOT * runner.slots
     tasks = check_tasks(manifest, table.location, n_tasks)
     for told in runner.run(tasks, progress) if tasks else ():
-        yield from json.loads(told)
+        yield from told
     for pack in manifest.packs:
         for blob in pack.blobs:
             meta = blob.meta

@@ -51,7 +51,7 @@ class SparkRunner:
         numbers = self._spark.range(_MANY).select(sf.spark_partition_id().alias("p"))
         return int(numbers.agg(sf.max("p")).collect()[0][0]) + 1
 
-    def run(self, tasks: Sequence[Task], progress: Progress | None) -> list[bytes]:
+    def run(self, tasks: Sequence[Task[T]], progress: Progress | None) -> list[T]:
         """The result of every task; a task that Spark retries gives the same.
 
         Raises:
@@ -63,7 +63,7 @@ class SparkRunner:
             for batch in batches:
                 for i in batch.column(0).to_pylist():
                     piece = pickle.loads(pickled[i]).run()  # noqa: S301 (our own)
-                    column = pa.array([piece], pa.binary())
+                    column = pa.array([pickle.dumps(piece)], pa.binary())
                     yield pa.RecordBatch.from_arrays([column], names=["piece"])
 
         n = len(tasks)
@@ -79,7 +79,7 @@ class SparkRunner:
             ) from error
         if progress is not None:
             progress(n, n)
-        return [bytes(row.piece) for row in result]
+        return [pickle.loads(row.piece) for row in result]  # noqa: S301 (as above)
 
 
 class SparkFailedError(Exception):

@@ -77,11 +77,7 @@ def _halves() -> tuple[FrozenBitMap, FrozenBitMap]:
 
 
 def deserialized(kind: type[B], raw: bytes | memoryview) -> B:
-    """The bitmap whose bytes these are, portable or plain.
-
-    Raises:
-        CorruptIndexError: they are not those of a bitmap.
-    """
+    """The bitmap whose bytes these are, portable or plain."""
     try:
         if is_plain(raw):
             return of_bits(kind, np.frombuffer(raw, np.uint8, offset=2))
@@ -93,11 +89,7 @@ def deserialized(kind: type[B], raw: bytes | memoryview) -> B:
 
 
 def of_bits(kind: type[B], bits: np.ndarray) -> B:
-    """The bitmap of up to 65,536 rows by one bit each, the lowest of a byte first.
-
-    Raises:
-        ValueError: there are more bits.
-    """
+    """The bitmap of up to 65,536 rows by one bit each, the lowest of a byte first."""
     raw = np.zeros(ONE_CONTAINER.size + BITS_SIZE, np.uint8)
     raw[ONE_CONTAINER.size : ONE_CONTAINER.size + len(bits)] = bits
     words = raw[ONE_CONTAINER.size :].view(np.uint64)

@@ -71,11 +71,7 @@ class Deadline:
         return None if self._end is None else max(0.0, self._end - time.monotonic())
 
     def check(self) -> None:
-        """Do nothing, unless work is to stop.
-
-        Raises:
-            PlanCancelledError: it is.
-        """
+        """Raise ``PlanCancelledError`` if work is to stop."""
         if self._reason or (self._end is not None and self.is_over):
             raise PlanCancelledError(self._reason)
 
@@ -95,21 +91,13 @@ def running_until(deadline: Deadline) -> Iterator[None]:
 
 
 def check() -> None:
-    """Do nothing, unless the work of this thread is to stop.
-
-    Raises:
-        PlanCancelledError: it is.
-    """
+    """Raise ``PlanCancelledError`` if the work of this thread is to stop."""
     for deadline in _current.get():
         deadline.check()
 
 
 def checked(items: Iterable[T]) -> Iterable[T]:
-    """The items as they are; before each of them the work may stop.
-
-    Raises:
-        PlanCancelledError: the work is to stop.
-    """
+    """The items as they are; before each of them the work may stop."""
     deadlines = _current.get()
     return _each(items, deadlines) if deadlines else items
 

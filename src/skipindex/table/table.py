@@ -266,9 +266,13 @@ class TableState:
         """The same table with more notes."""
         return self._copy(notes=(*self.notes, *notes))
 
-    def refresh(self) -> TableState:
-        """The table as it is now; what is known of its log is not read again."""
-        return _open(self.location, self.options, self.snapshot)
+    def refresh(self, done: Snapshot | None = None) -> TableState:
+        """The table as it is now; what is known of its log is not read again.
+
+        ``done`` is what a commit of this process has returned.
+        """
+        known = self.snapshot if done is None else done.compact()
+        return _open(self.location, self.options, known)
 
     def listed(self) -> TableState:
         """The table as it is now, by a listing, however it was opened."""

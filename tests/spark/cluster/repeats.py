@@ -18,6 +18,7 @@ import skipindex as sx
 from skipindex.build.builder import build
 from skipindex.build.runners import LocalRunner, Progress
 from skipindex.build.task import BuildTask
+from skipindex.log.manifest import Manifest
 from skipindex.spark.runner import SparkRunner
 from skipindex.table import open_state
 from tests.spark.cluster.clusters import session_on
@@ -40,7 +41,9 @@ class Spoiling:
     def slots(self) -> int:
         return self.inner.slots
 
-    def run(self, tasks: Sequence[BuildTask], progress: Progress | None) -> list[bytes]:
+    def run(
+        self, tasks: Sequence[BuildTask], progress: Progress | None
+    ) -> list[Manifest]:
         changed: list[Any] = list(tasks)
         changed[1] = spoiled.Spoiled(tasks[1], self.marks, self.end)
         return self.inner.run(changed, progress)
@@ -52,7 +55,9 @@ class Here:
 
     slots: int
 
-    def run(self, tasks: Sequence[BuildTask], progress: Progress | None) -> list[bytes]:
+    def run(
+        self, tasks: Sequence[BuildTask], progress: Progress | None
+    ) -> list[Manifest]:
         return LocalRunner(1).run(tasks, progress)
 
 

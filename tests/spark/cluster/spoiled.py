@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from skipindex.build.task import BuildTask, run_task
+from skipindex.log.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Spoiled:
     def done(self) -> str:
         return self.task.done
 
-    def run(self) -> bytes:
+    def run(self) -> Manifest:
         raise AssertionError("workers get another one")
 
     def __reduce__(self) -> tuple[Callable[..., BuildTask], tuple[Any, ...]]:

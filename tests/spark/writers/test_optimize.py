@@ -23,7 +23,6 @@ from skipindex.errors import LayoutError, PlanError, TableError
 from skipindex.rewrite.selection import target
 from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.vacuum import vacuum
-from tests.rewrite.arrow_writer import make_own
 from tests.rewrite.seen import everything, listed
 from tests.spark.reading.whole import columns, rows
 from tests.spark.reading.whole import settings as session_settings
@@ -330,34 +329,6 @@ def test_bins_of_small_files_become_files_of_their_own(
     assert report.files_in == 12
     assert report.files_out == 6
     assert max(report.table.state.n_rows) <= 120
-
-
-@pytest.mark.slow
-def test_a_query_tree_of_before_is_named_and_the_table_goes_on(
-    spark: SparkSession, df: DataFrame, tmp_path: Path
-) -> None:
-    few, path = df.select("id", "a", "b"), tmp_path / "t"
-    sx.write_table(few, path, layout=sx.Clustering(by=["a"], rows_per_file=60))
-    layout = dict(sx.open_table(path).state.snapshot.properties.layout or {})
-    make_own(path, {**layout, "tree": {"format": 1}})
-    for call in (
-        lambda: sx.append(few, path),
-        lambda: sx.open_table(path).optimize(spark),
-        lambda: sx.open_table(path).optimize(spark, into=tmp_path / "copy"),
-    ):
-        before = everything(path)
-        with pytest.raises(LayoutError, match="query tree, which this version does"):
-            call()
-        assert everything(path) == before
-    expected = rows(few)
-    assert both(spark, path) == (expected, expected)
-    table = sx.open_table(path)
-    assert 0 < len(table.plan("a < 20").paths) < len(table)
-    assert sx.read(table, "a < 20", spark=spark).count() == few.where("a < 20").count()
-    table.optimize(spark, layout=sx.Clustering(by=["b"]))
-    assert "tree" not in (sx.open_table(path).state.snapshot.properties.layout or {})
-    sx.append(few, path)
-    assert both(spark, path)[0] == rows(few.union(few))
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from tests.sweeps.hostile.spoil import SPOILS
 from tests.sweeps.hostile.templates import N_ROWS, NOW, TABLE, TEMPLATES, canary, copy
 
 MEMORY: Final = 4 << 30
-NEWER: Final = "newer than ours", "does not know", "mean something else"
+NEWER: Final = "newer than ours", "does not know", "which version 0.1.0 wrote"
 """What is said of a commit that another version of the library wrote."""
 QUERIES: Final = ("x = 5", "x >= 0 AND s = 'v1'", "NOT (i < 2) OR s LIKE 'v%'")
 

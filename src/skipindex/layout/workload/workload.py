@@ -23,8 +23,6 @@ from skipindex.table import ColumnInfo
 from skipindex.table.schema import Columns
 
 METHODS: Final = ("curve", "answers")
-_METHODS_OF_BEFORE: Final = frozenset({"best", "tree"})
-"""What 0.1.0 stored besides: a query tree, and the better of a tree and a curve."""
 ANSWERS_SHARE: Final = 0.2
 
 
@@ -138,12 +136,11 @@ class Workload:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Workload:
-        """The workload that ``to_json`` wrote; an earlier method becomes the curve."""
-        method = data["method"]
+        """The workload that ``to_json`` wrote."""
         return cls(
             data["queries"],
             weights=data["weights"],
-            method="curve" if method in _METHODS_OF_BEFORE else method,
+            method=data["method"],
             timezone=data["timezone"],
             answers_share=data.get("answers_share", ANSWERS_SHARE),
         )

@@ -22,17 +22,6 @@ RATIO: Final = 5.0
 """Over 30 days of two uniform columns this rewrites a third of the bytes of a full
 rewrite each day, and a query reads some 1.15 times its files.  It is the knee of the
 curve that ``benchmarks.incremental`` draws."""
-QUERY_TREE: Final = "tree"
-"""The key under which 0.1.0 stored a query tree in a table's layout."""
-
-
-def require_known(layout: Mapping[str, Any]) -> None:
-    """Refuse a layout that an earlier version wrote and this one does not know."""
-    if QUERY_TREE in layout:
-        raise LayoutError(
-            "the table is laid out by a query tree, which this version does not know "
-            "(accepted: another layout, by optimize(spark, layout=Clustering(by=[…])))"
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,6 @@ from pyspark.sql import functions as sf
 
 from skipindex.layout import Answers, n_files_for
 from skipindex.rewrite.selection.attributes import from_json
-from skipindex.rewrite.selection.target import require_known
 from skipindex.spark.columns import column, resolve
 from skipindex.spark.placement.cluster import cluster
 from skipindex.spark.runner import SparkFailedError, watched
@@ -164,7 +163,6 @@ def lay_out(
     """
     parts: Sequence[str] = layout.get("partition_by", ())
     within: Sequence[str] = layout.get("sort_within") or ()
-    require_known(layout)
     if not (layout.get("cluster_by") and layout.get("curve")):
         rows = sorted_within(df, within, parts)
         return LaidOut(rows, layout, rows_per_file or 0)

@@ -15,6 +15,7 @@ import pyarrow.fs as pafs
 from skipindex.errors import StorageError
 from skipindex.storage.file_system.byte_source import (
     ByteSource,
+    Files,
     read_whole,
     remote_source,
 )
@@ -25,7 +26,7 @@ from skipindex.storage.file_system.object_store import commit_lock
 
 
 @dataclass(frozen=True, slots=True)
-class ArrowFiles:
+class ArrowFiles(Files):
     """One folder.
 
     ``uri`` is how pyarrow finds the file system; ``root`` has no slash at the end.
@@ -43,11 +44,9 @@ class ArrowFiles:
         return f"{self.root}/{path}" if path else self.root
 
     def below(self, folder: str, *, links: bool = True) -> Iterator[FileInfo]:  # noqa: ARG002
-        """All files below a folder."""
         return self._below(folder, pafs.FileType.File)
 
     def folders(self) -> Iterator[FileInfo]:
-        """All folders."""
         return self._below("", pafs.FileType.Directory)
 
     def _below(self, folder: str, kind: pafs.FileType) -> Iterator[FileInfo]:
@@ -57,7 +56,6 @@ class ArrowFiles:
                 yield FileInfo(info.path[start:], info.size or 0, info.mtime_ns or 0)
 
     def entries(self, folder: str) -> Iterator[FileInfo]:
-        """The files of a folder, and its folders, whose paths end with a slash."""
         for info in self._entries(folder, recursive=False):
             path = info.path[len(self.root) + 1 :]
             is_file = info.type == pafs.FileType.File
@@ -65,7 +63,6 @@ class ArrowFiles:
             yield FileInfo(name, info.size or 0, info.mtime_ns or 0)
 
     def names(self, folder: str) -> Sequence[str]:
-        """The names of all entries of a folder."""
         return [info.base_name for info in self._entries(folder, recursive=False)]
 
     def _entries(self, folder: str, *, recursive: bool) -> list[pafs.FileInfo]:
@@ -83,14 +80,12 @@ class ArrowFiles:
         return list(result)
 
     def stat(self, path: str) -> FileInfo | None:
-        """The file as it is now, or None if there is none."""
         info = self._info(self.full(path))
         if info is None or info.type != pafs.FileType.File:
             return None
         return FileInfo(path, info.size, info.mtime_ns or 0)
 
     def holds(self, full: str) -> bool:
-        """Whether a file or a folder is at a path of the file system."""
         return self._info(full) is not None
 
     def _info(self, full: str) -> pafs.FileInfo | None:
@@ -106,15 +101,12 @@ class ArrowFiles:
         raise OSError(errno.EIO, "it is there and cannot be looked at", full)
 
     def open_input(self, path: str, _: FileInfo | None = None) -> pa.NativeFile:
-        """The file, for random access."""
         return self._files.open_input_file(self.full(path))
 
     def view(self, path: str) -> ByteSource:
-        """The file as a source of byte ranges."""
         return remote_source(partial(self.open_input, path))
 
     def read(self, path: str, limit: int) -> bytes:
-        """The whole file."""
         return read_whole(self.view(path), path, limit)
 
     def write(self, path: str, data: bytes | memoryview) -> None:
@@ -128,9 +120,6 @@ class ArrowFiles:
 
         HDFS has a rename that replaces nothing, but pyarrow deletes what has the name
         and renames again.  So a lock decides that the user supplies.
-
-        Raises:
-            StorageError: there is no lock.
         """
         files = self._files
         if isinstance(files, pafs.LocalFileSystem):
@@ -153,11 +142,9 @@ class ArrowFiles:
                     self.delete(hidden)
 
     def delete(self, path: str) -> None:
-        """Delete a file."""
         self._files.delete_file(self.full(path))
 
     def move(self, path: str, target: str) -> None:
-        """Give a file another name."""
         self._make_folder_of(target)
         self._files.move(self.full(path), self.full(target))
 
@@ -186,7 +173,6 @@ class ArrowFiles:
         return True
 
     def delete_tree(self, folder: str) -> None:
-        """Delete a folder with all that is in it."""
         self._files.delete_dir(self.full(folder))
 
     def _make_folder_of(self, path: str) -> None:

@@ -30,7 +30,15 @@ class ByteSource(Protocol):
 
 
 class Files(Protocol):
-    """A folder on some file system; paths are relative to it."""
+    """A folder on some file system; paths are relative to it.
+
+    Errors are those of the system.  What has a body here is of systems without links,
+    permissions and folders of their own.
+    """
+
+    def list(self, folder: str = "", /) -> Iterator[FileInfo]:
+        """All files below ``folder``, in no order; links to data are followed."""
+        return self.below(folder, links=True)
 
     def below(self, folder: str, *, links: bool) -> Iterator[FileInfo]:
         """All files below a folder; those behind links too, or not."""
@@ -38,22 +46,25 @@ class Files(Protocol):
     def folders(self) -> Iterator[FileInfo]:
         """All folders, none through a link."""
 
-    def entries(self, folder: str) -> Iterator[FileInfo]:
+    def entries(self, folder: str, /) -> Iterator[FileInfo]:
         """The files of a folder, and its folders, whose paths end with a slash."""
 
-    def names(self, folder: str) -> Sequence[str]:
+    def names(self, folder: str, /) -> Sequence[str]:
         """The names of all entries of a folder."""
 
-    def stat(self, path: str) -> FileInfo | None:
+    def stat(self, path: str, /) -> FileInfo | None:
         """The file as it is now, or None if there is none."""
 
     def holds(self, full: str) -> bool:
         """Whether anything is at a path of the file system."""
 
-    def open_input(self, path: str, known: FileInfo | None) -> pa.NativeFile:
-        """The file, for random access."""
+    def open_input(self, path: str, known: FileInfo | None = None, /) -> pa.NativeFile:
+        """The file, for random access.
 
-    def view(self, path: str) -> ByteSource:
+        If ``known`` has a tag, every read is of that content, or an error.
+        """
+
+    def view(self, path: str, /) -> ByteSource:
         """The file as a source of byte ranges."""
 
     def read(self, path: str, limit: int) -> bytes:
@@ -62,20 +73,65 @@ class Files(Protocol):
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file; one that is there is replaced."""
 
-    def write_new(self, path: str, data: bytes) -> bool:
-        """Write a file unless there is one already; False if there is."""
+    def write_new(self, path: str, data: bytes, /) -> bool:
+        """Write a file unless there is one already; False if there is.
 
-    def delete(self, path: str) -> None:
-        """Delete a file."""
+        Atomic, and the file is on the disk afterwards; no reader sees it before it is
+        whole.  An object store decides by one conditional request.
+        """
 
-    def move(self, path: str, target: str) -> None:
-        """Give a file another name."""
+    def delete(self, path: str, /) -> None:
+        """Delete a file; a location takes one that is gone for deleted."""
 
-    def copy(self, path: str, target: str) -> bool:
-        """Make a file available at another path too; False if one is there."""
+    def move(self, path: str, target: str, /) -> None:
+        """Give a file another name, and make the folder of it."""
 
-    def delete_tree(self, folder: str) -> None:
+    def copy(self, path: str, target: str, /) -> bool:
+        """Make a file available at another path too; False if one is there.
+
+        A local file system links it in one step, so it takes no space and has the same
+        modification time; an object store copies it, and replaces what is there.
+        """
+
+    def delete_tree(self, folder: str, /) -> None:
         """Delete a folder with all that is in it."""
+
+    def owns(self, path: str, /) -> bool:
+        """Whether a file is there, in this very folder and not through a link."""
+        return self.stat(path) is not None
+
+    def is_other(self, path: str, /) -> bool:  # noqa: ARG002
+        """Whether something else than a file is there, such as a folder or a link."""
+        return False
+
+    def link_on_the_way(self, folder: str, /) -> str:  # noqa: ARG002
+        """The first part of a folder's path that is a link; empty if none is."""
+        return ""
+
+    def are_one(self, path: str, other: str) -> bool:  # noqa: ARG002
+        """Whether two paths are names of one file."""
+        return False
+
+    def sync(self, path: str) -> None:  # noqa: ARG002
+        """Write a file or a folder to the disk."""
+        return
+
+    def delete_seen(self, file: FileInfo) -> bool:
+        """Delete a file that was just seen; whether it was deleted."""
+        self.delete(file.path)
+        return True
+
+    def settle_aside(self, path: str, /) -> bool:  # noqa: ARG002
+        """End what ``delete_seen`` began before its process was killed.
+
+        Whether the file was deleted; otherwise it has its name again, unless a newer
+        one has that.
+        """
+        return False
+
+    def delete_folder(self, folder: str, /) -> None:  # noqa: ARG002
+        """Delete a folder, if it is empty; an object store has no such folders."""
+        return
 
 
 def read_whole(source: ByteSource, path: str, limit: int) -> bytes:
@@ -108,32 +164,19 @@ def too_short(path: str, n_bytes: int, expected: int) -> OSError:
 
 
 class _FileBytes:
-    """A file that is open while it is read, and for a while after that.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
+    """A file that is open while it is read, and for a while after that."""
 
     def __init__(self, open_file: Callable[[], OpenFile]) -> None:
         self._open_file = open_file
         self._owner = next(_OWNERS)
         weakref.finalize(self, OPEN.abandon, self._owner)
-        OPEN.borrow(self._owner, open_file)
-        OPEN.give_back(self._owner)
+        OPEN.file_of(self._owner, open_file)
 
     def __len__(self) -> int:
-        file = OPEN.borrow(self._owner, self._open_file)
-        try:
-            return file.size()
-        finally:
-            OPEN.give_back(self._owner)
+        return OPEN.file_of(self._owner, self._open_file).size()
 
     def read(self, offset: int, length: int) -> memoryview:
-        file = OPEN.borrow(self._owner, self._open_file)
-        try:
-            return file.read(offset, length)
-        finally:
-            OPEN.give_back(self._owner)
+        return OPEN.file_of(self._owner, self._open_file).read(offset, length)
 
 
 class _LocalFile:
@@ -143,8 +186,12 @@ class _LocalFile:
     """
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self._path, self._file = path, -1
         self._file = open_regular(path)
+
+    def __del__(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
 
     def size(self) -> int:
         return os.fstat(self._file).st_size
@@ -164,9 +211,6 @@ class _LocalFile:
             raise too_short(self._path, n_bytes, expected)
         return memoryview(b"".join(pieces))
 
-    def close(self) -> None:
-        os.close(self._file)
-
 
 class _RemoteFile:
     def __init__(self, source: pa.NativeFile) -> None:
@@ -183,23 +227,12 @@ class _RemoteFile:
             raise too_short("a remote file", len(data), length)
         return data
 
-    def close(self) -> None:
-        self._source.close()
-
 
 def local_source(path: str) -> ByteSource:
-    """A file of the operating system.
-
-    Raises:
-        OSError: there is none, or it is no regular file.
-    """
+    """A file of the operating system."""
     return _FileBytes(partial(_LocalFile, path))
 
 
 def remote_source(open_input: Callable[[], pa.NativeFile]) -> ByteSource:
-    """A file that pyarrow opens.
-
-    Raises:
-        OSError: it cannot be opened.
-    """
+    """A file that pyarrow opens."""
     return _FileBytes(lambda: _RemoteFile(open_input()))

@@ -49,8 +49,8 @@ class FileInfo:
 
         Where both have a tag, it must be equal, and the time to the second: a store
         says fractions of a second in a listing and not where it is asked for one
-        object.  Where one has no tag, because an earlier version of this library has
-        recorded it, the size and the exact time must be equal.  A hidden file is known
+        object.  Where one has no tag, as on a disk and in the trash of a log, the size
+        and the exact time must be equal.  A hidden file is known
         by its name, which is never used again, and its size: a copy of the table gives
         it another time.  That is not enough for an index: ``is_unchanged``.
         """

@@ -22,6 +22,7 @@ import pyarrow.fs as pafs
 from skipindex.errors import StorageError
 from skipindex.storage.file_system.byte_source import (
     ByteSource,
+    Files,
     local_source,
     read_whole,
 )
@@ -32,7 +33,7 @@ from skipindex.storage.file_system.names import (
     temporary_name,
 )
 from skipindex.storage.file_system.object_store import commit_lock
-from skipindex.storage.file_system.walk import NOTHING, walk
+from skipindex.storage.file_system.walk import NOTHING, mode_of, walk
 from skipindex.storage.telling import listener
 
 _NO_LINKS: Final = frozenset(
@@ -68,7 +69,7 @@ something may not have got to the disk."""
 
 
 @dataclass(frozen=True, slots=True)
-class LocalFiles:
+class LocalFiles(Files):
     """One folder of a disk."""
 
     root: str
@@ -77,13 +78,11 @@ class LocalFiles:
         return Path(f"{self.root}/{path}" if path else self.root)
 
     def below(self, folder: str, *, links: bool) -> Iterator[FileInfo]:
-        """All files below a folder."""
         for path, there in walk(self.root, folder, links=links):
             if not stat.S_ISDIR(there.st_mode):
                 yield FileInfo(path, there.st_size, mark_of(there.st_mtime_ns))
 
     def folders(self) -> Iterator[FileInfo]:
-        """All folders, none through a link."""
         for path, there in walk(self.root, "", links=False):
             if stat.S_ISDIR(there.st_mode):
                 yield FileInfo(path, there.st_size, mark_of(there.st_mtime_ns))
@@ -96,7 +95,6 @@ class LocalFiles:
             yield FileInfo(name, there.st_size, mark_of(there.st_mtime_ns))
 
     def names(self, folder: str) -> Sequence[str]:
-        """The names of all entries of a folder."""
         try:
             with os.scandir(self._full(folder)) as entries:
                 return [entry.name for entry in entries]
@@ -106,7 +104,6 @@ class LocalFiles:
             raise
 
     def stat(self, path: str) -> FileInfo | None:
-        """The file as it is now, or None if there is none."""
         try:
             there = self._full(path).stat()
         except OSError as error:
@@ -118,7 +115,6 @@ class LocalFiles:
         return FileInfo(path, there.st_size, mark_of(there.st_mtime_ns))
 
     def holds(self, full: str) -> bool:
-        """Whether a file or a folder is at a path of the disk."""
         try:
             Path(full).stat()
         except OSError as error:
@@ -128,15 +124,12 @@ class LocalFiles:
         return True
 
     def open_input(self, path: str, _: FileInfo | None = None) -> pa.NativeFile:
-        """The file, for random access."""
         return pafs.LocalFileSystem().open_input_file(str(self._full(path)))
 
     def view(self, path: str) -> ByteSource:
-        """The file as a source of byte ranges."""
         return local_source(str(self._full(path)))
 
     def read(self, path: str, limit: int) -> bytes:
-        """The whole file."""
         return read_whole(self.view(path), path, limit)
 
     def write(self, path: str, data: bytes | memoryview) -> None:
@@ -146,26 +139,68 @@ class LocalFiles:
             sync_folder(hidden.parent)
 
     def write_new(self, path: str, data: bytes) -> bool:
-        """Write a file unless there is one already; False if there is."""
         return link_new(self._full(path), data)
 
     def delete(self, path: str) -> None:
-        """Delete a file."""
         self._full(path).unlink()
 
     def move(self, path: str, target: str) -> None:
-        """Give a file another name."""
         make_folder(self._full(target).parent)
         self._full(path).replace(self._full(target))
 
     def copy(self, path: str, target: str) -> bool:
-        """Make a file available at another path too; False if one is there."""
         make_folder(self._full(target).parent)
         return link_or_copy(str(self._full(path)), self._full(target))
 
     def delete_tree(self, folder: str) -> None:
-        """Delete a folder with all that is in it."""
         shutil.rmtree(self._full(folder))
+
+    def owns(self, path: str) -> bool:
+        *folders, file = self._on_the_way(path)
+        for folder in folders:
+            mode = mode_of(folder)
+            if mode is None or not stat.S_ISDIR(mode):
+                return False
+        mode = mode_of(file)
+        return mode is not None and stat.S_ISREG(mode)
+
+    def is_other(self, path: str) -> bool:
+        mode = mode_of(str(self._full(path)))
+        return mode is not None and not stat.S_ISREG(mode)
+
+    def link_on_the_way(self, folder: str) -> str:
+        for place in self._on_the_way(folder) if folder else ():
+            mode = mode_of(place)
+            if mode is not None and stat.S_ISLNK(mode):
+                return place.removeprefix(f"{self.root}/")
+        return ""
+
+    def _on_the_way(self, path: str) -> Iterator[str]:
+        """The folders below the root that lead to a path, and the path."""
+        place = self.root
+        for part in path.split("/"):
+            place = f"{place}/{part}"
+            yield place
+
+    def are_one(self, path: str, other: str) -> bool:
+        try:
+            return self._full(path).samefile(self._full(other))
+        except FileNotFoundError:
+            return False
+
+    def sync(self, path: str) -> None:
+        full = self._full(path)
+        (sync_folder if full.is_dir() else sync_file)(full)
+
+    def delete_seen(self, file: FileInfo) -> bool:
+        return delete_aside(self._full(file.path), file)
+
+    def settle_aside(self, path: str) -> bool:
+        return self.owns(path) and settle_aside(self._full(path))
+
+    def delete_folder(self, folder: str) -> None:
+        with contextlib.suppress(OSError):
+            self._full(folder).rmdir()
 
 
 def temporary(folder: Path) -> Path:
@@ -316,9 +351,6 @@ def link_or_copy(path: str, target: Path) -> bool:
     """Make a file available at ``target`` too; False if a file is there.
 
     One step, where the file system has links.
-
-    Raises:
-        FileNotFoundError: there is no file at ``path``.
     """
     try:
         os.link(path, target)

@@ -33,8 +33,6 @@ _MAX_PATH: Final = 4096
 _COMMIT: Final = re.compile(r"[0-9]{20}\.json", re.ASCII)
 _MANIFEST: Final = re.compile(r"[0-9a-f]{1,64}\.arrow")
 _PACK: Final = re.compile(r"[0-9a-f]{1,64}\.puffin")
-_CUBES: Final = re.compile(r"[0-9a-f]{1,64}\.cubes\.json")
-"""What 0.1.0 wrote beside segments; nothing names it now."""
 _TEMPORARY: Final = re.compile(r"\.skipindex-[0-9a-f]{32}\.tmp")
 _ASIDE: Final = re.compile(r"\.skipindex-[0-9a-f]{32}\.([0-9]+)\.(-?[0-9]+)\.aside")
 _COPY_FOLDER: Final = re.compile(
@@ -129,15 +127,11 @@ def visible_name(path: str) -> str:
     return published(path) if is_hidden_copy(path) else path
 
 
-def hidden_twins(path: str) -> list[str]:
-    """Where a visible file may have been hidden until it was published.
-
-    Hidden names ended in ``.parquet`` at first.
-    """
+def hidden_twin(path: str) -> str | None:
+    """Where a visible file was hidden until it was published; None if it never was."""
     folder, slash, name = path.rpartition("/")
     run = _PUBLISHED.match(name)
-    beside = f"{folder}{slash}{HIDDEN}{run[1]}/{name}" if run else ""
-    return [f"{beside}{HIDDEN_END}", beside] if run else []
+    return f"{folder}{slash}{HIDDEN}{run[1]}/{name}{HIDDEN_END}" if run else None
 
 
 def round_of(path: str) -> tuple[str, int] | None:
@@ -186,6 +180,6 @@ def is_own_garbage(path: str) -> bool:
     folder, _, name = path.rpartition("/")
     if path.startswith(f"{STAGING}/") or is_hidden_copy(path) or is_temporary(path):
         return True
-    if folder == MANIFESTS and (is_manifest_name(name) or _CUBES.fullmatch(name)):
-        return True
+    if folder == MANIFESTS:
+        return is_manifest_name(name)
     return folder == PACKS and is_pack_name(name)

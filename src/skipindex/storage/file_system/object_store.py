@@ -21,6 +21,7 @@ import pyarrow as pa
 from skipindex.errors import StorageError, first_line
 from skipindex.storage.file_system.byte_source import (
     ByteSource,
+    Files,
     too_large,
     too_short,
 )
@@ -44,7 +45,7 @@ _SMALL: Final = 8 << 20
 
 
 @dataclass(frozen=True)
-class StoreFiles:
+class StoreFiles(Files):
     """One folder of a bucket.
 
     ``prefix`` has no slash at the end; empty, it is the whole bucket.  No message shows
@@ -93,7 +94,6 @@ class StoreFiles:
                     yield meta["path"][start:], meta
 
     def entries(self, folder: str) -> Iterator[FileInfo]:
-        """The objects of a folder, and its folders, whose paths end with a slash."""
         result = self._in_folder(folder)
         start = len(self.prefix) + 1 if self.prefix else 0
         folders = [path.rstrip("/")[start:] for path in result["common_prefixes"]]
@@ -106,7 +106,6 @@ class StoreFiles:
                 yield _info(path, meta)
 
     def names(self, folder: str) -> Sequence[str]:
-        """The names of all entries of a folder."""
         result = self._in_folder(folder)
         objects = (meta["path"] for meta in result["objects"])
         paths = [*objects, *result["common_prefixes"]]
@@ -119,7 +118,6 @@ class StoreFiles:
             return obstore.list_with_delimiter(self.store, self._key(folder) or None)
 
     def stat(self, path: str) -> FileInfo | None:
-        """The object as it is now, or None if there is none."""
         import obstore  # noqa: PLC0415
 
         if not self._key(path):
@@ -167,7 +165,6 @@ class StoreFiles:
         )
 
     def read(self, path: str, limit: int) -> bytes:
-        """The whole object."""
         import obstore  # noqa: PLC0415
 
         with self._errors(path):
@@ -194,10 +191,6 @@ class StoreFiles:
 
         The store decides, by one conditional request.  If it cannot, a lock decides
         that the user supplies.
-
-        Raises:
-            StorageError: the store takes no notice of the condition, and there is no
-                lock.
         """
         lock = commit_lock()
         try:
@@ -267,7 +260,6 @@ class StoreFiles:
         )
 
     def delete(self, path: str) -> None:
-        """Delete an object."""
         import obstore  # noqa: PLC0415
 
         with self._errors(path):
@@ -279,11 +271,7 @@ class StoreFiles:
         self.delete(path)
 
     def copy(self, path: str, target: str) -> bool:
-        """Copy an object within the store; one that is there is replaced.
-
-        Raises:
-            StorageError: it is larger than S3 copies by one request.
-        """
+        """Copy an object within the store; one that is there is replaced."""
         import obstore  # noqa: PLC0415
 
         try:
@@ -303,7 +291,6 @@ class StoreFiles:
         return True
 
     def delete_tree(self, folder: str) -> None:
-        """Delete everything below a folder."""
         import obstore  # noqa: PLC0415
 
         with self._errors(folder):

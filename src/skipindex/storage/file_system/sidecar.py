@@ -59,11 +59,7 @@ def location_in(
     options: StorageOptions | None,
     sidecar: str | os.PathLike[str] | None,
 ) -> Location:
-    """The folder that a path or URI names, with its indexes in a sidecar, if any.
-
-    Raises:
-        TableError: as for ``with_sidecar``, or an option is unknown or refused.
-    """
+    """The folder that a path or URI names, with its indexes in a sidecar, if any."""
     is_local = not isinstance(table, Location) and store_place(os.fspath(table)) is None
     own = None if is_local and sidecar is not None else options
     return with_sidecar(location_of(table, own), sidecar, options)

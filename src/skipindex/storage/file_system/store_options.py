@@ -1,14 +1,14 @@
-"""Object stores of obstore, by options under its names.
+"""Object stores of obstore, by its own options, which it checks itself.
 
-obstore calls its options as the environment does, without the first word:
+obstore calls its options as the environment does, with or without the first word:
 ``access_key_id`` is ``AWS_ACCESS_KEY_ID``.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -27,91 +27,25 @@ INSTALL: Final = "pip install 'skipindex[stores]'"
 Pairs: TypeAlias = tuple[tuple[str, Any], ...]
 """Options by name, sorted."""
 
-
-def _flag(value: Any) -> bool:
-    if isinstance(value, str):
-        if value.lower() not in {"true", "false", "1", "0"}:
-            raise ValueError(f"{value!r} is neither true nor false")
-        return value.lower() in {"true", "1"}
-    return bool(value)
-
-
-def _seconds(value: Any) -> timedelta:
-    return value if isinstance(value, timedelta) else timedelta(seconds=float(value))
-
-
-@dataclass(frozen=True, slots=True)
-class _Kind:
-    """One sort of store: a class of ``obstore.store``, and the options of the store."""
-
-    name: str
-    config: frozenset[str]
-
-    def known(self) -> set[str]:
-        """The names of all options that are accepted."""
-        return {*self.config, *_CLIENT, *_RETRY}
-
-
-_CLIENT: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "allow_http": _flag,
-    "allow_invalid_certificates": _flag,
-    "connect_timeout": _seconds,
-    "proxy_url": str,
-    "root_certificate": lambda path: Path(path).read_bytes(),
-    "timeout": _seconds,
+_CLASSES: Final[Mapping[str, str]] = {
+    "s3": "S3Store",
+    "gcs": "GCSStore",
+    "azure": "AzureStore",
 }
-"""Options of the HTTP client, and what makes values of them."""
-_RETRY: Final = frozenset({"retry_timeout"})
-"""Options of repeated requests, in seconds."""
-_KINDS: Final[Mapping[str, _Kind]] = {
-    "s3": _Kind(
-        "S3Store",
-        frozenset(
-            [
-                *("access_key_id", "secret_access_key", "session_token", "region"),
-                *("endpoint", "skip_signature", "virtual_hosted_style_request"),
-                *("request_payer", "s3_express", "unsigned_payload"),
-                *("server_side_encryption", "sse_kms_key_id"),
-                *("sse_bucket_key_enabled", "sse_customer_key_base64"),
-                *("disable_tagging", "disable_bulk_delete", "checksum_algorithm"),
-                *("web_identity_token_file", "metadata_endpoint"),
-            ]
-        ),
-    ),
-    "gcs": _Kind(
-        "GCSStore",
-        frozenset(
-            [
-                *("service_account", "service_account_key", "application_credentials"),
-                *("bearer_token", "base_url", "skip_signature"),
-            ]
-        ),
-    ),
-    "azure": _Kind(
-        "AzureStore",
-        frozenset(
-            [
-                *("account_name", "account_key", "sas_key", "token", "tenant_id"),
-                *("client_id", "client_secret", "endpoint", "authority_host"),
-                *("federated_token_file", "msi_endpoint", "use_azure_cli"),
-                *("use_emulator", "use_fabric_endpoint", "skip_signature"),
-            ]
-        ),
-    ),
-}
-_ENDPOINT: Final = {"s3": "endpoint", "gcs": "base_url", "azure": "endpoint"}
-_FLAGS: Final = frozenset(
+"""The class of ``obstore.store`` by the sort of store."""
+_CLIENT: Final = frozenset(
     [
-        *("skip_signature", "virtual_hosted_style_request", "request_payer"),
-        *("s3_express", "unsigned_payload", "sse_bucket_key_enabled"),
-        *("disable_tagging", "disable_bulk_delete", "use_azure_cli"),
-        *("use_emulator", "use_fabric_endpoint"),
+        *("allow_http", "allow_invalid_certificates", "connect_timeout"),
+        *("proxy_url", "root_certificate", "timeout"),
     ]
 )
-_PAIR: Final = ("access_key_id", "secret_access_key")
+"""Options that obstore takes for its HTTP client, and not for the store."""
+_RETRY: Final = frozenset({"retry_timeout"})
+"""The same for repeated requests."""
 _OPEN: Final = frozenset(["region", "endpoint", "base_url", "account_name"])
 """Options whose values messages may show."""
 _ENVIRONMENT: Final = ("AWS_", "AZURE_", "GOOGLE_")
+_PREFIX: Final = re.compile("^(aws|azure|google)_")
 _REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _ENDPOINTS: Final = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 
@@ -121,54 +55,54 @@ def checked_options(place: StorePlace, given: StorageOptions) -> Pairs:
 
     They have the region of an S3 bucket, so that it is looked up once.
     """
-    kind, shown = _KINDS[place.kind], place.uri
     if given and place.options.keys() - {"endpoint"}:
         raise TableError(
-            f"the URI {shown!r} has a key or options too (accepted: all of them in "
+            f"the URI {place.uri!r} has a key or options too (accepted: all of them in "
             "storage_options, or all in the URI)"
         )
     options = {**place.options, **given}
-    if unknown := sorted(map(str, options.keys() - kind.known())):
-        raise TableError(
-            f"unknown storage options {unknown} for {shown!r} (known: "
-            f"{', '.join(sorted(kind.known()))})"
-        )
     try:
-        _check_pair(options)
+        options = {_PREFIX.sub("", name.lower()): v for name, v in options.items()}
+        opened_store(place, _sorted(options))
         if place.kind == "s3" and not _has_region(options):
             options["region"] = pafs.resolve_s3_region(place.bucket)
-        pairs = tuple(sorted(options.items()))
-        opened_store(place.kind, place.bucket, place.account, pairs)
     except ImportError:
         raise TableError(
-            f"cannot open {shown!r} without obstore (type: {INSTALL})"
+            f"cannot open {place.uri!r} without obstore (type: {INSTALL})"
         ) from None
-    except Exception as error:  # noqa: BLE001 (obstore has many, and panics)
-        reason = first_line(error)
-        for value in filter(None, map(str, options.values())):
-            reason = reason.replace(value, "***")
+    except Exception as error:  # noqa: BLE001 (obstore has many)
+        reason = _masked(first_line(error), options.values()).rstrip(".")
         raise TableError(
-            f"cannot open {shown!r} with the storage options {sorted(options)}: "
-            f"{reason} (accepted: what obstore.store.{kind.name} takes)"
+            f"cannot open {place.uri!r} with the storage options "
+            f"{sorted(map(str, options))}: {reason} (accepted: what obstore.store."
+            f"{_CLASSES[place.kind]} takes)"
         ) from None  # its text may have the values
-    return pairs
+    return _sorted(options)
 
 
-def _check_pair(options: StorageOptions) -> None:
-    if len(options.keys() & _PAIR) == 1:
-        raise ValueError(f"{' and '.join(_PAIR)} need both values")
+def _sorted(options: StorageOptions) -> Pairs:
+    return tuple(sorted(options.items()))
+
+
+def _masked(text: str, values: Iterable[Any]) -> str:
+    for value in filter(None, map(str, values)):
+        text = text.replace(value, "***")
+    return text
+
+
+def _is_endpoint(name: str) -> bool:
+    return name == "base_url" or name.startswith("endpoint")
 
 
 def _has_region(options: StorageOptions) -> bool:
-    names = {"region", "endpoint"}
     by_environment = any(os.environ.get(name) for name in (*_REGIONS, *_ENDPOINTS))
-    return bool(options.keys() & names) or by_environment
+    named = any(name.endswith("region") or _is_endpoint(name) for name in options)
+    return named or by_environment
 
 
 def has_own_endpoint(kind: str, options: Pairs) -> bool:
     """Whether another server than those of Amazon, Google or Microsoft is asked."""
-    names = {name for name, _ in options}
-    if names & {"endpoint", "base_url"}:
+    if any(_is_endpoint(name) for name, _ in options):
         return True
     return kind == "s3" and any(os.environ.get(name) for name in _ENDPOINTS)
 
@@ -182,19 +116,12 @@ def secrets_of(options: Pairs) -> tuple[str, ...]:
     )
 
 
-def opened_store(kind: str, bucket: str, account: str, options: Pairs) -> ObjectStore:
-    """The bucket, opened once for its connections, and anew in another environment.
-
-    ``options`` have passed ``checked_options``; ``account`` is of Azure, and may be
-    empty.
-
-    Raises:
-        ImportError: obstore is not installed.
-    """
+def opened_store(place: StorePlace, options: Pairs) -> ObjectStore:
+    """The bucket, opened once for its connections, and anew in another environment."""
     around = tuple(
         sorted(one for one in os.environ.items() if one[0].startswith(_ENVIRONMENT))
     )
-    return _opened(kind, bucket, account, options, around)
+    return _opened(place.kind, place.bucket, place.account, options, around)
 
 
 @lru_cache(maxsize=256)
@@ -203,11 +130,20 @@ def _opened(
 ) -> ObjectStore:
     from obstore import store as stores  # noqa: PLC0415 (of the extra "stores")
 
-    config, client, retry = _translated(kind, dict(options))
+    given = {name: _value(name, value) for name, value in options if value is not None}
+    if any(_is_endpoint(n) and str(v).startswith("http:") for n, v in given.items()):
+        given.setdefault("allow_http", "true")
     if account:
-        config["account_name"] = account
-    make = getattr(stores, _KINDS[kind].name)
-    result: ObjectStore = make(
+        given["account_name"] = account
+    config, client, retry = (
+        {name: given[name] for name in names}
+        for names in (
+            given.keys() - _CLIENT - _RETRY,
+            given.keys() & _CLIENT,
+            given.keys() & _RETRY,
+        )
+    )
+    result: ObjectStore = getattr(stores, _CLASSES[kind])(
         bucket,
         config=config,
         client_options=client or None,
@@ -216,21 +152,8 @@ def _opened(
     return result
 
 
-def _translated(
-    kind: str, options: dict[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The options for the store, for its HTTP client and for repeating requests."""
-    config, client = dict[str, Any](), dict[str, Any]()
-    retry = dict[str, Any]()
-    if str(options.get(_ENDPOINT[kind], "")).startswith("http://"):
-        client["allow_http"] = True
-    for name, value in options.items():
-        if value is None:
-            continue
-        if name in _RETRY:
-            retry[name] = _seconds(value)
-        elif name in _CLIENT:
-            client[name] = _CLIENT[name](value)
-        else:
-            config[name] = _flag(value) if name in _FLAGS else value
-    return config, client, retry
+def _value(name: str, value: Any) -> Any:
+    """A value as obstore takes it: times are in seconds, a certificate is a path."""
+    if name.endswith("timeout") and not isinstance(value, timedelta):
+        return timedelta(seconds=float(value))
+    return Path(value).read_bytes() if name == "root_certificate" else value

@@ -34,9 +34,6 @@ def walk(root: str, folder: str, *, links: bool, deep: bool = True) -> Iterator[
     what lies there is no data.
 
     Results are relative to ``root``.  Without ``links``, links are left out.
-
-    Raises:
-        OSError: anything else cannot be listed or looked at.
     """
     top = f"{root}/{folder}" if folder else root
     try:
@@ -95,46 +92,7 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def is_plain(root: str, path: str) -> bool:
-    """Whether a regular file is there, and no link on the way from the root to it.
-
-    Raises:
-        OSError: that cannot be told.
-    """
-    parts = path.split("/")
-    for n in range(1, len(parts)):
-        there = _mode_of("/".join([root, *parts[:n]]))
-        if there is None or not stat.S_ISDIR(there):
-            return False
-    there = _mode_of(f"{root}/{path}")
-    return there is not None and stat.S_ISREG(there)
-
-
-def is_other(path: str) -> bool:
-    """Whether something is there, and no regular file; a link is none.
-
-    Raises:
-        OSError: that cannot be told.
-    """
-    mode = _mode_of(path)
-    return mode is not None and not stat.S_ISREG(mode)
-
-
-def link_on_the_way(root: str, folder: str) -> str:
-    """The first part of a folder's path below the root that is a link; empty if none.
-
-    Raises:
-        OSError: that cannot be told.
-    """
-    parts = folder.split("/") if folder else []
-    for n in range(1, len(parts) + 1):
-        mode = _mode_of("/".join([root, *parts[:n]]))
-        if mode is not None and stat.S_ISLNK(mode):
-            return "/".join(parts[:n])
-    return ""
-
-
-def _mode_of(path: str) -> int | None:
+def mode_of(path: str) -> int | None:
     """The mode of a file, folder or link; None if there is none."""
     try:
         return os.lstat(path).st_mode
@@ -145,11 +103,7 @@ def _mode_of(path: str) -> int | None:
 
 
 def open_regular(path: str) -> int:
-    """A descriptor of a regular file; a pipe or a device is never waited for.
-
-    Raises:
-        OSError: there is none, or it is something else.
-    """
+    """A descriptor of a regular file; a pipe or a device is never waited for."""
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)

@@ -43,11 +43,7 @@ _BEGIN: Final = 1 << 16
 
 
 def blob_offsets(source: ByteSource) -> set[int]:
-    """Where every blob of a pack begins, also those that no manifest names.
-
-    Raises:
-        CorruptIndexError: it has no footer.
-    """
+    """Where every blob of a pack begins, also those that no manifest names."""
     size = len(source)
     tail = bytes(source.read(max(0, size - 12), 12))
     try:
