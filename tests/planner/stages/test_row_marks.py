@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -183,6 +184,19 @@ def test_a_sample_counts_as_the_codes_that_it_is_of(folder: Path) -> None:
         reads.append(plans[1].stages[-1].read)
     assert reads[1].cached_bytes == reads[1].n_bytes > 0
     assert replace(reads[1], cached_bytes=0) == reads[0]
+
+
+def test_threads_share_what_is_sampled(
+    indexed: list[tuple[sx.Table, Counts]],
+) -> None:
+    table, count = indexed[0]
+    for _ in range(10):
+        with CacheSession(1 << 20) as session, ThreadPoolExecutor(len(LEAVES)) as pool:
+            plan = partial(table.plan, session=session)
+            plans = list(pool.map(plan, [text for text, _ in LEAVES]))
+        for plan_, (_, judge) in zip(plans, LEAVES, strict=True):
+            kept = {f"{i}.parquet" for i, n in enumerate(count(judge)) if n}
+            assert set(plan_.paths) == kept
 
 
 def test_a_file_whose_codes_are_damaged_is_kept(
