@@ -124,7 +124,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "the folder above": (
         lambda t: sx.open_table(t.path("nested")),
         TableError,
-        "lies in a folder that is no partition",
+        "is in a folder that is not named like a partition",
     ),
     "a pattern of names": (
         lambda t: sx.open_table(f"{t.folder}/*.parquet"),
@@ -241,7 +241,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "a column of other files": (
         lambda t: t.table.plan("extra = 1"),
         PredicateError,
-        r"no column 'extra' .*open_table takes a schema",
+        r"no column 'extra' .*give open_table a schema",
     ),
     "a whole query": (
         lambda t: t.table.plan("SELECT * FROM t WHERE price < 4"),

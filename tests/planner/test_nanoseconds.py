@@ -105,7 +105,7 @@ def test_what_readers_take_for_several_values_is_not_judged(
     assert len(plan.paths) == 4
     (reason,) = {one.reason for one in plan.conditions}
     assert "int column" not in reason
-    assert "nanoseconds" in reason or "as another one" in reason
+    assert "nanoseconds" in reason or "as a different one" in reason
 
 
 def test_times_without_a_zone_ask_for_the_zone(tmp_path: Path) -> None:

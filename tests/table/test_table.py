@@ -38,7 +38,7 @@ def test_a_folder_without_parquet_files_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "empty.parquet").write_bytes(b"")
     with pytest.raises(TableError, match="no Parquet files in") as error:
         sx.open_table(tmp_path)
-    assert "names that begin with _ or . are left out" in one_sentence(error)
+    assert "names that begin with _ or . are ignored" in one_sentence(error)
 
 
 def test_a_file_instead_of_a_folder_is_one_sentence(tmp_path: Path) -> None:
@@ -430,9 +430,7 @@ def test_files_in_a_plain_folder_are_not_the_tables(tmp_path: Path) -> None:
 
 def test_a_table_of_plain_folders_alone_says_so(tmp_path: Path) -> None:
     put(tmp_path / "2020" / "f.parquet", {"a": [1]})
-    with pytest.raises(
-        TableError, match=r"'2020/f\.parquet' lies in a folder"
-    ) as error:
+    with pytest.raises(TableError, match=r"'2020/f\.parquet' is in a folder") as error:
         sx.open_table(tmp_path)
     assert "k=v" in one_sentence(error)
 

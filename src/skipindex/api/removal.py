@@ -67,8 +67,8 @@ def remove(location: Location, *, dry_run: bool) -> RemovalReport:
     for folder in (LOG, MANIFESTS, PACKS):
         if link := location.link_on_the_way(folder):
             raise TableError(
-                f"{location.full(link)!r} is a link, and what it leads to may be of "
-                "another table (accepted: a link that you delete yourself)"
+                f"{location.full(link)!r} is a link, and its target may belong to "
+                "another table (accepted: delete the link yourself)"
             )
     listing = list(location.list_own())
     snapshot = _newest(location)

@@ -140,7 +140,7 @@ def _index_file(
             return None
         result = now
         if not clock.has_passed(now):
-            note = "modified too recently: a change would leave its time as it is"
+            note = "modified too recently: a later change could keep the same time"
             return IndexedFile(_row(now, note=note))
         indexed = _read_and_index(location, result, task.columns, memory)
         with _noted():

@@ -212,6 +212,6 @@ def _pyspark() -> str:
         return version("pyspark")
     except PackageNotFoundError:
         raise EngineError(
-            "PySpark is not installed here, so it cannot be told for which Spark "
-            "(accepted: its version, such as '3.5' or '4.1')"
+            "PySpark is not installed here, so the version of Spark is unknown "
+            "(accepted: the version, such as '3.5' or '4.1')"
         ) from None

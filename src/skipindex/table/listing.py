@@ -196,7 +196,7 @@ def read_schema(
         raise TableError(
             f"{location.full(path)!r} is not a readable Parquet file: {reason} (Spark "
             "takes the columns of the table from this file; accepted: a schema that is "
-            "given to open_table; names that begin with _ or . are left out)"
+            "given to open_table; names that begin with _ or . are ignored)"
         ) from error
 
 
@@ -204,8 +204,8 @@ def _nothing_there(location: Location, everything: Sequence[FileInfo]) -> str:
     where = location.full("")
     if not location.exists():
         return f"no such table: {where!r} does not exist"
-    left_out = "names that begin with _ or . are left out"
+    why = "names that begin with _ or . are ignored"
     below = next((f.path for f in everything if f.size and is_data_file(f.path)), None)
     if below is not None:
-        left_out = f"{below!r} lies in a folder that is no partition, as k=v would be"
-    return f"no Parquet files in {where!r} ({left_out})"
+        why = f"{below!r} is in a folder that is not named like a partition, k=v"
+    return f"no Parquet files in {where!r} ({why})"

@@ -25,7 +25,7 @@ from skipindex.table.spark_json import has_default
 UNORDERED: Final = "has no order that Spark shares"
 """The end of the reason of a column whose type is a list, a map or a struct, say."""
 _OF_OTHER_FILES: Final = (
-    "; they are those of one file, and open_table takes a schema with those of others"
+    "; they are the columns of one file: give open_table a schema with all columns"
 )
 
 

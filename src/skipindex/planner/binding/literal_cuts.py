@@ -299,7 +299,7 @@ def _microseconds(moment: datetime) -> int:
 def _timestamp(value: Literal, zone: str | None) -> Cut | Refusal:
     moment = _moment(value)
     if moment is None:
-        return Refusal(f"Spark may read the timestamp {value!r} as another one")
+        return Refusal(f"Spark may read the timestamp {value!r} as a different one")
     if isinstance(moment.tzinfo, ZoneInfo) and not moment.fold:
         # It is written as the name of a region (``literal_sql``).
         return _in_region(moment.replace(tzinfo=None), moment.tzinfo.key)
@@ -330,7 +330,7 @@ def _in_region(moment: datetime, zone: str, *, is_day: bool = False) -> Cut | Re
 def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:
     moment = _moment(value)
     if moment is None:
-        return Refusal(f"Spark may read the timestamp {value!r} as another one")
+        return Refusal(f"Spark may read the timestamp {value!r} as a different one")
     if isinstance(value, datetime):
         # It may be an instant to Spark; only without summer time are the wall
         # clocks of a zone and its instants in the same order everywhere.

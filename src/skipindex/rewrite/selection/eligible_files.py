@@ -50,7 +50,7 @@ def choose(
         ):
             raise PredicateError(
                 f"cannot optimize WHERE {to_sql(tree)}: files are chosen by partition "
-                f"columns alone, and {str(part)!r} is none (there are: {names})"
+                f"columns, and {str(part)!r} is not one (accepted: {names})"
             )
     # Without indexes, because a partition is rewritten as a whole or not at all.
     bare = table.over(table.listing)

@@ -255,8 +255,8 @@ class StoreFiles(Files):
         return _NoConditionsError(
             f"cannot commit to {self.bucket}/{self.prefix!r}: this store does not "
             "write an object only if absent (If-None-Match), so a commit could replace "
-            "another one (accepted: AWS S3, GCS, Azure, and others that do, or a lock "
-            "of yours: skipindex.api.set_commit_lock)"
+            "another commit (accepted: AWS S3, GCS, Azure, and others that do, or a "
+            "lock of yours: skipindex.api.set_commit_lock)"
         )
 
     def delete(self, path: str) -> None:

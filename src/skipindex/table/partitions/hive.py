@@ -106,7 +106,7 @@ def partition_columns(
     )
     if result and outside is not None:
         raise TableError(
-            f"{outside!r} lies in no folder with partition values, and other files do "
+            f"{outside!r} is in no folder with partition values, and other files are "
             "(expected the same for all files)"
         )
     columns = []
