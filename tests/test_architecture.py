@@ -59,7 +59,7 @@ BUDGETS = {
     "planner": 15898,
     "rewrite": 3745,
     "spark": 7216,
-    "storage": 4845,
+    "storage": 4850,
     "table": 4188,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
