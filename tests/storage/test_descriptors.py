@@ -47,7 +47,7 @@ def test_files_are_opened_again(sources: list[ByteSource]) -> None:
     assert n_descriptors() <= before
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(read, range(4000)))
-    assert len(OPEN) <= MAX_OPEN + 8
+    assert len(OPEN) <= MAX_OPEN
 
 
 def test_what_nothing_uses_any_more_is_closed(sources: list[ByteSource]) -> None:

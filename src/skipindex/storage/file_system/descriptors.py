@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -40,6 +41,7 @@ class OpenFiles:
         self._limit = limit
         self._lock = threading.Lock()
         self._files: dict[int, OpenFile] = {}
+        self._gone: deque[int] = deque()
 
     def __len__(self) -> int:
         """How many files are held open."""
@@ -62,11 +64,12 @@ class OpenFiles:
             file = open_file()
         with self._lock:  # another thread may have been faster
             self._files[owner] = file = self._files.pop(owner, file)
+            self._make_room(self._limit)
         return file
 
     def abandon(self, owner: int) -> None:
         """``owner`` is gone.  Takes no lock: the garbage collector may call it."""
-        self._files.pop(owner, None)
+        self._gone.append(owner)
 
     def close_idle(self) -> None:
         """Close every file that no thread reads now."""
@@ -74,9 +77,11 @@ class OpenFiles:
             self._make_room(0)
 
     def _make_room(self, n: int) -> None:
-        """Hold ``n`` files at most."""
+        """Hold ``n`` files at most, and none whose owner is gone."""
+        while self._gone:
+            self._files.pop(self._gone.popleft(), None)
         while len(self._files) > n:
-            self.abandon(next(iter(self._files), -1))
+            del self._files[next(iter(self._files))]
 
     def after_fork(self) -> None:
         """After a fork: the parent's lock may be held by a thread that is not here."""
