@@ -92,36 +92,36 @@ def test_what_is_counted(sales: SparkSession) -> None:
     _, found = cost(sales, lambda: sales.sql(text))
     # A broadcast and an aggregate; the broadcast is a job of another thread.
     one = ("BuildRight",)
-    assert found == Cost(2, 2, N_YEARS + 1, joins=1, broadcasts=1, built=one)
+    assert found == Cost(2, 2, N_YEARS + 1, broadcasts=1, built=one)
     _, found = cost(sales, lambda: sales.sql(f"{text} UNION ALL {text}"))
-    assert (found.exchanges, found.files, found.joins) == (2, N_YEARS + 1, 2)  # reused
+    assert (found.exchanges, found.files) == (2, N_YEARS + 1)  # reused
     _, found = cost(sales, lambda: sales.sql(f"SELECT ({text}) FROM years"))
-    assert (found.files, found.joins) == (N_YEARS + 2, 1)
+    assert found.files == N_YEARS + 2
     sales.conf.set("spark.sql.adaptive.enabled", "true")
     _, found = cost(sales, lambda: sales.sql(f"{text} AND y.name = 'none'"))
     assert (found.is_cut, found.built) == (True, ())
     assert (found.chosen, found.whole) == (one, 3)
     cached = sales.sql("SELECT s.key FROM sales s JOIN years y USING (key)").cache()
     try:
-        assert cost(sales, cached.distinct)[1].joins == 1
+        assert cost(sales, cached.distinct)[1].files == N_YEARS + 1
     finally:
         cached.unpersist(blocking=True)
 
 
 def test_what_is_too_much() -> None:
-    plain = Cost(jobs=3, exchanges=2, files=10, joins=1)
-    assert excess(Cost(3, 2, 10, 1), plain) == ""
-    assert excess(Cost(2, 1, 1, 1), plain) == ""
-    assert excess(Cost(4, 2, 10, 1), plain) == "4 jobs for 3"
-    assert excess(Cost(3, 3, 10, 1), plain) == "3 exchanges for 2"
-    assert excess(Cost(3, 2, 11, 1), plain) == "11 files for 10"
-    assert excess(Cost(4, 2, 10, 1, broadcasts=1), plain) == ""
-    assert excess(Cost(3, 3, 11, 1, built=("BuildLeft",)), plain) == ""
+    plain = Cost(jobs=3, exchanges=2, files=10)
+    assert excess(Cost(3, 2, 10), plain) == ""
+    assert excess(Cost(2, 1, 1), plain) == ""
+    assert excess(Cost(4, 2, 10), plain) == "4 jobs for 3"
+    assert excess(Cost(3, 3, 10), plain) == "3 exchanges for 2"
+    assert excess(Cost(3, 2, 11), plain) == "11 files for 10"
+    assert excess(Cost(4, 2, 10, broadcasts=1), plain) == ""
+    assert excess(Cost(3, 3, 11, built=("BuildLeft",)), plain) == ""
     cut = replace(plain, is_cut=True)
-    assert excess(Cost(3, 9, 99, 1), cut) == ""
-    assert excess(Cost(4, 2, 10, 1), cut) == "4 jobs for 3"
-    assert excess(Cost(4, 2, 10, 1, whole=4), cut) == "4 jobs for 3"
-    other = Cost(4, 3, 10, 1, built=("BuildLeft",), chosen=("BuildLeft",), whole=4)
+    assert excess(Cost(3, 9, 99), cut) == ""
+    assert excess(Cost(4, 2, 10), cut) == "4 jobs for 3"
+    assert excess(Cost(4, 2, 10, whole=4), cut) == "4 jobs for 3"
+    other = Cost(4, 3, 10, built=("BuildLeft",), chosen=("BuildLeft",), whole=4)
     assert excess(other, plain) == ""
     assert excess(other, cut) == ""
     assert excess(replace(other, jobs=5), plain) == "5 jobs for 3"

@@ -13,7 +13,6 @@ from pyspark.sql import DataFrame, SparkSession
 from tests.spark.pruning.scans import nodes
 
 SWITCH: Final = "skipindex.enabled"
-_JOINS: Final = ("Join", "LateralJoin", "AsOfJoin")
 _BROADCAST_JOINS: Final = ("BroadcastHashJoinExec", "BroadcastNestedLoopJoinExec")
 _REPEATS: Final = 3
 """Runs of a query before its costs are said to be too high."""
@@ -27,7 +26,6 @@ class Cost:
         jobs: that Spark began for it, those of planning among them.
         exchanges: shuffles and broadcasts in the plan that ran, without reused ones.
         files: that its scans read, by Spark's own metric.
-        joins: of the optimized plan and its subqueries.
         broadcasts: those of the exchanges that are broadcasts, each with a job.
         reused: exchanges that stand for an equal one.
         is_cut: the plan that ran has lost a part that no row needs, which may have run:
@@ -42,7 +40,6 @@ class Cost:
     jobs: int
     exchanges: int
     files: int
-    joins: int
     broadcasts: int = 0
     reused: int = 0
     is_cut: bool = False
@@ -57,7 +54,6 @@ class Cost:
             min(self.jobs, other.jobs),
             min(self.exchanges, other.exchanges),
             min(self.files, other.files),
-            self.joins,
             max(self.broadcasts, other.broadcasts),
             max(self.reused, other.reused),
             self.is_cut and other.is_cut,
@@ -73,7 +69,6 @@ class Cost:
             max(self.jobs, other.jobs),
             max(self.exchanges, other.exchanges),
             max(self.files, other.files),
-            max(self.joins, other.joins),
             min(self.broadcasts, other.broadcasts),
             min(self.reused, other.reused),
             self.is_cut or other.is_cut,
@@ -169,12 +164,10 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
             for one, name in zip(began, names, strict=True):
                 if name in _BROADCAST_JOINS:
                     chosen.append(one.buildSide().toString())
-    joins = n_joins(df._jdf.queryExecution().optimizedPlan())
     return Cost(
         jobs,
         exchanges,
         files,
-        joins,
         broadcasts,
         reused,
         is_cut,
@@ -190,17 +183,6 @@ def _tree(node: Any) -> Iterator[Any]:
     yield node
     for i in range(node.children().size()):
         yield from _tree(node.children().apply(i))
-
-
-def n_joins(plan: Any) -> int:
-    """The joins of a logical plan, of its subqueries, and of what is cached there."""
-    kind = plan.getClass().getSimpleName()
-    if kind == "InMemoryRelation":
-        return n_joins(plan.cacheBuilder().logicalPlan())
-    found = int(kind in _JOINS)
-    for below in (plan.children(), plan.subqueries()):
-        found += sum(n_joins(below.apply(i)) for i in range(below.size()))
-    return found
 
 
 def cost(spark: SparkSession, query: Callable[[], DataFrame]) -> tuple[list[str], Cost]:

@@ -26,6 +26,8 @@ CONF = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",  # as of Spark 4
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
 }
 
 

@@ -30,6 +30,8 @@ CARRIED: Final = (
     *("spark.sql.shuffle.partitions", "spark.sql.codegen.wholeStage"),
     *("spark.sql.session.timeZone", "spark.sql.parquet.datetimeRebaseModeInRead"),
     "spark.sql.parquet.int96RebaseModeInRead",
+    "spark.sql.parquet.datetimeRebaseModeInWrite",
+    "spark.sql.parquet.int96RebaseModeInWrite",
 )
 """Settings that a new session takes from the first one."""
 _DRAWN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")

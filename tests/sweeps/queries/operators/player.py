@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, ParseException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
@@ -119,7 +119,7 @@ class Player:
         with at_most(self.spark, self.seconds) as watch:
             try:
                 seen = self._step(step)
-            except (PySparkException, Py4JError, OverflowError) as error:
+            except (PySparkException, Py4JJavaError, OverflowError) as error:
                 at_run = not isinstance(error, AnalysisException | ParseException)
                 outcome = Outcome(
                     error=name_of(error), told=str(error)[:600], at_run=at_run
