@@ -29,14 +29,13 @@ from ssb.queries import DIMENSIONS, FACT, Query
 from ssb.run import matches_of
 
 SWITCH: Final = "skipindex.enabled"
-FACT_INDEXES: Final[Request] = {
-    "lo_discount": sx.RangeBitmap(max_bitmaps=64),
-    "lo_quantity": sx.BitSliced(base=10),
-    "lo_orderdate": sx.BitSliced(),
-    "lo_custkey": ["bit_sliced", "key_set"],
-    "lo_suppkey": ["bit_sliced", "key_set"],
-    "lo_partkey": ["bit_sliced", "key_set"],
-}
+FACT_INDEXES: Final[Request] = dict.fromkeys(
+    (
+        *("lo_discount", "lo_quantity", "lo_orderdate"),
+        *("lo_custkey", "lo_suppkey", "lo_partkey"),
+    ),
+    "exact",
+)
 """Of the columns that the queries join by or filter."""
 ATTRIBUTES: Final = tuple(name for name in INDEXES if name[0] in DIMENSIONS)
 """Of the dimensions, what the queries filter."""
