@@ -59,7 +59,7 @@ BUDGETS = {
     "planner": 16209,
     "rewrite": 3745,
     "spark": 7216,
-    "storage": 4899,
+    "storage": 4907,
     "table": 4204,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

@@ -142,6 +142,18 @@ STAGES: Final = (
         ),
     ),
     Mutant(
+        "unchecked-identity",
+        "planner.stages.index_reader.IndexReader._all_fit",
+        "bool(fits.all() and own)",
+        "bool(own)",
+        "what a pack says of another data file is believed, as it was not compared",
+        (
+            "tests/planner/stages/test_transposed_filters.py",
+            "tests/planner/stages/test_file_maps.py",
+            "tests/traps/test_damage.py",
+        ),
+    ),
+    Mutant(
         "last-child-lower",
         "planner.stages.rows._numbers",
         "return bounds.lower.intersection_cardinality(lower), n_upper",

@@ -62,7 +62,7 @@ def checked_options(place: StorePlace, given: StorageOptions) -> Pairs:
         )
     options = {**place.options, **given}
     try:
-        options = {_PREFIX.sub("", name.lower()): v for name, v in options.items()}
+        options = _by_short_name(options)
         opened_store(place, _sorted(options))
         if place.kind == "s3" and not _has_region(options):
             options["region"] = pafs.resolve_s3_region(place.bucket)
@@ -78,6 +78,14 @@ def checked_options(place: StorePlace, given: StorageOptions) -> Pairs:
             f"{_CLASSES[place.kind]} takes)"
         ) from None  # its text may have the values
     return _sorted(options)
+
+
+def _by_short_name(options: StorageOptions) -> dict[str, Any]:
+    """The options by their names without the first word, as ``region``."""
+    named = {_PREFIX.sub("", name.lower()): v for name, v in options.items()}
+    if len(named) < len(options):
+        raise ValueError("an option is given under two names")
+    return named
 
 
 def _sorted(options: StorageOptions) -> Pairs:
