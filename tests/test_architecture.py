@@ -58,7 +58,7 @@ BUDGETS = {
     "log": 3109,
     "planner": 16209,
     "rewrite": 3745,
-    "spark": 7216,
+    "spark": 7292,
     "storage": 4907,
     "table": 4204,
 }

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from skipindex.planner.functions.zones import listed_offsets
+from skipindex.planner.rows.condition import condition_of
 from skipindex.planner.rows.dataset import dataset_of
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
 from skipindex.spark.pruning import dimensions as module
@@ -480,6 +481,125 @@ def test_queries_at_once_read_it_once(folder: Path, reads: list[list[str]]) -> N
         found = list(pool.map(lambda _: keys_of(asked, dimensions), range(40)))
     assert found == [[1]] * 40
     assert len(reads) == 1
+
+
+# -- keys in memory ------------------------------------------------------------------
+
+
+@pytest.fixture
+def evaluated(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The conditions that are evaluated from now on."""
+    trees: list[Any] = []
+
+    def counted(tree: Any, *rest: Any) -> Any:
+        trees.append(tree)
+        return condition_of(tree, *rest)
+
+    monkeypatch.setattr(module, "condition_of", counted)
+    return trees
+
+
+def test_keys_stay_in_memory(folder: Path, evaluated: list[Any]) -> None:
+    age(folder)
+    dimensions = Dimensions()
+    for _ in range(3):
+        assert keys_of(side(folder, TYPES, IS_X), dimensions) == [1]
+    assert len(evaluated) == 1
+    assert keys_of(side(folder, TYPES, both("Not", IS_X)), dimensions) == [2, 3]
+    assert keys_of(side(folder, TYPES, IS_X, key="b"), dimensions) == [5]
+    assert len(evaluated) == 3
+    DEFAULT_SESSION.clear()
+    assert keys_of(side(folder, TYPES, IS_X), dimensions) == [1]
+    assert len(evaluated) == 4
+
+
+def test_keys_in_memory_are_of_one_kind_of_table(parts: Path) -> None:
+    """A catalog may say that a folder has another value than its name."""
+    age(parts)
+    dimensions = Dimensions()
+    for is_catalog_table, expected in ((False, [1]), (True, [1, 3]), (False, [1])):
+        asked = side(
+            parts,
+            IN_PARTS,
+            IS_1,
+            IS_X,
+            partitions_types={"p": "int"},
+            is_catalog_table=is_catalog_table,
+        )
+        assert keys_of(asked, dimensions) == expected
+
+
+@pytest.fixture
+def far(tmp_path: Path) -> Path:
+    """What a dimension is joined with by its column ``b``."""
+    path = put(tmp_path / "far/0.parquet", {"k": [5, 9, None], "a": ["x", "y", "x"]})
+    age(path.parent)
+    return path.parent
+
+
+def test_keys_in_memory_are_of_the_same_chain(
+    folder: Path, far: Path, evaluated: list[Any]
+) -> None:
+    age(folder)
+    dimensions = Dimensions()
+
+    def keys(far_condition: Any) -> Any:
+        other = Dimension(**side(far, IN_PARTS, far_condition))
+        return keys_of({**side(folder, TYPES), "keys": [("b", other)]}, dimensions)
+
+    assert keys(IS_X) == [1]
+    assert keys(both("Not", IS_X)) == []
+    n_evaluated = len(evaluated)
+    assert keys(IS_X) == [1]
+    assert len(evaluated) == n_evaluated
+    for given, expected in (([5], [1]), ([6, 7], [2]), ([5], [1])):
+        asked = {**side(folder, TYPES), "keys": [("b", given)]}
+        assert keys_of(asked, dimensions) == expected
+    put(far / "0.parquet", {"k": [6, 9, None], "a": ["x", "y", "x"]})
+    assert keys(IS_X) == [2]
+
+
+def test_keys_of_a_chain_that_was_just_written_are_not_kept(
+    folder: Path, far: Path, evaluated: list[Any]
+) -> None:
+    age(folder)
+    os.utime(far / "0.parquet")
+    dimensions = Dimensions()
+    for n in (1, 2):
+        other = Dimension(**side(far, IN_PARTS, IS_X))
+        asked = {**side(folder, TYPES), "keys": [("b", other)]}
+        assert keys_of(asked, dimensions) == [1]
+        assert len(evaluated) == n
+
+
+def test_keys_without_a_part_of_the_chain_are_not_kept(folder: Path, far: Path) -> None:
+    age(folder)
+    dimensions = Dimensions()
+    asked = side(folder, TYPES, both("Not", asks("EqualTo", "b", "integer", 99)))
+    assert keys_of(asked, dimensions) == [1, 2]
+    asked["keys"] = [("b", Dimension(**side(far, IN_PARTS, IS_X)))]
+    # The far columns cost too much for the first of these scans.
+    assert keys_of(asked, dimensions, session(most_bytes=1)) == [1, 2]
+    assert keys_of(asked, dimensions) == [1]
+
+
+def test_keys_by_the_rules_of_a_zone_are_not_kept(folder: Path) -> None:
+    age(folder)
+    hour = {
+        "c": f"{CLASSES}.Hour",
+        "t": "int",
+        "a": [attribute("z", "timestamp")],
+        "x": ["Europe/Rome"],
+    }
+    literal = {"c": f"{CLASSES}.Literal", "t": "int", "v": 3}
+    other = side(folder, TYPES, both("EqualTo", hour, literal))
+    asked = side(folder, TYPES, keys=[("k", Dimension(**other))])
+    dimensions = Dimensions()
+    for ahead, expected in ((0, []), (3 * 3600, [1])):
+        offsets = listed_offsets("Europe/Rome", (-(10**10), ahead))
+        settings = session("Europe/Rome", offsets)
+        assert keys_of(other, dimensions, settings) == expected
+        assert keys_of(asked, dimensions, settings) == expected
 
 
 # -- slow and unreadable -------------------------------------------------------------

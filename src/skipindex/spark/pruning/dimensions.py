@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import cached_property
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -177,23 +178,81 @@ class _SideReader:
 
     def __init__(self, side: Dimension, session: Session, kept: KeptColumns) -> None:
         check_reading({}, side.reader, side.options)
-        result = declared_schema(side.data)
-        if result is None:
-            raise PlanError(f"no schema of Spark's: {side.data[:80]!r}")
         self._side, self._session, self._kept = side, session, kept
-        self._refused = result[1]
         self._location = side.location()
         self._files = self._files_now()
-        self._state = TableState(
-            self._location,
-            Observed(self._files, *result, schema_path=side.paths[0]),
-            Options(declared=result[0]),
-        )
-        self._state.check_names(case_sensitive=session.case_sensitive)
-        self._judged = judged_columns(
-            self._state, side, case_sensitive=session.case_sensitive
-        )
         self._rules = ZoneRules(session.offsets)
+        self._others = [(name, self._other(keys)) for name, keys in side.keys]
+        """By column, what it is joined with itself; None is unknown."""
+        self._is_known = all(other is not None for _, other in self._others)
+
+    @cached_property
+    def _schema(self) -> tuple[pa.Schema, Mapping[str, str]]:
+        result = declared_schema(self._side.data)
+        if result is None:
+            raise PlanError(f"no schema of Spark's: {self._side.data[:80]!r}")
+        return result
+
+    @cached_property
+    def _state(self) -> TableState:
+        observed = Observed(self._files, *self._schema, schema_path=self._side.paths[0])
+        state = TableState(self._location, observed, Options(declared=self._schema[0]))
+        state.check_names(case_sensitive=self._session.case_sensitive)
+        return state
+
+    @cached_property
+    def _judged(self) -> Mapping[str, str]:
+        case_sensitive = self._session.case_sensitive
+        return judged_columns(self._state, self._side, case_sensitive=case_sensitive)
+
+    def _other(self, keys: Any) -> _SideReader | pa.Array | None:
+        try:
+            if isinstance(keys, Dimension):
+                return _SideReader(keys, self._session, self._kept)
+            return pa.array(keys)
+        except (SkipIndexError, OSError, pa.ArrowException):
+            return None
+
+    @property
+    def _owner(self) -> Hashable:
+        """What values of columns depend on."""
+        return (
+            self._location,
+            tuple(self._files),
+            self._side.data,
+            tuple(self._side.partitions_types.items()),
+            self._session.timezone,
+            self._session.case_sensitive,
+        )
+
+    @property
+    def _further(self) -> Sequence[_SideReader]:
+        return [one for _, one in self._others if isinstance(one, _SideReader)]
+
+    @property
+    def files(self) -> Sequence[FileInfo]:
+        """The files that the keys depend on."""
+        return [*self._files, *(file for one in self._further for file in one.files)]
+
+    @property
+    def is_final(self) -> bool:
+        """Whether the keys depend on the files and on the question alone."""
+        further = all(one.is_final for one in self._further)
+        return self._is_known and not self._rules.relied and further
+
+    @property
+    def question(self) -> Hashable:
+        """What the keys depend on, with what the files are now."""
+        others = [
+            (name, one.question)
+            if isinstance(one, _SideReader)
+            else (name, *one.to_pylist())
+            for name, one in self._others
+            if one is not None
+        ]
+        side = self._side
+        asked = side.is_catalog_table, side.key, side.conjuncts
+        return self._owner, *asked, tuple(others)
 
     def keys(self) -> Keys:
         """The distinct keys that are not NULL.
@@ -202,12 +261,16 @@ class _SideReader:
             PlanError: they are not known, too many, or not worth reading.
         """
         values = self.values()
-        if self._judged[self._side.key] in INTEGERS:
+        if pa.types.is_integer(values.type):
             return IntegerSet(np.asarray(values.cast(pa.int64())))
         return tuple(values.to_pylist())
 
     def values(self) -> pa.Array:
         """The same in Arrow."""
+        return self._kept.keys(self.question, self.files, self._values)
+
+    def _values(self) -> tuple[pa.Array, bool]:
+        """The same, and whether they may be kept."""
         key = self._column(self._side.key)
         if key.domain is None or self._side.key not in self._judged:
             raise PlanError(
@@ -233,7 +296,7 @@ class _SideReader:
         values = pc.unique(left[key.own_name]).drop_null()
         if len(values) > MAX_KEYS:
             raise PlanError(f"it has {len(values):,} keys (at most {MAX_KEYS:,} count)")
-        return values
+        return values, self.is_final
 
     def _column(self, name: str) -> ColumnInfo:
         return self._state.resolve(name, case_sensitive=self._session.case_sensitive)
@@ -258,22 +321,18 @@ class _SideReader:
 
     def _other_keys(self) -> Iterator[tuple[str, pc.Expression]]:
         """What columns need to have, because the dimension is joined itself."""
-        for name, other in self._side.keys:
+        for name, other in self._others:
             kind = self._judged.get(name, "")
-            if kind not in INTEGERS and kind != "string":
-                continue
+            if other is None or (kind not in INTEGERS and kind != "string"):
+                continue  # all keys are possible
             dtype = pa.int64() if kind in INTEGERS else pa.string()
             try:
-                values = (
-                    _SideReader(other, self._session, self._kept).values()
-                    if isinstance(other, Dimension)
-                    else pa.array(other)
-                )
+                values = other.values() if isinstance(other, _SideReader) else other
                 column = self._column(name)
                 value = pc.field(column.own_name).cast(dtype)
                 yield column.own_name, value.isin(values.cast(dtype))
             except (SkipIndexError, OSError, pa.ArrowException):
-                continue  # all of its keys are possible
+                self._is_known = False
 
     def _expression(self, asked: _Condition, table: pa.Table) -> pc.Expression | None:
         """The condition in Arrow; None if Spark alone can evaluate it."""
@@ -289,23 +348,14 @@ class _SideReader:
             return None
 
     def _table(self, names: Sequence[str]) -> pa.Table:
-        session = self._session
-        owner: Hashable = (
-            self._location,
-            tuple(self._files),
-            self._side.data,
-            tuple(self._side.partitions_types.items()),
-            session.timezone,
-            session.case_sensitive,
-        )
-        return self._kept.table(owner, self._files, names, self._read)
+        return self._kept.table(self._owner, self._files, names, self._read)
 
     def _read(self, names: Sequence[str]) -> pa.Table:
         """Columns from the files, which are what they were before and after that."""
         wanted = set(names)
         state = self._state.typed(
             pa.schema([field for field in self._state.schema if field.name in wanted]),
-            self._refused,
+            self._schema[1],
         )
         dataset = dataset_of(
             state,

@@ -1,4 +1,4 @@
-"""A cache of dimension columns, by the identity of their files.
+"""A cache of dimensions' columns and keys, by the identity of the files.
 
 What is kept of a dimension is true of files with just these sizes, times and tags.  It
 takes room in the cache of ``DEFAULT_SESSION``, which evicts it like parts of indexes.
@@ -24,8 +24,8 @@ _OLD: Final = 3 * SECOND
 
 
 @dataclass(frozen=True, slots=True)
-class _Column:
-    values: pa.ChunkedArray
+class _Kept:
+    values: pa.Array | pa.ChunkedArray
 
     @property
     def n_bytes(self) -> int:
@@ -40,7 +40,31 @@ class KeptColumns:
         self._turns: WeakValueDictionary[Hashable, threading.Lock] = (
             WeakValueDictionary()
         )
-        """By owner, who reads its columns."""
+        """By owner, who reads what it owns."""
+
+    def keys(
+        self,
+        owner: Hashable,
+        files: Sequence[FileInfo],
+        read: Callable[[], tuple[pa.Array, bool]],
+    ) -> pa.Array:
+        """The keys that a condition leaves.
+
+        Args:
+            owner: what they depend on: the condition, and the identity of ``files``.
+            files: that the keys and the columns of the condition are of.
+            read: gives keys that are not in memory, and whether they may be kept.
+
+        Raises:
+            Exception: whatever ``read`` raises.
+        """
+        with self._turn(owner):
+            keys = _kept(owner, "")
+            if keys is None:
+                keys, is_final = read()
+                if is_final and all(map(_is_old, files)):
+                    _keep(owner, "", keys)
+        return keys
 
     def table(
         self,
@@ -60,9 +84,7 @@ class KeptColumns:
         Raises:
             Exception: whatever ``read`` raises.
         """
-        with self._lock:
-            turn = self._turns.setdefault(owner, threading.Lock())
-        with turn:
+        with self._turn(owner):
             result = {name: _kept(owner, name) for name in names}
             missing = [name for name, column in result.items() if column is None]
             if missing:
@@ -74,22 +96,26 @@ class KeptColumns:
                         _keep(owner, name, table[name])
         return pa.table(result)
 
+    def _turn(self, owner: Hashable) -> threading.Lock:
+        with self._lock:
+            return self._turns.setdefault(owner, threading.Lock())
+
 
 def _is_old(file: FileInfo) -> bool:
     """Whether no later content of a file has its size and its time."""
     return file.tag is not None or file.mtime < time.time_ns() - _OLD
 
 
-def _kept(owner: Hashable, name: str) -> pa.ChunkedArray | None:
+def _kept(owner: Hashable, name: str) -> pa.Array | pa.ChunkedArray | None:
     payload = DEFAULT_SESSION.packs.parts.find(((owner, name), 0))
-    match payload.forms.get(_Column):
-        case [_Column(values)]:
+    match payload.forms.get(_Kept):
+        case [_Kept(values)]:
             payload.was_used = True
             return values
     return None
 
 
-def _keep(owner: Hashable, name: str, values: pa.ChunkedArray) -> None:
-    column = _Column(values)
+def _keep(owner: Hashable, name: str, values: pa.Array | pa.ChunkedArray) -> None:
+    kept = _Kept(values)
     parts = DEFAULT_SESSION.packs.parts
-    parts.put(((owner, name), 0), _Column, 1, 0, [column], column.n_bytes)
+    parts.put(((owner, name), 0), _Kept, 1, 0, [kept], kept.n_bytes)
