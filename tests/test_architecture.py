@@ -32,7 +32,7 @@ LEVELS = (
 """From the bottom to the top.  A part imports itself and lower levels, never a
 neighbour."""
 PLANNER = (
-    {"bound_predicate", "engine"},
+    {"bound_predicate", "budget", "engine"},
     {"simplify", "functions"},
     {"trees"},
     {"binding"},
@@ -56,7 +56,7 @@ BUDGETS = {
     "indexes": 7782,
     "layout": 2526,
     "log": 3109,
-    "planner": 16209,
+    "planner": 16231,
     "rewrite": 3745,
     "spark": 7292,
     "storage": 4907,

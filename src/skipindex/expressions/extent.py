@@ -14,7 +14,7 @@ from skipindex.expressions.literals import Literal
 
 MAX_LEVELS: Final = 100
 """Most levels of AND, OR and NOT that are judged."""
-_MAX_DEPTH: Final = 40
+MAX_DEPTH: Final = 40
 """Most levels of functions, and of conditions in them."""
 _MAX_NODES: Final = 4000
 """Most nodes of a condition; a CASE of a thousand branches has three thousand."""
@@ -38,7 +38,7 @@ def is_large(node: ex.Predicate | ex.Term, most: int = _MAX_NODES) -> bool:
     A part that occurs twice counts twice, because a walk visits it twice.
     """
     return any(
-        seen > most or depth > _MAX_DEPTH
+        seen > most or depth > MAX_DEPTH
         for seen, depth in enumerate(_depths(node, _children), 1)
     )
 

@@ -26,8 +26,9 @@ from skipindex.expressions.domain import domain_of
 from skipindex.planner.binding.binder import Binder
 from skipindex.planner.binding.compiler import Compiler
 from skipindex.planner.binding.scalar import answer, judged
-from skipindex.planner.binding.terms import BoundColumn
+from skipindex.planner.binding.terms import Asked, BoundColumn
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves, unknowns
+from skipindex.planner.budget import PlanBudget
 from skipindex.planner.functions import FUNCTIONS, TABLES, calendar
 from skipindex.planner.functions.registry import UnsureError, from_plain
 from skipindex.planner.functions.zones import no_offsets
@@ -94,7 +95,10 @@ def check_inverse(dtype: pa.DataType, text: str, data: st.DataObject) -> None:
     tree = parse(f"({text}) = 0")
     assert isinstance(tree, Comparison)
     column = BoundColumn("c", domain, "c")
-    compiler = Compiler(lambda _: column, lambda _: pytest.fail("no condition"), "UTC")
+    budget = PlanBudget(1000)
+    compiler = Compiler(
+        lambda _: column, lambda _: pytest.fail("no condition"), budget, "UTC"
+    )
     image = compiler.compile(tree.column)
     assert image.domain is not None
     values = data.draw(st.lists(elements(dtype), min_size=2, max_size=6))
@@ -119,7 +123,7 @@ def check_inverse(dtype: pa.DataType, text: str, data: st.DataObject) -> None:
         OneOf("", some),
         NoneOf("", (at,)),
     ):
-        pulled = image.preimage(question, text)
+        pulled = image.preimage(question, Asked(text, budget))
         assert not any(isinstance(leaf, Computed) for leaf in leaves(pulled)), text
         for key, plain in found.items():
             if (

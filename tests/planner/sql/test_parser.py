@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,9 +14,13 @@ from hypothesis import strategies as st
 from skipindex import expressions as ex
 from skipindex.errors import PredicateError
 from skipindex.expressions import col
+from skipindex.expressions.domain import domain_of
+from skipindex.planner.binding.binder import Binder
 from skipindex.planner.binding.constants import with_values
+from skipindex.planner.budget import PlanBudget
 from skipindex.planner.sql import parser as module
 from skipindex.planner.sql.parser import parse
+from skipindex.table import ColumnInfo
 from tests.oracle import Row, evaluate
 from tests.quick_run import examples
 from tests.strategies import integers_of, predicates, tables, values_of
@@ -219,6 +224,39 @@ def test_deep_texts_are_read_or_left_to_spark(depth: int) -> None:
         tree = parse(f"b = 2 AND {text}")
         assert isinstance(tree, ex.And)
         assert tree.children[0] == (col("b") == 2)
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "CASE {} WHEN 1 THEN 2 WHEN 3 THEN 4 ELSE 5 END",
+        "nullif({}, 7)",
+        "nvl2({0}, {0}, 1)",
+        "if({} = 2, a, 1)",
+        "coalesce({} = 1, false)",
+        "CASE WHEN ({}) = 1 THEN a > 1 ELSE a < 5 END",
+        "greatest({0}, 1, -{0})",
+    ],
+)
+def test_text_in_text_takes_steps_by_its_length(
+    wrapped: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A part that stands for several, or that is read again, does not multiply."""
+    steps = 0
+    spend = PlanBudget.spend
+
+    def counted(budget: PlanBudget) -> None:
+        nonlocal steps
+        steps += 1
+        spend(budget)
+
+    monkeypatch.setattr(PlanBudget, "spend", counted)
+    text = "a"
+    for _ in range(9):
+        text = wrapped.format(text)
+    column = ColumnInfo("a", domain_of(pa.int64()))
+    Binder(lambda _: column, "UTC").bind(parse(f"{text} = 3"))
+    assert steps <= 40 * len(text)
 
 
 def test_nothing_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -71,7 +71,7 @@ def n_tests(plan: sx.Plan) -> int:
 def affordable(table: sx.Table) -> float:
     """How many tests the plan may make."""
     reading = float(cost.reading_seconds(table.state).sum())
-    return cost.purse_seconds(reading) / SECONDS_PER_TEST
+    return ValueBudget.of(reading).left / SECONDS_PER_TEST
 
 
 @pytest.mark.few(2)

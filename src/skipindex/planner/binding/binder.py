@@ -6,7 +6,7 @@ A condition that cannot be bound exactly becomes ``Unknown``, never the whole tr
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final, assert_never
 
@@ -19,7 +19,6 @@ from skipindex.expressions.not_judged import (
     TWO_COLUMNS,
     NotJudgedError,
 )
-from skipindex.planner.binding.budget import STEPS_PER_NODE, budget
 from skipindex.planner.binding.comparison import ColumnBinding
 from skipindex.planner.binding.compiler import Compiler
 from skipindex.planner.binding.constants import with_values
@@ -42,6 +41,7 @@ from skipindex.planner.bound_predicate import (
     Unknown,
     unknowns,
 )
+from skipindex.planner.budget import PlanBudget
 from skipindex.planner.functions.registry import UNSURE
 from skipindex.storage.deadline import check
 from skipindex.table import ColumnInfo
@@ -62,12 +62,14 @@ class Binder:
         zone: the session's time zone, if it is known.
         folders: the values of partition columns; None is that no column is one.
         seen: the columns that leaves are about, by their stored names.
+        budget: of the condition that is bound; None where none is yet.
     """
 
     resolve: Resolve
     zone: str | None = None
     folders: Folders | None = None
     seen: dict[str, BoundColumn] = field(default_factory=dict, compare=False)
+    budget: PlanBudget | None = None
 
     def bind(self, predicate: ex.Predicate) -> BoundPredicate:
         """``predicate`` over atoms; TRUE for the same rows.
@@ -102,19 +104,23 @@ class Binder:
         self, node: ex.Comparison | ex.In | ex.IsNull | ex.Like
     ) -> BoundPredicate:
         try:
-            with budget(STEPS_PER_NODE * ex.size(node)):
-                return self._asked(node)
+            return self._with_budget(node)._asked(node)  # noqa: SLF001 (this class)
         except NotJudgedError as refused:
             return Unknown(ex.to_sql(node), str(refused))
         except UNSURE:
             return Unknown(ex.to_sql(node), "only Spark can tell the value")
 
+    def _with_budget(self, node: ex.Predicate) -> Binder:
+        """A condition in another one shares the budget of that one."""
+        return self if self.budget else replace(self, budget=PlanBudget.of(node))
+
     def _compared(self, node: ex.ColumnComparison) -> BoundPredicate:
         """Two columns whose values are ordered alike, whatever they are compared to."""
         text = ex.to_sql(node)
         sides: list[BoundColumn] = []
+        within = self._with_budget(node)
         for term in (node.left, node.right):
-            readings, problem = self._readings(term)
+            readings, problem = within._readings(term)  # noqa: SLF001 (this class)
             columns = [_column_of(reading) for reading in readings]
             match columns:
                 case [BoundColumn() as column]:
@@ -179,7 +185,8 @@ class Binder:
             return kind(operand.name, domain, self.zone, text).bind(node)
         if _beyond_bigint(node):
             return Unknown(text, "a function is compared with a number beyond bigint")
-        return preimage_of(kind("", domain, self.zone, text).bind(node), operand)
+        asked = kind("", domain, self.zone, text).bind(node)
+        return preimage_of(asked, operand, self._left)
 
     def _over_folders(
         self,
@@ -200,7 +207,7 @@ class Binder:
             return places[self._bound_column(reference).name]
 
         try:
-            operand = Compiler(column, no_condition, self.zone).compile(node.column)
+            operand = self._compiler(column, no_condition).compile(node.column)
             asked = self._answered(node, operand, "", text)
             return over_columns(asked, columns, rows, text)
         except NotJudgedError:
@@ -212,22 +219,26 @@ class Binder:
             if isinstance(term, ex.Reference):
                 return [self._bound_column(term)], ""
             self._check_names(term)
-            down = self._compiler()
+            down = self._compiler(self._bound_column, self._bind)
             operand = down.compile(term)
             if not down.rounded:
                 return [operand], ""
-            return [operand, self._compiler(rounds_up=True).compile(term)], ""
+            up = replace(down, rounds_up=True, rounded=[])
+            return [operand, up.compile(term)], ""
         except NotJudgedError as refused:
             return [], str(refused)
 
-    def _compiler(self, *, rounds_up: bool = False) -> Compiler:
-        return Compiler(
-            self._bound_column,
-            self._bind,
-            self.zone,
-            self.seen.__getitem__,
-            rounds_up=rounds_up,
-        )
+    @property
+    def _left(self) -> PlanBudget:
+        assert self.budget is not None
+        return self.budget
+
+    def _compiler(
+        self,
+        column: Callable[[ex.Reference], BoundTerm],
+        bind: Callable[[ex.Predicate], BoundPredicate],
+    ) -> Compiler:
+        return Compiler(column, bind, self._left, self.zone, self.seen.__getitem__)
 
     def _bound_column(self, reference: ex.Reference) -> BoundColumn:
         """The bound term of a column; ``NotJudgedError`` if it has no order."""

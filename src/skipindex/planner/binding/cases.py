@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from skipindex.expressions import atoms
 from skipindex.expressions.atoms import Atom, NotNullAtom, NullAtom, Value
 from skipindex.expressions.domain import Domain
-from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.inversion import MANY
 from skipindex.planner.binding.scalar import judged
 from skipindex.planner.binding.terms import (
+    Asked,
     BoundColumn,
     BoundLiteral,
     BoundTerm,
@@ -85,18 +85,20 @@ class BoundCase:
                 return choice.operand.value(value)
         return self.default.value(value)
 
-    def preimage(self, question: Atom, text: str) -> BoundPredicate:
+    def preimage(self, question: Atom, asked: Asked) -> BoundPredicate:
         """Branch by branch: the conditions before it are not TRUE, and its own is."""
-        spend()
+        asked.budget.spend()
         branches = [
             _Branch(
                 choice.condition,
                 choice.otherwise,
-                _preimage_as(choice.operand, question, self.domain, text),
+                _preimage_as(choice.operand, question, self.domain, asked),
             )
             for choice in self.choices
         ]
-        return _first(branches, _preimage_as(self.default, question, self.domain, text))
+        return _first(
+            branches, _preimage_as(self.default, question, self.domain, asked)
+        )
 
 
 @dataclass(frozen=True)
@@ -117,24 +119,24 @@ class BoundCoalesce:
                 return result
         return None
 
-    def preimage(self, question: Atom, text: str) -> BoundPredicate:
+    def preimage(self, question: Atom, asked: Asked) -> BoundPredicate:
         """Argument by argument: those before it are NULL, and it is not."""
-        spend()
+        asked.budget.spend()
         if isinstance(question, NullAtom | NotNullAtom):
             if any(map(_is_there, self.arguments)):
                 return TruthValue(isinstance(question, NotNullAtom))
             kind = AllOf if isinstance(question, NullAtom) else AnyOf
-            return kind(tuple(a.preimage(question, text) for a in self.arguments))
+            return kind(tuple(a.preimage(question, asked) for a in self.arguments))
         *some, last = self.arguments
         branches = [
             _Branch(
                 TruthValue(value=True),
-                argument.preimage(NullAtom(""), text),
-                _preimage_as(argument, question, self.domain, text),
+                argument.preimage(NullAtom(""), asked),
+                _preimage_as(argument, question, self.domain, asked),
             )
             for argument in some
         ]
-        return _first(branches, _preimage_as(last, question, self.domain, text))
+        return _first(branches, _preimage_as(last, question, self.domain, asked))
 
 
 def _is_there(operand: BoundTerm) -> bool:
@@ -176,12 +178,12 @@ def _any_of(parts: list[BoundPredicate]) -> BoundPredicate:
 
 
 def _preimage_as(
-    operand: BoundTerm, question: Atom, domain: Domain, text: str
+    operand: BoundTerm, question: Atom, domain: Domain, asked: Asked
 ) -> BoundPredicate:
     """A question to a branch, whose value has the type of the whole."""
     if isinstance(operand, BoundLiteral):
-        return constant_answer(question, domain, operand.plain, text)
-    return operand.preimage(question, text)
+        return constant_answer(question, domain, operand.plain, asked)
+    return operand.preimage(question, asked)
 
 
 @dataclass(frozen=True)
@@ -204,36 +206,36 @@ class BoundExtreme:
         pick = max if self.greatest else min
         return pick(there, key=lambda plain: from_plain(self.domain, plain))
 
-    def preimage(self, question: atoms.Atom, text: str) -> BoundPredicate:
+    def preimage(self, question: atoms.Atom, asked: Asked) -> BoundPredicate:
         """Some value reaches the bound, and none is beyond the other one."""
-        spend()
+        asked.budget.spend()
         match question:
             case atoms.NullAtom() | atoms.NotNullAtom():
                 kind = AllOf if isinstance(question, atoms.NullAtom) else AnyOf
-                return kind(tuple(a.preimage(question, text) for a in self.arguments))
+                return kind(tuple(a.preimage(question, asked) for a in self.arguments))
             case atoms.Range(_, low, high):
-                return self._between((low, high), text)
+                return self._between((low, high), asked)
             case atoms.OneOf(_, values) | atoms.NoneOf(_, values) if (
                 len(values) <= MANY
             ):
                 wanted = intervals_of(question)
-                return AnyOf(tuple(self._between(one, text) for one in wanted))
+                return AnyOf(tuple(self._between(one, asked) for one in wanted))
             case atoms.OneOf() | atoms.NoneOf() | atoms.Matches():
-                return computed(self, question, text)
+                return computed(self, question, asked)
 
-    def _between(self, wanted: Interval, text: str) -> BoundPredicate:
+    def _between(self, wanted: Interval, asked: Asked) -> BoundPredicate:
         above, below = (
             atoms.Range("", wanted[0], None),
             atoms.Range("", None, wanted[1]),
         )
         reached, within = (above, below) if self.greatest else (below, above)
         some: BoundPredicate = AnyOf(
-            tuple(a.preimage(reached, text) for a in self.arguments)
+            tuple(a.preimage(reached, asked) for a in self.arguments)
         )
         if within == atoms.Range("", None, None):
             return some
         every = [
-            AnyOf((a.preimage(within, text), a.preimage(atoms.NullAtom(""), text)))
+            AnyOf((a.preimage(within, asked), a.preimage(atoms.NullAtom(""), asked)))
             for a in self.arguments
         ]
         return AllOf((some, *every))

@@ -20,7 +20,6 @@ from skipindex.expressions import (
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.expressions.truth import is_not_true
-from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.cases import (
     BoundCase,
     BoundCoalesce,
@@ -44,6 +43,7 @@ from skipindex.planner.binding.typed_calls import (
     with_type,
 )
 from skipindex.planner.bound_predicate import BoundPredicate, leaves
+from skipindex.planner.budget import PlanBudget
 from skipindex.planner.functions import dates
 from skipindex.planner.functions.calendar import SECOND
 from skipindex.planner.functions.casts import INTEGER_BITS
@@ -74,6 +74,7 @@ class Compiler:
         column: the bound term of a column; ``NotJudgedError`` if it has no order.
         column_named: the bound term of a column, by the name that a bound leaf has.
         bind: the bound tree of a predicate without NOT.
+        budget: of the condition that the terms are in.
         zone: the session's time zone, if it is known.
         rounds_up: whether nanoseconds count as the microsecond that is not before them.
         rounded: the terms of nanoseconds that were rounded.
@@ -81,6 +82,7 @@ class Compiler:
 
     column: Callable[[Reference], BoundTerm]
     bind: Callable[[Predicate], BoundPredicate]
+    budget: PlanBudget
     zone: str | None = None
     column_named: Callable[[str], BoundColumn] = _no_column_named
     rounds_up: bool = False
@@ -88,7 +90,7 @@ class Compiler:
 
     def compile(self, term: Term | Literal) -> BoundTerm:
         """The bound term of ``term``."""
-        spend()
+        self.budget.spend()
         match term:
             case Reference():
                 return self.column(term)

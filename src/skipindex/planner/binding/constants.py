@@ -22,6 +22,7 @@ from skipindex.planner.binding.compiler import Compiler
 from skipindex.planner.binding.literal_casts import cast
 from skipindex.planner.binding.terms import BoundColumn
 from skipindex.planner.bound_predicate import BoundPredicate
+from skipindex.planner.budget import PlanBudget
 from skipindex.planner.functions import FUNCTIONS
 from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
 from skipindex.planner.functions.clock import Clock, clock_of, formatted, moved
@@ -206,7 +207,7 @@ def _computed(call: Call) -> Call | Literal:
         raise NotJudgedError("a condition")
 
     try:
-        operand = Compiler(no_column, no_condition).compile(call)
+        operand = Compiler(no_column, no_condition, PlanBudget.of(call)).compile(call)
         plain = operand.value(None)
     except (NotJudgedError, *UNSURE):
         return None

@@ -15,7 +15,7 @@ from skipindex.expressions.atoms import Atom, NullAtom, OneOf, Value, values_of
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.binding.scalar import judged
-from skipindex.planner.binding.terms import BoundColumn, computed
+from skipindex.planner.binding.terms import Asked, BoundColumn, computed
 from skipindex.planner.bound_predicate import (
     NEVER,
     AllOf,
@@ -66,9 +66,9 @@ class FolderColumn:
         own = value[self.place] if isinstance(value, tuple) else None
         return None if own is None else to_plain(self.domain, own)
 
-    def preimage(self, question: Atom, text: str) -> BoundPredicate:
+    def preimage(self, question: Atom, asked: Asked) -> BoundPredicate:
         """The question as a test of a row."""
-        return computed(self, question, text)
+        return computed(self, question, asked)
 
 
 def folder_columns(columns: Sequence[BoundColumn]) -> Mapping[str, FolderColumn]:

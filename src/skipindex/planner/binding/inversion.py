@@ -17,8 +17,8 @@ from typing import Any, Final
 
 from skipindex.expressions import atoms
 from skipindex.expressions.domain import Domain
-from skipindex.planner.binding.budget import spend
 from skipindex.planner.binding.terms import (
+    Asked,
     BoundColumn,
     BoundTerm,
     Interval,
@@ -159,46 +159,46 @@ class BoundCall:
         assert not isinstance(stop, bytes)
         return (low if start is None else start), (high if stop is None else stop - 1)
 
-    def preimage(self, question: atoms.Atom, text: str) -> BoundPredicate:
+    def preimage(self, question: atoms.Atom, asked: Asked) -> BoundPredicate:
         """Through the function, if it can be inverted."""
-        spend()
+        asked.budget.spend()
         if self.function.is_identity and self.varying is not None:
-            return self.varying.preimage(question, text)
+            return self.varying.preimage(question, asked)
         if self.composed is not self:
-            return self.composed.preimage(question, text)
+            return self.composed.preimage(question, asked)
         child = self.varying
         if child is None:
-            return computed(self, question, text)
+            return computed(self, question, asked)
         function = self.function
         if function.slack:
-            return self._rough_preimage(child, question, text)
+            return self._rough_preimage(child, question, asked)
         if not function.direction or isinstance(question, atoms.Matches):
-            return computed(self, question, text)
+            return computed(self, question, asked)
         if isinstance(question, atoms.NullAtom | atoms.NotNullAtom):
-            known: BoundPredicate = child.preimage(question, text)
+            known: BoundPredicate = child.preimage(question, asked)
             beyond = [
-                child.preimage(atoms.Range("", *interval), text)
+                child.preimage(atoms.Range("", *interval), asked)
                 for interval in self._beyond
             ]
             if not beyond:
                 return known
-            unknown = Unknown(text, self.function.reason or _OVERFLOW)
+            unknown = Unknown(asked.text, self.function.reason or _OVERFLOW)
             if isinstance(question, atoms.NullAtom):
                 return AnyOf((known, AllOf((AnyOf(tuple(beyond)), unknown))))
-            inside = child.preimage(atoms.Range("", *self._sure), text)
+            inside = child.preimage(atoms.Range("", *self._sure), asked)
             return AnyOf((inside, AllOf((AnyOf(tuple(beyond)), unknown))))
-        return self._preimage_of_range(child, question, text)
+        return self._preimage_of_range(child, question, asked)
 
     def _preimage_of_range(
-        self, child: BoundTerm, question: atoms.Atom, text: str
+        self, child: BoundTerm, question: atoms.Atom, asked: Asked
     ) -> BoundPredicate:
         match question:
             case atoms.OneOf(_, values) | atoms.NoneOf(_, values) if len(values) > MANY:
-                hull: BoundPredicate = child.preimage(atoms.NotNullAtom(""), text)
+                hull: BoundPredicate = child.preimage(atoms.NotNullAtom(""), asked)
                 if isinstance(question, atoms.OneOf):
                     span = atoms.Range("", values[0], atoms.successor(values[-1]))
-                    hull = self._preimage_of_range(child, span, text)
-                return AllOf((hull, computed(self, question, text)))
+                    hull = self._preimage_of_range(child, span, asked)
+                return AllOf((hull, computed(self, question, asked)))
             case atoms.Range(_, low, high):
                 wanted: list[Interval] = [(low, high)]
             case atoms.OneOf() | atoms.NoneOf():
@@ -207,20 +207,20 @@ class BoundCall:
                 raise AssertionError("a question about NULL is answered before")
         intervals = [self._interval_of(interval) for interval in wanted]
         pieces = list(_question_of([i for i in intervals if i is not None]))
-        parts = [child.preimage(piece, text) for piece in pieces]
-        unknown = Unknown(text, self.function.reason or _OVERFLOW)
+        parts = [child.preimage(piece, asked) for piece in pieces]
+        unknown = Unknown(asked.text, self.function.reason or _OVERFLOW)
         for interval in self._beyond:
-            beyond = child.preimage(atoms.Range("", *interval), text)
+            beyond = child.preimage(atoms.Range("", *interval), asked)
             parts.append(AllOf((beyond, unknown)))
         result = AnyOf(tuple(parts)) if parts else NEVER
-        return self._but_unsure(result, child, wanted, text)
+        return self._but_unsure(result, child, wanted, asked)
 
     def _but_unsure(
         self,
         result: BoundPredicate,
         child: BoundTerm,
         wanted: Sequence[Interval],
-        text: str,
+        asked: Asked,
     ) -> BoundPredicate:
         """``result``; arguments of which the function is not sure stay possible."""
         if self.function.unsure is None:
@@ -231,33 +231,33 @@ class BoundCall:
         )
         if not values:
             return result
-        unknown = Unknown(text, "a text that ends in a part of a character")
-        rest = AllOf((child.preimage(atoms.NoneOf("", values), text), result))
+        unknown = Unknown(asked.text, "a text that ends in a part of a character")
+        rest = AllOf((child.preimage(atoms.NoneOf("", values), asked), result))
         return AnyOf(
-            (rest, AllOf((child.preimage(atoms.OneOf("", values), text), unknown)))
+            (rest, AllOf((child.preimage(atoms.OneOf("", values), asked), unknown)))
         )
 
     def _rough_preimage(
-        self, child: BoundTerm, question: atoms.Atom, text: str
+        self, child: BoundTerm, question: atoms.Atom, asked: Asked
     ) -> BoundPredicate:
         """Preimage of a function that is known up to ``slack``, or at some bounds."""
-        unknown = Unknown(text, self.function.reason)
+        unknown = Unknown(asked.text, self.function.reason)
         match question:
             case atoms.NullAtom() | atoms.NotNullAtom():
-                return child.preimage(question, text)
+                return child.preimage(question, asked)
             case atoms.Range(_, low, high):
                 wanted: list[Interval] = [(low, high)]
             case atoms.OneOf() | atoms.NoneOf() if len(question.values) <= MANY:
                 wanted = intervals_of(question)
             case atoms.OneOf(_, values):
                 hull = atoms.Range("", values[0], atoms.successor(values[-1]))
-                return AllOf((self._rough_preimage(child, hull, text), unknown))
+                return AllOf((self._rough_preimage(child, hull, asked), unknown))
             case _:
                 return unknown
-        return self._rough_preimage_of(child, wanted, unknown)
+        return self._rough_preimage_of(child, wanted, asked)
 
     def _rough_preimage_of(
-        self, child: BoundTerm, wanted: Sequence[Interval], unknown: Unknown
+        self, child: BoundTerm, wanted: Sequence[Interval], asked: Asked
     ) -> BoundPredicate:
         """TRUE where the value is surely wanted, and perhaps where it may be."""
         sure: list[Interval] = []
@@ -272,11 +272,12 @@ class BoundCall:
                 _clipped(interval, *type_range(self.domain)) for interval in intervals
             )
             pieces = _question_of([one for one in clipped if one is not None])
-            parts = tuple(child.preimage(piece, unknown.text) for piece in pieces)
+            parts = tuple(child.preimage(piece, asked) for piece in pieces)
             return AnyOf(parts) if parts else NEVER
 
         if sure == possible:
             return any_of(sure)
+        unknown = Unknown(asked.text, self.function.reason)
         return AnyOf((any_of(sure), AllOf((any_of(possible), unknown))))
 
     def _place_of(self, bound: atoms.Value | None) -> Interval:

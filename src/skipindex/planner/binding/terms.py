@@ -32,12 +32,21 @@ from skipindex.planner.bound_predicate import (
     Unknown,
     with_leaves,
 )
+from skipindex.planner.budget import PlanBudget
 from skipindex.planner.functions.registry import UNSURE, Argument, Plain, to_plain
 
 Interval = tuple[Value | None, Value | None]
 """``low <= value < high``; None is "no bound on this side"."""
 _REMEMBERED: Final = 1 << 16
 """Number of values whose answers are cached; at more, the cache is emptied."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A condition that a term is in: its text, and the budget of binding it."""
+
+    text: str
+    budget: PlanBudget
 
 
 class BoundTerm(Protocol):
@@ -66,7 +75,7 @@ class BoundTerm(Protocol):
             UnsureError: only Spark can tell.
         """
 
-    def preimage(self, question: Atom, text: str) -> BoundPredicate:
+    def preimage(self, question: Atom, asked: Asked) -> BoundPredicate:
         """TRUE for the rows whose value answers ``question`` with TRUE."""
 
 
@@ -92,11 +101,11 @@ class BoundColumn:
         """The value as functions take it."""
         return None if value is None else to_plain(self.domain, value)
 
-    def preimage(self, question: Atom, text: str) -> BoundPredicate:
+    def preimage(self, question: Atom, asked: Asked) -> BoundPredicate:
         """The question itself, to this column."""
         if isinstance(question, Range):
-            return _ranged(self, question.low, question.high, text)
-        return Leaf(replace(question, column=self.name), text)
+            return _ranged(self, question.low, question.high, asked)
+        return Leaf(replace(question, column=self.name), asked.text)
 
 
 @dataclass(frozen=True)
@@ -117,37 +126,39 @@ class BoundLiteral:
         """The literal."""
         return self.plain
 
-    def preimage(self, question: Atom, text: str) -> BoundPredicate:
+    def preimage(self, question: Atom, asked: Asked) -> BoundPredicate:
         """The answer of the literal."""
-        return constant_answer(question, self.domain, self.plain, text)
+        return constant_answer(question, self.domain, self.plain, asked)
 
 
 def constant_answer(
-    question: Atom, domain: Domain | None, plain: Plain | None, text: str
+    question: Atom, domain: Domain | None, plain: Plain | None, asked: Asked
 ) -> BoundPredicate:
     """The answer of a term that has one value in every row."""
     result = answer(question, domain, plain)
     return (
-        Unknown(text, "text that is no UTF-8") if result is None else TruthValue(result)
+        Unknown(asked.text, "text that is no UTF-8")
+        if result is None
+        else TruthValue(result)
     )
 
 
 def _ranged(
-    column: BoundColumn, low: Value | None, high: Value | None, text: str
+    column: BoundColumn, low: Value | None, high: Value | None, asked: Asked
 ) -> BoundPredicate:
     if low is not None and high == successor(low):
-        return Leaf(OneOf(column.name, (low,)), text)
+        return Leaf(OneOf(column.name, (low,)), asked.text)
     if low is None and high is None:
-        return Leaf(NotNullAtom(column.name), text)
+        return Leaf(NotNullAtom(column.name), asked.text)
     if low is not None and high is not None and low >= high:  # type: ignore[operator]
         return NEVER
-    return Leaf(Range(column.name, low, high), text)
+    return Leaf(Range(column.name, low, high), asked.text)
 
 
-def computed(operand: BoundTerm, question: Atom, text: str) -> BoundPredicate:
+def computed(operand: BoundTerm, question: Atom, asked: Asked) -> BoundPredicate:
     """The question as a test of the one column that ``operand`` takes."""
     if len(operand.columns) != 1:
-        return Unknown(text, "a function of several columns")
+        return Unknown(asked.text, "a function of several columns")
     (column,) = operand.columns
 
     def test(value: Value | None) -> bool | None:
@@ -158,7 +169,7 @@ def computed(operand: BoundTerm, question: Atom, text: str) -> BoundPredicate:
 
     remembered = Remembered(test)
     return Computed(
-        column.name, operand.expression, question, text, remembered, operand.key
+        column.name, operand.expression, question, asked.text, remembered, operand.key
     )
 
 
@@ -191,12 +202,14 @@ class Remembered:
         return sum(value not in known for value in values)
 
 
-def preimage_of(tree: BoundPredicate, operand: BoundTerm) -> BoundPredicate:
+def preimage_of(
+    tree: BoundPredicate, operand: BoundTerm, budget: PlanBudget
+) -> BoundPredicate:
     """``tree``, whose leaves ask about ``operand``'s value, over the columns."""
 
     def of_leaf(leaf: Leaf | Computed) -> BoundPredicate:
         question = leaf.atom if isinstance(leaf, Leaf) else leaf.question
-        return operand.preimage(question, leaf.text)
+        return operand.preimage(question, Asked(leaf.text, budget))
 
     return with_leaves(tree, of_leaf)
 

@@ -82,7 +82,7 @@ def _operands(cursor: Cursor, name: str, end: int) -> list[Operand]:
         if cursor.next.key != "," and not (
             cursor.at == end or (name, cursor.next.key) in _WORDS
         ):
-            cursor.again(start)
+            cursor.at = start
             operand = BooleanOperand(cursor.condition())
         operands.append(operand)
         if cursor.at == end:

@@ -13,6 +13,7 @@ from typing import Final
 from skipindex.errors import PredicateError
 from skipindex.expressions import Call, Literal, Predicate, Reference
 from skipindex.expressions.not_judged import NotJudgedError
+from skipindex.planner.budget import PlanBudget
 from skipindex.planner.sql.literals import (
     SUFFIX_TYPES,
     has_doubled_quote,
@@ -41,8 +42,6 @@ from skipindex.planner.trees.times import (
     interval_of_text,
 )
 
-_MAX_RETRIES: Final = 100
-"""Times that a value of one text is read again as a condition."""
 _TYPED: Final = {"DATE", "TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "X"}
 _SAFE_DIGITS: Final = 10
 """Fewer digits are an int."""
@@ -61,6 +60,7 @@ class Cursor:
         at: the index of the token that was not read yet.
         depth: how many operands are open, one inside the other.
         nested: how many conditions are open that stand as values.
+        budget: of reading the operands of one condition, some of them again.
         spark_3: whether strings are read as Spark 3 reads them.
         saw_doubled_quote: whether Spark 3 and Spark 4 read a string differently.
 
@@ -81,7 +81,7 @@ class Cursor:
         self.at = 0
         self.depth = 0
         self.nested = 0
-        self.retries = 0
+        self.budget = PlanBudget(0)
         self.spark_3 = False
         self.saw_doubled_quote = False
 
@@ -118,13 +118,6 @@ class Cursor:
         """The error that ``what`` does not come next."""
         result = repr(self.next.text) if self.next.text else "the end"
         return self.error(self.next, f"expected {what}, found {result}")
-
-    def again(self, start: int) -> None:
-        """Go back to ``start``, to read a value as a condition."""
-        self.retries += 1
-        if self.retries > _MAX_RETRIES:
-            raise NotJudgedError("a condition as a value")
-        self.at = start
 
     def operand(self) -> Operand:
         """The operand that comes next."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from skipindex.expressions import Call, Case, Operator, Predicate
+from skipindex.expressions.extent import MAX_DEPTH
 from skipindex.expressions.not_judged import SESSION_VALUES, NotJudgedError, reason_of
 from skipindex.planner.sql.calls import cast_operand, function_call
 from skipindex.planner.sql.cursor import Cursor
@@ -16,8 +17,6 @@ from skipindex.planner.trees.calls import function
 from skipindex.planner.trees.comparisons import OPERATORS, choice, compare
 from skipindex.planner.trees.operands import BooleanOperand, LiteralOperand, Operand
 
-MAX_DEPTH: Final = 30
-"""Operands inside operands; Python's own stack is limited."""
 _IN_CONDITIONS: Final = {"AND", "OR", "NOT", "IS", "IN", "BETWEEN", "LIKE", "ILIKE"}
 _CONSTANTS: Final = {"TRUE": True, "FALSE": False, "NULL": None}
 _BETWEEN_VALUES: Final = {
@@ -34,6 +33,7 @@ def operand(cursor: Cursor) -> Operand:
     """The column, the literal or the function of them that comes next."""
     if cursor.depth >= MAX_DEPTH:
         raise NotJudgedError("the expression is too deep")
+    cursor.budget.spend()
     cursor.depth += 1
     try:
         left = _product(cursor)
@@ -174,5 +174,5 @@ def _value_inside(cursor: Cursor) -> Operand:
     operand = cursor.operand()
     if cursor.next.key in {"WHEN", "ELSE", "END"}:
         return operand
-    cursor.again(start)
+    cursor.at = start
     return BooleanOperand(cursor.condition())

@@ -30,6 +30,7 @@ from skipindex.expressions import (
     disjunction,
 )
 from skipindex.expressions.not_judged import NotJudgedError, reason_of
+from skipindex.planner.budget import PlanBudget
 from skipindex.planner.sql.conditions import condition
 from skipindex.planner.sql.cursor import Cursor
 from skipindex.planner.sql.expressions import operand
@@ -70,10 +71,10 @@ _AFTER_VALUES: Final = {
     *("RESPECT", "AS"),
 }
 """Words that go on with a value."""
+_STEPS_PER_TOKEN: Final = 4
+"""A value is read twice if it turns out to be a condition, and so are those in it."""
 _NOWHERE: Final = {"=>", "@", "#", "$", "\\", "'", '"', "`"}
 """Symbols that no expression has."""
-_MAX_NESTED: Final = 10
-"""Conditions inside values inside conditions."""
 
 
 @dataclass
@@ -159,8 +160,6 @@ def _ends_condition(cursor: Cursor, token: Token) -> bool:
 
 def _condition_inside(cursor: Cursor) -> Predicate:
     """A condition that stands as a value; ``NotJudgedError`` unless all is judged."""
-    if cursor.nested >= _MAX_NESTED:
-        raise NotJudgedError("a condition as a value")
     cursor.nested += 1
     try:
         return require_small(_tree(cursor))
@@ -180,11 +179,14 @@ def _leaf(cursor: Cursor) -> Predicate:
         if not _ends_condition(cursor, cursor.next):
             raise NotJudgedError(reason_of(cursor.next.key))
         return tree
-    cursor.saw_doubled_quote, cursor.retries = False, 0
+    n_tokens = _end_of_condition(cursor, start) - start
+    cursor.budget = PlanBudget(_STEPS_PER_TOKEN * n_tokens)
+    cursor.saw_doubled_quote = False
     tree = _judged(cursor, start)
     if not cursor.saw_doubled_quote or isinstance(tree, Unsupported):
         return tree
     cursor.at, cursor.spark_3 = start, True
+    cursor.budget = PlanBudget(_STEPS_PER_TOKEN * n_tokens)
     other = _judged(cursor, start)
     cursor.spark_3 = False
     text = cursor.written(start, cursor.at)

@@ -41,6 +41,10 @@ SECONDS_PER_VALUE: Final = 4e-7
 """To read a value of a dictionary, and to look up its answer."""
 SECONDS_PER_ROW: Final = 1e-8
 """To compare two columns of a row, beside asking for the rows of each value."""
+_SHARE: Final = 0.5
+_LEAST: Final = 0.01
+_MOST: Final = 1.5
+"""Tests of values may take half of the time of reading the files, and these seconds."""
 _LOOKS: Final = 4
 """At so many dictionaries a function looks before its price is known: files often have
 the values of others, which are tested once."""
@@ -73,6 +77,11 @@ class ValueBudget:
     def __init__(self, seconds: float) -> None:
         self.left = seconds
         self._looks: dict[Computed | ComparedColumns, ValueHistory] = {}
+
+    @classmethod
+    def of(cls, reading: float) -> ValueBudget:
+        """The budget of a plan, of files that are read in so many seconds."""
+        return cls(min(max(_SHARE * reading, _LEAST), _MOST))
 
     def max_values(self, leaf: Computed, reading: float) -> int:
         """How many values a file may have to be looked at.

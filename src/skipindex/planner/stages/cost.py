@@ -48,10 +48,6 @@ _ALWAYS_JUDGED: Final = 512
 _CONNECTIVE: Final = re.compile(r"\b(?:AND|OR)\b", re.IGNORECASE)
 SECONDS_PER_STEP: Final = 2e-6
 """To combine the rows of a condition that was asked before with those of others."""
-_PURSE_SHARE: Final = 0.5
-_LEAST_PURSE: Final = 0.01
-_MOST_PURSE: Final = 1.5
-"""Tests of values may take half of the time of reading the files, and these seconds."""
 _LOOKED_AT: Final = 64
 _LEAST_STEP: Final = 4
 """At least so many files have their rows looked at first, of so many times as many."""
@@ -110,11 +106,6 @@ def _n_leaves(tree: Predicate) -> int:
             case _:
                 n += 1
     return n
-
-
-def purse_seconds(reading: float) -> float:
-    """How long a plan may test values, of files that are read in so many seconds."""
-    return min(max(_PURSE_SHARE * reading, _LEAST_PURSE), _MOST_PURSE)
 
 
 def asking_seconds(

@@ -45,7 +45,7 @@ from skipindex.planner.binding.compiler import Compiler
 from skipindex.planner.binding.constants import with_values
 from skipindex.planner.binding.inversion import BoundCall
 from skipindex.planner.binding.scalar import answer, judged
-from skipindex.planner.binding.terms import BoundColumn, BoundTerm, Interval
+from skipindex.planner.binding.terms import Asked, BoundColumn, BoundTerm, Interval
 from skipindex.planner.bound_predicate import (
     BoundPredicate,
     Computed,
@@ -54,6 +54,7 @@ from skipindex.planner.bound_predicate import (
     shorten,
     unknowns,
 )
+from skipindex.planner.budget import PlanBudget
 from skipindex.planner.functions import calendar
 from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
 from skipindex.planner.functions.dates import DATE, is_sure_of_years
@@ -72,6 +73,8 @@ from skipindex.planner.stages.computed import probe_stats
 from skipindex.table import FileStats, TableState
 
 _PARTS: Final = ("year", "month", "day", "hour")
+_ANY: Final = Asked("", PlanBudget(1 << 60))
+"""A derivation was bound within a budget; its preimages have no text."""
 _MAX_LISTED: Final = 1000
 """Values of a list that are computed one by one."""
 _FEW: Final = 16
@@ -146,11 +149,12 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
         raise NotJudgedError("a condition")
 
     tree = with_values(parse(f"({text}) <=> NULL"), table.derived.timezone)
-    compiler = Compiler(column, condition, table.derived.timezone)
+    zone = table.derived.timezone
     term = getattr(tree, "column", None)
     if not isinstance(tree, Comparison) or not isinstance(term, Call):
         raise PredicateError(f"cannot derive a partition by {text!r} ({expected})")
     try:
+        compiler = Compiler(column, condition, PlanBudget.of(term), zone)
         bound_term = compiler.compile(term)
     except (NotJudgedError, *UNSURE) as refused:
         why = str(refused) or "only Spark can tell its value"
@@ -446,7 +450,7 @@ def _days(moments: Interval) -> Interval:
 
 def _alone(one: Derivation, value: Value) -> Interval:
     """The values of the base that one value of a folder leaves possible."""
-    hull = _hull(one.of_base.preimage(OneOf("", (value,)), ""))
+    hull = _hull(one.of_base.preimage(OneOf("", (value,)), _ANY))
     return _both(hull, _shown_as(one, value))
 
 
@@ -546,7 +550,7 @@ def _where(term: BoundTerm, low: int, high: int) -> Interval:
         else:
             break
         term = term.varying
-    return _hull(term.preimage(Range("", low, high), ""))
+    return _hull(term.preimage(Range("", low, high), _ANY))
 
 
 def _hull(tree: BoundPredicate) -> Interval:
@@ -644,7 +648,7 @@ def _folder_test(
         return None
 
     def may_hold(folder: Value) -> bool:
-        made_of = one.bound_term.preimage(OneOf("", (folder,)), "")
+        made_of = one.bound_term.preimage(OneOf("", (folder,)), _ANY)
         return any(judged(made_of, value) is not False for value in values)
 
     return may_hold

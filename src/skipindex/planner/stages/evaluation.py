@@ -28,7 +28,7 @@ from skipindex.planner.bound_predicate import (
     text_of,
 )
 from skipindex.planner.stages.computed import ValueBudget
-from skipindex.planner.stages.cost import purse_seconds, reading_seconds
+from skipindex.planner.stages.cost import reading_seconds
 from skipindex.planner.stages.index_reader import IndexReader
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession
 from skipindex.planner.stages.records import LeafRecord, Stage, StageRun
@@ -191,7 +191,7 @@ class Evaluation:
         """What tests of values are paid from; None if the caller names kinds."""
         if self.forced is not None:
             return None
-        return ValueBudget(purse_seconds(float(self.reading.sum())))
+        return ValueBudget.of(float(self.reading.sum()))
 
     @property
     def untested(self) -> list[str]:
