@@ -102,8 +102,9 @@ LAWS: Final = (
             *("planner/rows", "planner/test_answers.py", "planner/test_engine.py"),
             *("planner/stages/test_limit.py", "planner/test_verify.py"),
             *("traps/test_staleness.py", "spark/reading", "spark/pruning"),
+            "delta",
         ),
-        ("queries", "operators", "lives"),
+        ("queries", "operators", "lives", "delta"),
     ),
     Law("One way", ("test_architecture.py", "indexes/test_contract.py"), ("mutants",)),
 )

@@ -49,7 +49,7 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 432,
     "advice": 2072,
-    "api": 3362,
+    "api": 3396,
     "build": 2696,
     "cli": 1299,
     "expressions": 1925,
@@ -57,10 +57,10 @@ BUDGETS = {
     "layout": 2526,
     "log": 3109,
     "planner": 16231,
-    "rewrite": 3745,
-    "spark": 7292,
+    "rewrite": 3747,
+    "spark": 7293,
     "storage": 4907,
-    "table": 4204,
+    "table": 4518,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

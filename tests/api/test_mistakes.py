@@ -111,10 +111,10 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
         TableError,
         r"not a table: None \(accepted: a Table, a path or a URI\)",
     ),
-    "a Delta folder": (
+    "a Delta table without a log": (
         lambda t: sx.open_table(t.path("delta")),
         TableError,
-        "is a Delta table: .*pass plain=True",
+        "is a Delta table, and its log cannot be read",
     ),
     "an empty folder": (
         lambda t: sx.open_table(t.path("empty")),

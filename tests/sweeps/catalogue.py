@@ -70,6 +70,7 @@ SWEEPS: Final[Mapping[str, Sweep]] = {
     "soundness-spark": Sweep("verdicts", "soundness.by_spark"),
     "soundness-foreign": Sweep("verdicts", "soundness.of_foreign"),
     "soundness-large": Sweep("verdicts", "soundness.of_large"),
+    "delta": Sweep("plans", "delta.histories"),
     "mutants": Sweep("mutants", "rules.mutants"),
     "kills": Sweep("tables", "tables.kills"),
     "hostile": Sweep("tables", "tables.hostile"),

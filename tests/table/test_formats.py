@@ -51,7 +51,7 @@ DOORS: dict[str, Callable[..., Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("name", sorted(LOGS.keys() - {"Delta"}))
 @pytest.mark.parametrize("door", DOORS)
 def test_tables_of_other_formats_are_refused_at_every_door(
     tmp_path: Path, door: str, name: str

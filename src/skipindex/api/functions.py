@@ -8,7 +8,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypedDict, Unpack, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Final,
+    TypeAlias,
+    TypedDict,
+    Unpack,
+    cast,
+    overload,
+)
 
 import pyarrow as pa
 
@@ -45,6 +54,7 @@ from skipindex.table import CatalogFolders, Derived, TableState, Trust, open_sta
 from skipindex.table.table import Options
 
 if TYPE_CHECKING:
+    from deltalake import DeltaTable
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -63,6 +73,7 @@ class Opening(TypedDict, total=False):
     fresh: bool
     trust: Trust
     folders: CatalogFolders | None
+    version: int | None
 
 
 def place_of(
@@ -206,8 +217,20 @@ def state_of(
     return open_state(place, **how)
 
 
+def _of_delta(
+    table: AnyTable | DeltaTable, version: int | None
+) -> tuple[AnyTable, int | None]:
+    """The folder and the version of a table of ``deltalake``; others as they are."""
+    library = sys.modules.get("deltalake")
+    if library is None or not isinstance(table, library.DeltaTable):
+        return cast("AnyTable", table), version
+    if version is not None:
+        raise TableError(f"{table!r} has its version (accepted: none beside it)")
+    return table.table_uri, table.version()
+
+
 def open_table(
-    table: AnyTable,
+    table: AnyTable | DeltaTable,
     *,
     schema: pa.Schema | StructType | None = None,
     partition_types: Mapping[str, pa.DataType] | None = None,
@@ -216,8 +239,9 @@ def open_table(
     storage_options: StorageOptions | None = None,
     trust: Trust = "listing",
     sidecar: str | os.PathLike[str] | None = None,
+    version: int | None = None,
 ) -> Table:
-    """Open a folder of Parquet files that Spark reads as a table.
+    """Open a folder of Parquet files that Spark reads as a table, or a Delta table.
 
     Its files are those of ``spark.read.parquet(path)``: the files in the folder, or the
     files in its partition folders named ``k=v``, if it has any.
@@ -228,7 +252,8 @@ def open_table(
             folder, the schema and the partitions, and other folders are not read.  If
             a partition is in a folder of another name, all files below the table's
             folder are read.  An existing path takes precedence over a name.  If it is
-            a ``Table``, this very object is returned.
+            a ``Table``, this very object is returned.  A ``DeltaTable`` of the library
+            ``deltalake`` is its folder and its version.
         schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
             ``StructType``.  A file that lacks a column holds NULL.  By default the
             schema is that of one footer, as in Spark.
@@ -237,7 +262,7 @@ def open_table(
         derived: what the partition columns were computed from; by default the
             properties of a catalog table, or else ``Table.declare_derived``.
         plain: read the folder as plain Parquet files, even if it has the log of Delta,
-            Iceberg, Hudi or another format.
+            Iceberg, Hudi or another format.  Rows that were deleted come back then.
         storage_options: options of obstore for an ``s3:``, ``gs:`` or ``abfss:`` URI,
             such as ``access_key_id``, ``region`` and ``endpoint``.  By default they
             come from the environment.  Workers get them; no message has their values.
@@ -256,24 +281,32 @@ def open_table(
             sidecar.  ``append`` and ``Table.optimize`` refuse a table with a sidecar.
             ``storage_options`` apply to its store too.  None is ``_skipindex`` in the
             table's folder.
+        version: a version of a Delta table; None is the newest one.
+
+    A Delta table is read by its log (with the library ``deltalake``): its files and its
+    columns are those of one version.  Its indexes stand in ``_skipindex`` beside
+    ``_delta_log`` and serve each version that has the file.  ``append`` and
+    ``Table.optimize`` refuse it.
 
     Raises:
         TableError: the folder does not exist or has no Parquet file, Spark refuses its
-            folders, it is a table of another format, ``trust`` is ``"log"`` and the
-            log does not name all files, a storage option is unknown or refused, the
-            indexes in the sidecar are of another table, or the table has indexes in
-            its own folder.
+            folders, it is a table of a format that is not read, a Delta table has
+            deletion vectors or names of columns that its files do not have, ``trust``
+            is ``"log"`` and the log does not name all files, a storage option is
+            unknown or refused, the indexes in the sidecar are of another table, or the
+            table has indexes in its own folder.
 
     >>> [column.name for column in sx.open_table(path).columns]
     ['city', 'price']
     """
     check_types(partition_types, derived)
-    if isinstance(table, Table):
-        place_of(table, storage_options, sidecar=sidecar)  # refuses options
-        return table
+    place, version = _of_delta(table, version)
+    if isinstance(place, Table):
+        place_of(place, storage_options, sidecar=sidecar)  # refuses options
+        return place
     return Table(
         state_of(
-            table,
+            place,
             storage_options,
             schema=_arrow_schema(schema),
             partition_types=partition_types,
@@ -281,6 +314,7 @@ def open_table(
             plain=plain,
             trust=trust,
             sidecar=sidecar,
+            version=version,
         )
     )
 

@@ -331,6 +331,7 @@ def budget_of(options: OptimizeOptions) -> int | None:
 
 def require_own(table: TableState, *, in_place: bool) -> None:
     """Refuse to rewrite buckets, and files of other writers unless a caller allows."""
+    table.require_no_other_log("optimize")
     require_no_sidecar(table.location, "optimize")
     require_unbucketed(table.folder, table.paths)
     if not in_place and table.snapshot.properties.layout is None:
@@ -420,8 +421,9 @@ def layout_to_declare(table: TableState, options: OptimizeOptions) -> TablePrope
     Raises:
         LayoutError: it is impossible.
         PredicateError: a column does not exist.
-        TableError: the table is bucketed.
+        TableError: the table is bucketed, or of another format.
     """
+    table.require_no_other_log("declare a layout of")
     require_unbucketed(table.folder, table.paths)
     declared = _recorded(table, target_of(table, options, wanted_of(table)))
     if _has_size(table, options):

@@ -23,7 +23,8 @@ from skipindex.storage.file_system.names import (
     published,
 )
 from skipindex.table.files import UNREADABLE, SparkListing, column_reader
-from skipindex.table.opening.formats import require_plain
+from skipindex.table.opening.formats import require_plain, source_of
+from skipindex.table.opening.source import Source
 from skipindex.table.spark_json import given_schema
 from skipindex.table.stored import footer_schema
 
@@ -39,7 +40,8 @@ class Observed:
     file that the schema is taken from.  ``folders`` are those whose names are partition
     values, of empty files too, and ``notes`` warn about parts of the commit that were
     ignored.  ``visible`` has the files that a reader of the folder reads; None is those
-    of ``listing``.
+    of ``listing``.  ``source`` says which files the table has, and its columns, where
+    the log of another format does.
     """
 
     listing: Sequence[FileInfo]
@@ -50,6 +52,7 @@ class Observed:
     folders: Sequence[str] = ()
     notes: tuple[str, ...] = ()
     visible: Sequence[FileInfo] | None = None
+    source: Source | None = None
 
     def noted(self, notes: tuple[str, ...]) -> Observed:
         """The same with more notes."""
@@ -81,23 +84,46 @@ def observe(
     plain: bool = False,
     known: Snapshot | None = None,
     files: Listing | None = None,
+    version: int | None = None,
 ) -> Observed:
     """The table below ``location`` as it is now.
 
     If ``schema`` is None, the columns are taken from a footer.  ``plain`` takes a table
     of another format for a plain folder.  Segments of ``known``, an earlier snapshot,
     are not read again.  ``files`` lists those that count, which may be none, instead of
-    all.
+    all.  ``version`` is that of a table of another format; None is the newest.
     """
+    missing = ""
     for _ in range(LOOKS):
         everything, snapshot = look(location, known, files)
+        source = None
         if not plain:
-            require_plain(location, (file.path for file in everything), insist=True)
+            paths = [file.path for file in everything]
+            source = source_of(location, paths, version)
+        if source is not None:
+            everything, missing = source.among(everything)
+            if missing:
+                continue  # written since the folder was listed, or gone
+            source.check(location, everything)
+        elif not plain:
+            require_plain(location, paths, insist=True)
         shown, listing, remarks = _live(location, everything, snapshot)
         visible = None
         if snapshot.rewrites.hidden:  # else a reader of the folder reads the same files
             visible = list(filter(shown.is_read, everything))
         candidates = shown.with_schema or [file.path for file in listing]
+        if source is not None:
+            _require_all(location, source, listing)
+            schema_path = min(shown.with_schema, default="")
+            return Observed(
+                listing,
+                source.schema,
+                source.refused,
+                schema_path,
+                snapshot,
+                notes=(*snapshot.notes, *remarks),
+                source=source,
+            )
         if not candidates and files is None:
             raise TableError(_nothing_there(location, everything))
         schema_path = ""
@@ -125,7 +151,25 @@ def observe(
             notes,
             visible,
         )
+    if missing:
+        raise TableError(
+            f"{location.full(missing)!r} is gone, which the table's own log names "
+            "(accepted: a version whose files have not been deleted by a vacuum)"
+        )
     raise never_still(location)
+
+
+def _require_all(
+    location: Location, source: Source, listing: Sequence[FileInfo]
+) -> None:
+    """Refuse files that Spark would not read in a folder of plain files."""
+    if len(listing) < len(source.sizes):
+        path = min(source.sizes.keys() - {file.path for file in listing})
+        raise TableError(
+            f"{location.full(path)!r} is a file of the {source.format} table, and "
+            "readers of plain folders do not see it there (accepted: files in the "
+            "table's folder, or in folders named like partitions, k=v)"
+        )
 
 
 def _partition_of(path: str) -> str:

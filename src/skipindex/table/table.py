@@ -66,7 +66,8 @@ class Options:
 
     If ``declared`` is None, the columns are taken from a footer; if ``derived`` is, it
     is what is committed.  ``plain`` takes a table of another format for a plain folder.
-    ``folders`` are asked for whenever the table is opened.
+    ``folders`` are asked for whenever the table is opened.  ``version`` is that of a
+    table of another format; None is the newest.
     """
 
     declared: pa.Schema | None = None
@@ -75,6 +76,7 @@ class Options:
     plain: bool = False
     trust: Trust = "listing"
     folders: CatalogFolders | None = None
+    version: int | None = None
 
 
 NO_OPTIONS: Final = Options()
@@ -95,6 +97,7 @@ class TableState:
         self.options = options
         self.snapshot = observed.snapshot
         self.schema_path = observed.schema_path
+        self.source = observed.source
         self.notes = observed.notes
         self.n_unlisted = 0
         """Folders that were left out before they were listed."""
@@ -314,6 +317,16 @@ class TableState:
         """The same table, of whose partition columns something else is declared."""
         return self._copy(derived=derived)
 
+    def require_no_other_log(self, action: str) -> None:
+        """Refuse to change data files that the log of another format names."""
+        if self.source is not None:
+            raise TableError(
+                f"cannot {action} {self.folder!r}: it is a {self.source.format} table, "
+                "and skipindex does not write its log (accepted: a plain folder of "
+                f"Parquet files, or a writer of {self.source.format}, and "
+                "refresh_indexes after it)"
+            )
+
     def check_names(self, *, case_sensitive: bool) -> None:
         """Refuse folders that spell a partition column in two ways, as Spark does."""
         for partition in self.partitions:
@@ -404,6 +417,7 @@ def open_state(
     fresh: bool = False,
     trust: Trust = "listing",
     folders: CatalogFolders | None = None,
+    version: int | None = None,
 ) -> TableState:
     """The table below a folder; ``skipindex.open_table`` tells the rest.
 
@@ -414,7 +428,7 @@ def open_state(
     if isinstance(table, TableState):
         return _open(table.location, table.options) if fresh else table
     types = partition_types or {}
-    options = Options(schema, types, derived, plain, trust, folders)
+    options = Options(schema, types, derived, plain, trust, folders, version)
     return _open(location_of(table), options, insist=True)
 
 
@@ -444,7 +458,15 @@ def _open(
         plain=options.plain,
         known=known,
         files=files,
+        version=options.version,
     )
+    if observed.source is not None:
+        if insist and (options.declared is not None or options.partition_types):
+            raise TableError(
+                f"{location.full('')!r} is a {observed.source.format} table, and takes "
+                "its columns from its log (accepted: no schema, no partition_types)"
+            )
+        options = replace(options, declared=observed.source.schema)
     folders = None if options.folders is None else options.folders()
     if folders is not None:
         observed = observed.among(folders, location)

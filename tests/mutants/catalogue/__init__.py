@@ -10,6 +10,7 @@ from typing import Final
 
 from tests.mutants.catalogue.build import BUILD
 from tests.mutants.catalogue.catalyst import CATALYST
+from tests.mutants.catalogue.delta import DELTA
 from tests.mutants.catalogue.exclusive import EXCLUSIVE
 from tests.mutants.catalogue.expressions import EXPRESSIONS
 from tests.mutants.catalogue.indexes import INDEXES
@@ -25,6 +26,7 @@ MUTANTS: Final = (
     *STORAGE,
     *SEGMENTS,
     *EXCLUSIVE,
+    *DELTA,
     *INDEXES,
     *TABLE,
     *BUILD,

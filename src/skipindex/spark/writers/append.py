@@ -49,6 +49,7 @@ def append(
     """See ``skipindex.append``; ``name`` is that in a catalog, if it was given."""
     opened = open_state(table, fresh=True)
     location = opened.location
+    opened.require_no_other_log("append to")
     require_no_sidecar(location, "append")
     if name and opened.partitions and opened.options.folders is None:
         raise TableError(

@@ -7,11 +7,13 @@ folder would bring it back, and a writer who replaces the folder would destroy t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from skipindex.errors import TableError
 from skipindex.storage.file_system.location import Location
+from skipindex.table.opening.delta import delta_source
+from skipindex.table.opening.source import Source
 
 _LOGS: Final = {
     "_delta_log/": ("Delta", re.compile(r".*")),
@@ -22,6 +24,10 @@ _LOGS: Final = {
     "schema/": ("Paimon", re.compile(r"schema-[0-9]+")),
 }
 """The format that keeps its log in a folder, and its files' names, by folder."""
+_SOURCES: Final[Mapping[str, Callable[[Location, int | None], Source]]] = {
+    "Delta": delta_source
+}
+"""The formats whose logs are read."""
 _PAIRED: Final = {"Paimon": re.compile(r"snapshot/snapshot-[0-9]+")}
 """Another file that must be there too, where one alone may be anything."""
 _FOLDERS: Final = (*_LOGS, "snapshot/")
@@ -64,6 +70,29 @@ def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> 
         f"{location.full('')!r} is a {name} table: {path!r} determines which files "
         f"belong to it, and plain readers and writers ignore that ({expected})"
     )
+
+
+def source_of(
+    location: Location, paths: Iterable[str], version: int | None
+) -> Source | None:
+    """What the log of another format says, if it is one that is read.
+
+    ``paths`` are those of all files below the folder; ``version`` is the number of a
+    version of the table, None is the newest.
+
+    Raises:
+        TableError: there is such a log, and it is not read, or a plain folder is to
+            have a version.
+    """
+    result = other_format(paths)
+    if result is not None and (read := _SOURCES.get(result[0])) is not None:
+        return read(location, version)
+    if version is not None:
+        raise TableError(
+            f"{location.full('')!r} has no version {version}: it is no table of "
+            f"{', '.join(_SOURCES)} (accepted: no version)"
+        )
+    return None
 
 
 def require_unbucketed(folder: str, paths: Iterable[str]) -> None:

@@ -66,13 +66,14 @@ def list_from_log(
     plain: bool = False,
     known: Snapshot | None = None,
     files: Listing | None = None,
+    version: int | None = None,
 ) -> Observed:
     """The table below ``location`` as it is now, by its log or by a listing.
 
     A listing it is too where the log is in doubt; a note says why.
 
     If ``insist``, it is an error that the log does not name all files.  ``schema``,
-    ``plain``, ``known`` and ``files`` are those of ``observe``.
+    ``plain``, ``known``, ``files`` and ``version`` are those of ``observe``.
     """
     doubt: tuple[str, ...] = ()
     gone = ""
@@ -91,7 +92,14 @@ def list_from_log(
     else:
         if trust == "log":
             raise never_still(location)
-    seen = observe(location, schema=schema, plain=plain, known=known, files=files)
+    seen = observe(
+        location,
+        schema=schema,
+        plain=plain,
+        known=known,
+        files=files,
+        version=version,
+    )
     return seen.noted(doubt) if doubt else seen
 
 
