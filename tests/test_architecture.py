@@ -60,7 +60,7 @@ BUDGETS = {
     "rewrite": 3747,
     "spark": 7293,
     "storage": 4907,
-    "table": 4518,
+    "table": 4658,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

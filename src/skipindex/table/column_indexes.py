@@ -24,6 +24,7 @@ from skipindex.storage.file_system.file_info import Marks
 from skipindex.table.partitions.hive import PartitionColumn
 from skipindex.table.schema import ColumnInfo, Columns
 from skipindex.table.statistics import FileStats
+from skipindex.table.statistics.of_log import LogStatistics
 from skipindex.table.summaries import summary_type
 
 Instants: TypeAlias = Callable[[int], tuple[int, int]]
@@ -44,7 +45,8 @@ class ColumnIndexes:
 
     ``rows`` has for every file of the table its row in the manifest, or -1.  The values
     of ``partitions`` stand in the paths, and ``instants`` is what their wall clocks may
-    be.  If ``exact_names``, capitals tell names apart.
+    be.  ``of_log`` has what the log of another format says of the files.  If
+    ``exact_names``, capitals tell names apart.
     """
 
     manifest: Manifest
@@ -52,6 +54,7 @@ class ColumnIndexes:
     columns: Columns
     partitions: Sequence[PartitionColumn]
     instants: Instants = in_any_zone
+    of_log: LogStatistics | None = None
     exact_names: bool = False
     _blobs: list[dict[str, list[BlobUse]]] = field(default_factory=list, repr=False)
     """Once a column is asked for: all blobs by name.  Copies share it."""
@@ -158,10 +161,14 @@ class ColumnIndexes:
         manifest = self.manifest
         known = [manifest.stats.get(name) for name in self.spellings(column)]
         mine = [s.values for s in known if s is not None and _is_of(s, domain)]
-        if not mine:
-            return FileStats.unknown(len(self.rows), domain)
+        columns = [take(first_counted(mine), self.rows)] if mine else []
         n_rows = take(as_one_array(manifest.files["n_rows"]), self.rows)
-        return FileStats.from_arrow(take(first_counted(mine), self.rows), n_rows)
+        if self.of_log is not None:
+            columns.append(self.of_log.column(column.name, domain))
+            n_rows = pc.coalesce(n_rows, self.of_log.n_rows)
+        if not columns:
+            return FileStats.unknown(len(self.rows), domain)
+        return FileStats.from_arrow(first_counted(columns), n_rows)
 
 
 def _is_of(stats: StatsColumn, domain: Domain) -> bool:

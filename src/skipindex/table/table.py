@@ -41,6 +41,7 @@ from skipindex.table.partitions.hive import PartitionColumn, partition_columns
 from skipindex.table.partitions.inference import INSTANT
 from skipindex.table.schema import ColumnInfo, Columns, columns_of
 from skipindex.table.statistics import FileStats
+from skipindex.table.statistics.of_log import LogStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +123,11 @@ class TableState:
         counts = as_one_array(manifest.files["n_rows"])
         self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
         self._indexes = ColumnIndexes(
-            manifest, self.rows, self._columns, self.partitions
+            manifest,
+            self.rows,
+            self._columns,
+            self.partitions,
+            of_log=self._of_log(),
         )
 
     def __repr__(self) -> str:
@@ -228,6 +233,7 @@ class TableState:
         others = replace(
             self._observed,
             listing=list(files),
+            source=None,
             schema=self.schema,
             snapshot=no_snapshot(),
             notes=(),
@@ -249,6 +255,10 @@ class TableState:
             _columns=columns,
             _indexes=replace(self._indexes, columns=columns),
         )
+
+    def _of_log(self) -> LogStatistics | None:
+        """What the log of another format says of the files."""
+        return None if self.source is None else self.source.statistics_of(self.paths)
 
     def _partitions_of(self, folders: Sequence[str]) -> list[PartitionColumn]:
         is_flat = not folders and not self.listing.has_folders

@@ -65,4 +65,28 @@ DELTA: Final = (
         "files are rewritten that the log of Delta names",
         _TESTS,
     ),
+    Mutant(
+        "times-of-delta-to-the-millisecond",
+        "table.statistics.of_log._bounds",
+        "pc.add(most, _MILLISECOND)",
+        "most",
+        "a time is taken for beyond a bound that its writer cut",
+        _TESTS,
+    ),
+    Mutant(
+        "cut-texts-of-delta",
+        "table.statistics.of_log._is_whole",
+        "pc.less(pc.utf8_length(texts), _CUT)",
+        "pc.is_valid(texts)",
+        "a text is taken for beyond a bound that its writer cut",
+        _TESTS,
+    ),
+    Mutant(
+        "floats-of-delta-without-nan",
+        "table.statistics.of_log._bounds",
+        'case "int" | "date":',
+        'case "int" | "date" | "float":',
+        "a file with NaN is skipped, which is greater than every number",
+        _TESTS,
+    ),
 )

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from skipindex.errors import TableError, first_line
+from skipindex.log.manifest import as_one_array
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import SCHEMES
 from skipindex.table.opening.source import Source
 from skipindex.table.spark_json import declared_schema
+from skipindex.table.statistics.of_log import LogStatistics
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -73,6 +75,28 @@ def delta_source(location: Location, version: int | None) -> Source:
             path: tuple((name, _text(location, name, of[name])) for name in names)
             for path, of in zip(paths, values, strict=True)
         },
+        _statistics(files),
+    )
+
+
+def _statistics(files: pa.Table) -> LogStatistics:
+    """What the log says of each file, of columns that are no fields of structs."""
+
+    def columns(name: str) -> Mapping[str, pa.Array]:
+        if name not in files.column_names:
+            return {}
+        struct = files[name].combine_chunks()
+        return {
+            field.name: column
+            for field, column in zip(struct.type, struct.flatten(), strict=True)
+            if not pa.types.is_nested(field.type)
+        }
+
+    low, high = columns("min"), columns("max")
+    return LogStatistics(
+        as_one_array(files["num_records"]),
+        dict(columns("null_count")),
+        {name: (low[name], high[name]) for name in low.keys() & high.keys()},
     )
 
 

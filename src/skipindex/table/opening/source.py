@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 
 from skipindex.errors import TableError
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.table.partitions.hive import Pairs, partition_values
+from skipindex.table.statistics.of_log import LogStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +26,7 @@ class Source:
         schema: the columns, with those of partitions, as readers see them.
         refused: the columns that have no index, and why.
         values: the partition values of each file, as a folder writes them.
+        statistics: of the files, in the order of ``sizes``.
     """
 
     format: str
@@ -32,6 +35,7 @@ class Source:
     schema: pa.Schema
     refused: Mapping[str, str]
     values: Mapping[str, Pairs]
+    statistics: LogStatistics
 
     def among(self, everything: Iterable[FileInfo]) -> tuple[list[FileInfo], str]:
         """The files of the version, of all below the folder, and one that is not there.
@@ -47,6 +51,12 @@ class Source:
             else:
                 result.append(file)
         return sorted(result, key=lambda file: file.path), missing
+
+    def statistics_of(self, paths: Sequence[str]) -> LogStatistics:
+        """What the log says of files of the version, by their paths in the folder."""
+        places = {unquote(path): i for i, path in enumerate(self.sizes)}
+        places |= {path: i for i, path in enumerate(self.sizes) if path not in places}
+        return self.statistics.at(np.array([places[path] for path in paths], np.int64))
 
     def check(self, location: Location, files: Iterable[FileInfo]) -> None:
         """Refuse files of which the log says something else than the folder.
