@@ -100,9 +100,9 @@ LAWS: Final = (
         "Same rows",
         (
             *("planner/rows", "planner/test_answers.py", "planner/test_engine.py"),
+            "delta",
             *("planner/stages/test_limit.py", "planner/test_verify.py"),
             *("traps/test_staleness.py", "spark/reading", "spark/pruning"),
-            "delta",
         ),
         ("queries", "operators", "lives", "delta"),
     ),

@@ -21,7 +21,8 @@ NAMES = {
     *("columns", "files", "folder", "indexes", "n_bytes", "notes", "paths", "schema"),
     "state",
     # What it is asked.
-    *("advise", "layout_quality", "plan", "plan_files", "propose_derived", "refresh"),
+    *("advise", "layout_quality", "locate", "plan", "plan_files", "propose_derived"),
+    "refresh",
     *("history", "status", "verify"),
     # What changes the stored table.
     *("build_indexes", "compact_indexes", "drop_indexes", "refresh_indexes"),

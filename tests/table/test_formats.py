@@ -91,6 +91,7 @@ CALLS: dict[str, Callable[[sx.Table], Any]] = {
     "drop_indexes": lambda table: table.drop_indexes(),
     "history": lambda table: table.history(),
     "layout_quality": lambda table: table.layout_quality(["a = 1"]),
+    "locate": lambda table: table.locate([1], "a").read_all(),
     "plan": lambda table: table.plan("a = 1").verify(),
     "plan_files": lambda table: table.plan_files("a = 1").verify(),
     "propose_derived": lambda table: table.propose_derived(),

@@ -41,8 +41,9 @@ from skipindex.log.exclusive import DECLARED
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.planner.plan import Plan, plan_files
+from skipindex.planner.rows.by_keys import KeyLocations, Keys
 from skipindex.planner.stages.derived_partitions import derivation
-from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession
 from skipindex.rewrite.expiry import retention_record
 from skipindex.rewrite.optimize import (
     OptimizeOptions,
@@ -221,6 +222,39 @@ class Table:
 
     plan_files = plan
     """The same call under the name of the function."""
+
+    def locate(
+        self, keys: Any, column: str, *, session: CacheSession | None = None
+    ) -> pa.RecordBatchReader:
+        """Find the files and rows that have one of many keys in a column.
+
+        No row with one of the keys is left out.  A merge or a delete by keys need only
+        read these files.
+
+        Args:
+            keys: the keys, of the column's type: an Arrow array, or what ``pa.array``
+                takes.  NULL equals no key.  There may be millions.
+            column: the name of the column.
+            session: a cache for index parts; by default that of ``cache_bytes``.
+
+        Returns:
+            Record batches, read file by file, with the columns ``key``, ``file`` (the
+            path relative to the table) and ``row`` (its position in the file, from 0).
+            Of a file without a row-level index that may hold some of the keys there is
+            one row, where ``key`` and ``row`` are NULL.
+
+        Raises:
+            PredicateError: the column does not exist, is a partition column or has a
+                type that no index has, or the keys are of another type.
+
+        >>> table.locate(["Oslo", "Paris"], "city").read_all().to_pylist()
+        [{'key': 'Oslo', 'file': 'part-0.parquet', 'row': 1}, ...]
+        """
+        info = self.state.find(column)
+        asked = Keys.of(keys, info, self.state.schema)
+        session = session or DEFAULT_SESSION
+        locations = KeyLocations(self.state, info, asked, session)
+        return pa.RecordBatchReader.from_batches(locations.schema, locations.batches())
 
     @property
     def indexes(self) -> Sequence[IndexInfo]:

@@ -9,7 +9,7 @@ an index kind implements atoms, not operators.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.expressions.arrays import Ints, starts
+from skipindex.expressions.arrays import Ints, Mask, starts
 
 Value: TypeAlias = int | bytes
 
@@ -77,6 +77,23 @@ class IntegerSet(Sequence[int]):
     def __hash__(self) -> int:
         return self._hash
 
+    def places_of(self, numbers: Ints) -> tuple[Ints, Ints]:
+        """Which of ``numbers`` are in the set, and their places in it."""
+        # A table of hashes leaves few to look up, each of which is a miss of the cache.
+        table, shift = self._hashed
+        some = np.flatnonzero(table.take(_hashes(numbers, shift)))
+        at = self.array.searchsorted(numbers[some])
+        is_in = self.array.take(at, mode="clip") == numbers[some]
+        return some[is_in], at[is_in]
+
+    @cached_property
+    def _hashed(self) -> tuple[Mask, int]:
+        """Whether a number has a hash, and the bits that a hash leaves out."""
+        n_bits = min(max(16, len(self.array).bit_length() + 4), 24)
+        table = np.zeros(1 << n_bits, np.bool_)
+        table[_hashes(self.array, 64 - n_bits)] = True
+        return table, 64 - n_bits
+
     @cached_property
     def _hash(self) -> int:
         return hash(self.array.tobytes())
@@ -94,6 +111,12 @@ class IntegerSet(Sequence[int]):
         return str(joined[0])
 
 
+def _hashes(numbers: Ints, shift: int) -> Ints:
+    """The first bits of a product (Knuth, The Art of Computer Programming, 6.4)."""
+    product = numbers.view(np.uint64) * np.uint64(0x9E37_79B9_7F4A_7C15)
+    return (product >> np.uint64(shift)).view(np.int64)
+
+
 class TextSet(tuple[bytes, ...]):  # noqa: SLOT001 (it holds its other forms)
     """Distinct byte strings, ascending, of which there may be thousands.
 
@@ -104,6 +127,11 @@ class TextSet(tuple[bytes, ...]):  # noqa: SLOT001 (it holds its other forms)
     def array(self) -> pa.LargeBinaryArray:
         """The strings."""
         return pa.array(self, pa.large_binary())
+
+    @cached_property
+    def places(self) -> Mapping[bytes, int]:
+        """The place of each string."""
+        return {text: place for place, text in enumerate(self)}
 
     @cached_property
     def members(self) -> frozenset[bytes]:

@@ -15,13 +15,16 @@ from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Ints
 from skipindex.expressions.atoms import (
     Atom,
+    IntegerSet,
     Matches,
     NoneOf,
     NotNullAtom,
     NullAtom,
     OneOf,
     Range,
+    TextSet,
     Value,
+    Values,
 )
 from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.expressions.domain import Domain
@@ -125,6 +128,43 @@ class PositionalIndex(ABC):
             return self.book.values(0, self.book.n_codes)
         except DAMAGE as error:
             raise_damage("the dictionary", error)
+
+    def places_of(self, values: Values) -> tuple[Ints, Ints] | None:
+        """The rows with one of the values, ascending, and the places of their values.
+
+        ``values`` ascend.  None where an index knows rows only roughly.
+
+        Raises:
+            CorruptIndexError: a part of the payload is damaged.
+        """
+        try:
+            return self._places_of(values)
+        except DAMAGE as error:
+            raise_damage("the index", error)
+
+    def _found(self, values: Values) -> tuple[Ints, Ints]:
+        """The codes of those values that have one, ascending, and their places."""
+        codes = np.asarray(self.book.find_all(values), np.int64)
+        if not len(codes) or len(codes) == len(values):
+            return codes, np.arange(len(codes))
+        known = self.book.values_of(codes)
+        if isinstance(values, IntegerSet):
+            return codes, values.array.searchsorted(known)
+        texts = values if isinstance(values, TextSet) else TextSet(values)  # type: ignore[arg-type]
+        return codes, np.array([texts.places[text] for text in known])  # type: ignore[index]
+
+    def _places_of(self, values: Values) -> tuple[Ints, Ints] | None:
+        codes, places = self._found(values)
+        rows, mine = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+        for code, place in zip(codes.tolist(), places.tolist(), strict=True):
+            bounds = self.among([(code, code + 1)])
+            if bounds.lower is not bounds.upper:
+                return None
+            rows.append(np.frombuffer(bounds.upper.to_array(), np.uint32))
+            mine.append(np.full(len(rows[-1]), place))
+        every, which = np.concatenate(rows), np.concatenate(mine)
+        order = every.argsort(kind="stable")
+        return every[order], which[order]
 
     def _probe(self, atom: Atom) -> Bounds[AbstractBitMap]:
         match atom:

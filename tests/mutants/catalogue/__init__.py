@@ -14,6 +14,7 @@ from tests.mutants.catalogue.delta import DELTA
 from tests.mutants.catalogue.exclusive import EXCLUSIVE
 from tests.mutants.catalogue.expressions import EXPRESSIONS
 from tests.mutants.catalogue.indexes import INDEXES
+from tests.mutants.catalogue.locate import LOCATE
 from tests.mutants.catalogue.planner import PLANNER
 from tests.mutants.catalogue.pruning import PRUNING
 from tests.mutants.catalogue.segments import SEGMENTS
@@ -31,6 +32,7 @@ MUTANTS: Final = (
     *TABLE,
     *BUILD,
     *PLANNER,
+    *LOCATE,
     *STAGES,
     *CATALYST,
     *PRUNING,

@@ -73,6 +73,10 @@ class Codebook(Protocol):
         """One more than the greatest code."""
 
     @property
+    def base(self) -> int | None:
+        """What the value of each code is more than the code; None: no such number."""
+
+    @property
     def key(self) -> Hashable:
         """Codebooks with equal keys have the same values."""
 
@@ -90,6 +94,9 @@ class Codebook(Protocol):
 
     def values(self, start: int, stop: int) -> list[Value]:
         """The values of the codes ``start .. stop - 1``."""
+
+    def values_of(self, codes: Ints) -> Sequence[Value] | Ints:
+        """The values of some codes, which ascend; there is at least one."""
 
     def texts(self) -> pa.LargeBinaryArray | None:
         """The values of all codes, if they are byte strings."""
@@ -121,6 +128,7 @@ class _Book(ABC):
     __slots__ = ()
 
     n_codes: int
+    base: int | None = None
 
     @abstractmethod
     def _place(self, value: Value) -> _Place:
@@ -142,6 +150,14 @@ class _Book(ABC):
             code, _, at, _ = self._place(high)
             stop = code + at
         return start, max(start, stop)
+
+    @abstractmethod
+    def values(self, start: int, stop: int) -> list[Value]: ...
+
+    def values_of(self, codes: Ints) -> Sequence[Value] | Ints:
+        first = int(codes[0])
+        between = self.values(first, int(codes[-1]) + 1)
+        return [between[code - first] for code in codes.tolist()]
 
     def texts(self) -> pa.LargeBinaryArray | None:
         return None
@@ -171,6 +187,9 @@ class _Offsets(_Book):
 
     def values(self, start: int, stop: int) -> list[Value]:
         return list(range(self.base + start, self.base + stop))
+
+    def values_of(self, codes: Ints) -> Ints:
+        return codes + self.base
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +238,15 @@ class _IntDictionary(_Book):
             above = (np.asarray(values[start:stop], np.int64) - first).view(np.uint64)
             codes.append(i * INTS_PER_CHUNK + _places_of_common(chunk, above))
         return np.concatenate(codes) if codes else []
+
+    def values_of(self, codes: Ints) -> Ints:
+        chunks, within = np.divmod(codes, INTS_PER_CHUNK)
+        result = np.empty(len(codes), np.int64)
+        for i in np.unique(chunks).tolist():
+            mine = chunks == i
+            chunk = np.append(np.uint64(0), self._above_first(i))
+            result[mine] = chunk.take(within[mine]).view(np.int64) + self.firsts[i]
+        return result
 
     def values(self, start: int, stop: int) -> list[Value]:
         result: list[Value] = []

@@ -38,11 +38,13 @@ from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Bits, Codes, Ints, UnsignedInts, starts
 from skipindex.expressions.atoms import (
     Atom,
+    IntegerSet,
     NoneOf,
     NotNullAtom,
     NullAtom,
     OneOf,
     Range,
+    Values,
 )
 from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.encoding.bit_matrix import numbers
@@ -73,6 +75,8 @@ _VERSION: Final = 1
 _AS_BITS: Final = 0
 _AS_NUMBERS: Final = 1
 _ALL_ROWS: Final = 2
+_MOST_TABLED: Final = 1 << 20
+"""Codes up to which a table has an entry for each."""
 _MOST_EXPANDED: Final = 1 << 17
 """Rows of a file up to which each of few runs may become the codes of its rows."""
 _FEW: Final = 8
@@ -283,6 +287,29 @@ class RunLengthIndex(PositionalContextIndex):
         except DAMAGE as error:
             raise_damage("the index", error)
         return codes
+
+    def _places_of(self, values: Values) -> tuple[Ints, Ints] | None:
+        """In one pass over the rows."""
+        if self.code_key is None:
+            return PositionalContextIndex._places_of(self, values)  # noqa: SLF001 (of its base)
+        mine = self.codes()
+        base = self.book.base
+        if base is not None and isinstance(values, IntegerSet):
+            rows, places = values.places_of(mine.astype(np.int64) + base)
+            has_value = mine[rows] < self.head.n_codes
+            return rows[has_value], places[has_value]
+        codes, places = self._found(values)
+        if not len(codes):
+            return codes, places
+        if self.head.n_codes <= _MOST_TABLED:
+            place_of: Ints = np.full(self.head.n_codes + 1, -1, np.int64)
+            place_of[codes] = places
+            result = place_of.take(mine)
+            rows = np.flatnonzero(result >= 0)
+            return rows, result[rows]
+        at = codes.searchsorted(mine)
+        rows = np.flatnonzero(codes.take(at, mode="clip") == mine)
+        return rows, places[at[rows]]
 
     def inside(self, interval: Interval, rows: AbstractBitMap) -> BitMap | None:
         """Exactly those of a few ``rows`` with a code of the interval."""
