@@ -49,18 +49,18 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 432,
     "advice": 2072,
-    "api": 3430,
+    "api": 3432,
     "build": 2696,
     "cli": 1299,
     "expressions": 1953,
     "indexes": 7877,
     "layout": 2526,
     "log": 3109,
-    "planner": 16462,
+    "planner": 16463,
     "rewrite": 3747,
     "spark": 7293,
     "storage": 4907,
-    "table": 4658,
+    "table": 4669,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

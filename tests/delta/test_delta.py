@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import string
 import struct
 import sys
@@ -331,11 +332,38 @@ def test_without_the_library(delta: str, monkeypatch: pytest.MonkeyPatch) -> Non
         sx.open_table(delta)
 
 
+@pytest.mark.parametrize("name", ["a b", "a#b?c=d&e", "ü"])
+def test_names_of_folders(tmp_path: Path, name: str) -> None:
+    path = str(tmp_path / name)
+    for low in (0, 10):
+        rows = pa.table({"a": range(low, low + 10)})
+        write_deltalake(Path(path), rows, mode="append")
+    assert Path(path, "_delta_log").exists()
+    assert kept(path, "a = 12") == 1
+    assert kept(path, "a = 12", version=0) == 0
+    table = sx.open_table(DeltaTable(Path(path), version=0))
+    assert len(table.plan("a = 2").paths) == 1
+    shutil.copytree(path, tmp_path / "a%20b")
+    with pytest.raises(TableError, match="a path without %"):
+        sx.open_table(tmp_path / "a%20b")
+
+
+def test_fields_of_structs_have_no_statistics_of_columns(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    columns = {"a.b": [1], "a": [{"b": 5}]}
+    write_deltalake(path, pa.table(columns))
+    assert kept(path, "a.b = 5") == 1
+    assert kept(path, "`a.b` = 1") == 1
+    assert kept(path, "`a.b` = 5") == 0
+
+
 def test_a_plain_folder_has_no_versions(tmp_path: Path) -> None:
     (tmp_path / "p").mkdir()
     pa.parquet.write_table(pa.table({"a": [1]}), tmp_path / "p/0.parquet")
     with pytest.raises(TableError, match="no table of Delta"):
         sx.open_table(tmp_path / "p", version=0)
+    with pytest.raises(TableError, match="reads no log"):
+        sx.open_table(tmp_path / "p", version=0, plain=True)
 
 
 def test_the_command_line_takes_a_delta_table(

@@ -18,6 +18,7 @@ from typing import (
     cast,
     overload,
 )
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 
@@ -226,7 +227,8 @@ def _of_delta(
         return cast("AnyTable", table), version
     if version is not None:
         raise TableError(f"{table!r} has its version (accepted: none beside it)")
-    return table.table_uri, table.version()
+    parts = urlsplit(uri := table.table_uri)
+    return unquote(parts.path) if parts.scheme == "file" else uri, table.version()
 
 
 def open_table(

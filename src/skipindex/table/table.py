@@ -437,6 +437,11 @@ def open_state(
     check_trust(trust)
     if isinstance(table, TableState):
         return _open(table.location, table.options) if fresh else table
+    if plain and version is not None:
+        raise TableError(
+            f"plain=True reads no log, so there is no version {version} (accepted: one "
+            "of the two)"
+        )
     types = partition_types or {}
     options = Options(schema, types, derived, plain, trust, folders, version)
     return _open(location_of(table), options, insist=True)

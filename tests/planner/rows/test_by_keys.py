@@ -17,6 +17,7 @@ import skipindex as sx
 from skipindex.errors import PredicateError
 from tests.tables import build, put, put_all
 
+NOON = datetime(2024, 1, 1, 12, tzinfo=UTC)
 KINDS = ["exact", "run_length", "bitmap", "bit_sliced", "range_bitmap", "bloom", ""]
 ROWWISE = {"exact", "run_length", "bitmap", "bit_sliced"}
 TYPES: dict[str, tuple[pa.DataType, list[Any]]] = {
@@ -119,8 +120,8 @@ def test_a_damaged_index_leaves_its_files_possible(tmp_path: Path) -> None:
 
 
 def test_columns_and_keys_that_are_refused(tmp_path: Path) -> None:
-    put(tmp_path / "p=1/0.parquet", {"c": [1], "l": [[1]], "x": [0.5]})
-    put(tmp_path / "p=2/0.parquet", {"c": [1], "l": [[1]], "x": [0.5]})
+    put(tmp_path / "p=1/0.parquet", {"c": [1], "l": [[1]], "x": [0.5], "t": [NOON]})
+    put(tmp_path / "p=2/0.parquet", {"c": [1], "l": [[1]], "x": [0.5], "t": [NOON]})
     table = sx.open_table(tmp_path)
     for column, keys in (
         ("p", [1]),
@@ -130,9 +131,25 @@ def test_columns_and_keys_that_are_refused(tmp_path: Path) -> None:
         ("c", [1.5]),
         ("c", [1, "x"]),
         ("x", pa.array([0.5], pa.float32())),
+        ("c", [[1]]),
+        ("t", [datetime(2024, 1, 1)]),
     ):
         with pytest.raises(PredicateError):
             table.locate(keys, column)
+
+
+def test_keys_of_another_unit_or_scale(tmp_path: Path) -> None:
+    columns = {"t": pa.array([NOON], pa.timestamp("us", "UTC")),
+               "d": pa.array([Decimal("1.50")], pa.decimal128(9, 2))}  # fmt: skip
+    put(tmp_path / "0.parquet", columns)
+    table = build(tmp_path, {"t": "exact", "d": "exact"})
+    for column, keys in (
+        ("t", pa.array([NOON], pa.timestamp("ms", "Europe/Rome"))),
+        ("d", [Decimal("1.5")]),
+    ):
+        assert table.locate(keys, column).read_all()["row"].to_pylist() == [0]
+    with pytest.raises(PredicateError):
+        table.locate([Decimal("1.505")], "d")
 
 
 def test_keys_of_other_widths_and_forms(tmp_path: Path) -> None:

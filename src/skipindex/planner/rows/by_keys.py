@@ -69,9 +69,11 @@ class Keys:
         given = _array(keys)
         if pa.types.is_null(given.type):
             given = given.cast(dtype)
-        if not _are_alike(given.type, domain):
+        theirs = _domain_of(given.type)
+        if theirs != domain and {theirs.name, domain.name} != {"int"}:
+            can_be_cast = theirs.name == domain.name and domain.name in _CAST
             try:
-                given = given.cast(dtype if domain.name in _CAST else pa.null())
+                given = given.cast(dtype if can_be_cast else pa.null())
             except pa.ArrowException as error:
                 raise PredicateError(
                     f"cannot locate keys of type {given.type} in column "
@@ -88,13 +90,12 @@ class Keys:
         return cls(given.take(pa.array(at)), IntegerSet(numbers))
 
 
-def _are_alike(dtype: pa.DataType, domain: Domain) -> bool:
-    """Whether keys of this type are encoded as the values of a column are."""
+def _domain_of(dtype: pa.DataType) -> Domain:
+    """The domain of keys of this type; one that no column has, where there is none."""
     try:
-        theirs = domain_of(dtype)
+        return domain_of(dtype)
     except UnsupportedTypeError:
-        return False
-    return theirs == domain or {theirs.name, domain.name} == {"int"}
+        return Domain("")
 
 
 def _array(keys: Any) -> pa.Array:

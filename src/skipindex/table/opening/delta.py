@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from skipindex.errors import TableError, first_line
+from skipindex.expressions import stored_name
 from skipindex.log.manifest import as_one_array
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import SCHEMES
@@ -87,7 +88,7 @@ def _statistics(files: pa.Table) -> LogStatistics:
             return {}
         struct = files[name].combine_chunks()
         return {
-            field.name: column
+            stored_name((field.name,)): column
             for field, column in zip(struct.type, struct.flatten(), strict=True)
             if not pa.types.is_nested(field.type)
         }
@@ -107,6 +108,11 @@ def _opened(location: Location, version: int | None) -> DeltaTable:
         from deltalake.exceptions import DeltaError  # noqa: PLC0415
     except ImportError as error:
         raise TableError(f"{where!r} is a Delta table ({_INSTALL})") from error
+    if location.is_local and "%" in location.root:
+        raise TableError(
+            f"{where!r} is a Delta table, and deltalake takes % in its path for the "
+            "escape of a character (accepted: a path without %)"
+        )
     scheme, colon, rest = location.uri.partition(":")
     uri = f"{SCHEMES.get(scheme, scheme)}{colon}{rest}" or location.root
     options = {name: str(value) for name, value in location.options}
