@@ -11,9 +11,11 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import TableError
+from skipindex.log import read_snapshot
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import LOG
 from tests.rewrite.arriving import again, arrived, deaths, fill, overwrite_killed
 from tests.rewrite.arrow_writer import optimized
@@ -55,7 +57,9 @@ def prepared(begun: Path, mode: SaveMode) -> tuple[Rows, Rows]:
 def test_an_append_adds_rows_with_their_indexes(tmp_path: Path) -> None:
     folder = old_table(tmp_path)
     before = rows_of(folder, listed(folder))
-    arrived(folder, SaveMode.APPEND)
+    done = arrived(folder, SaveMode.APPEND)
+    assert done is not None
+    assert done.segments == read_snapshot(location_of(folder)).segments
     now = seen_alike(folder)
     assert (now - before).total() == 6
     assert not before - now

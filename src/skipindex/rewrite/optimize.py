@@ -209,8 +209,9 @@ def optimize_files(
     target = replace(target, levels=tuple(some[0].level for some in rounds(groups)))
     before = overlaps_of(table, target.cluster_by)
     done: list[Rewritten] = []
+    after = table
     if groups:
-        done = rewrite(
+        done, committed = rewrite(
             table,
             groups,
             target,
@@ -220,7 +221,7 @@ def optimize_files(
             ),
             properties=_properties(table, options, target),
         )
-    after = table.refresh() if done else table
+        after = table.refresh(committed)
     old = [file for rewritten in done for file in rewritten.group.files]
     new = [file for rewritten in done for file in rewritten.files]
     now = Reads.of(after, target) if done else reads
