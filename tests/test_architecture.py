@@ -56,7 +56,7 @@ BUDGETS = {
     "indexes": 7782,
     "layout": 2526,
     "log": 3109,
-    "planner": 16144,
+    "planner": 16148,
     "rewrite": 3748,
     "spark": 7216,
     "storage": 4882,
