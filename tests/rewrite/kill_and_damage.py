@@ -32,11 +32,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from unittest import mock
 
 from skipindex.api import open_table
 from skipindex.errors import TableError
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from tests.rewrite.arriving import arrived, fill, overwrite_killed
 from tests.rewrite.arrow_writer import optimized
@@ -67,10 +69,14 @@ class Writer:
     overwrites: bool = False
     shows: bool = False
 
+    def whole(self, before: Rows) -> list[Rows]:
+        """The rows of a writer who has done nothing, and of one who has done all."""
+        return [before, self.then(before)]
+
     def after_a_kill(self, before: Rows) -> list[Rows]:
         """The rows that the table may have after the writer was killed."""
         by_file = [before + _new_of(day) for day in (2, 3)] if self.by_file else []
-        return [before, self.then(before), *by_file]
+        return [*self.whole(before), *by_file]
 
 
 Damage = Callable[[Path], None]
@@ -83,6 +89,13 @@ def _filled(folder: Path) -> None:
 def _indexed(folder: Path) -> None:
     _filled(folder)
     build(folder, {"x": "bitmap"})
+
+
+def _of_the_log(folder: Path) -> None:
+    """A table that is opened without a listing; some of its files are rewritten."""
+    _indexed(folder)
+    open_table(folder).declare_exclusive()
+    optimized(folder, cluster_by=["x"], where="day = 1", rows_per_file=10)
 
 
 def _optimized(folder: Path) -> None:
@@ -159,6 +172,13 @@ WRITERS: Final[dict[str, Writer]] = {
     "append to files": Writer(
         _filled, partial(arrived, mode=SaveMode.APPEND), _with_new, by_file=True
     ),
+    "append to a log": Writer(
+        _of_the_log, partial(arrived, mode=SaveMode.APPEND), _with_new, by_file=True
+    ),
+    "optimize a log": Writer(
+        _of_the_log, lambda folder: optimized(folder, cluster_by=["i"], mode="full")
+    ),
+    "vacuum of a log": Writer(_of_the_log, _vacuum, shows=True),
     "create": Writer(
         lambda folder: folder.mkdir(exist_ok=True),
         partial(arrived, mode=SaveMode.CREATE),
@@ -391,7 +411,18 @@ def check_whole(writer: Writer, folder: Path, before: Rows) -> Rows:
         assert writer.shows or theirs == before, "nor sees any twice"
     elif writer.overwrites and ours == before:
         assert theirs == before, "nothing is seen before the commit"
+    if ours:  # the log names all files of an append or none
+        check_log(folder, writer.whole(before) if writer.by_file else [ours])
     return ours
+
+
+def check_log(folder: Path, allowed: Sequence[Rows]) -> None:
+    """A table that is opened from its log, if it can be, has these rows."""
+    if not open_table(folder).state.snapshot.is_exclusive:
+        return
+    with mock.patch.object(Location, "list", side_effect=AssertionError):
+        rows = rows_of(folder, open_table(folder, trust="log").paths)
+    assert rows in allowed, "by the log"
 
 
 def sweep(
@@ -427,6 +458,7 @@ def sweep(
                             checked(folder, allowed)
                             if what in WHOLE and seen(folder):
                                 check_swept(folder)
+                                check_log(folder, [now])
                         except Exception as error:  # noqa: BLE001 (told, all of them)
                             yield case, f"{type(error).__name__}: {str(error)[:300]}"
                         else:
