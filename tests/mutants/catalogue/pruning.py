@@ -15,6 +15,14 @@ _DIMENSIONS: Final = ("tests/spark/pruning/test_dimensions.py",)
 
 PRUNING: Final = (
     Mutant(
+        "one-more-file",
+        "spark.pruning.query_planner.QueryPlanner._answer",
+        "is_skipped[files] = True",
+        "is_skipped[files] = True\nis_skipped[np.argmin(is_skipped)] = True",
+        "one file more is skipped wherever any is",
+        _TESTS,
+    ),
+    Mutant(
         "replaced-file-skipped",
         "spark.pruning.tables.ScannedTable.unchanged",
         "not state.location.is_local",
