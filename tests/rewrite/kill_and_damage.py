@@ -203,6 +203,7 @@ WRITERS: Final[dict[str, Writer]] = {
     "vacuum of an overwrite": Writer(
         _killed_overwrite, _vacuum, _with_filled, shows=True
     ),
+    "purge": Writer(_twice, partial(vacuum, retention=NOW, purge=True), shows=True),
     "vacuum of two": Writer(_twice, _vacuum, shows=True),
     "vacuum again": Writer(_published, _vacuum, shows=True),
 }
