@@ -58,13 +58,13 @@ BUDGETS = {
     "log": 3109,
     "planner": 16148,
     "rewrite": 3748,
-    "spark": 7216,
+    "spark": 7166,
     "storage": 4882,
     "table": 4204,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 4861, "ssb": 9895}
+BUDGETS_BESIDE = {"benchmarks": 4859, "ssb": 9554}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

@@ -200,7 +200,7 @@ PRUNING: Final = (
     ),
     Mutant(
         "unlisted-rows-count",
-        "spark.pruning.first_rows.needed_files",
+        "spark.pruning.verdicts.needed_files",
         "listed & result.possible",
         "result.possible",
         "the first rows are those of a file that Spark does not read",
@@ -208,7 +208,7 @@ PRUNING: Final = (
     ),
     Mutant(
         "replaced-rows-count",
-        "spark.pruning.first_rows.needed_files",
+        "spark.pruning.verdicts.needed_files",
         "~table.unchanged(counted)",
         "counted < 0",
         "the first rows are those that a file held before it was replaced",
@@ -216,7 +216,7 @@ PRUNING: Final = (
     ),
     Mutant(
         "too-few-rows-are-enough",
-        "spark.pruning.first_rows.needed_files",
+        "spark.pruning.verdicts.needed_files",
         "lower.sum() >= n",
         "lower.sum() > 0",
         "files that the planner does not know are left out, and rows with them",
@@ -224,7 +224,7 @@ PRUNING: Final = (
     ),
     Mutant(
         "first-rows-of-known-files",
-        "spark.pruning.first_rows.needed_files",
+        "spark.pruning.verdicts.needed_files",
         "column is None",
         "True",
         "a file that the planner does not know has rows that come first",
@@ -232,7 +232,7 @@ PRUNING: Final = (
     ),
     Mutant(
         "order-of-other-values",
-        "spark.pruning.first_rows.FirstRows.of",
+        "spark.pruning.verdicts.FirstRows.of",
         "column is None",
         "False",
         "the order is that of other values than Spark reads",
