@@ -416,13 +416,7 @@ def _properties(
 
 
 def layout_to_declare(table: TableState, options: OptimizeOptions) -> TableProperties:
-    """The layout that a table is to have, where a part of it is asked for.
-
-    Raises:
-        LayoutError: it is impossible.
-        PredicateError: a column does not exist.
-        TableError: the table is bucketed.
-    """
+    """The layout that a table is to have, where a part of it is asked for."""
     require_unbucketed(table.folder, table.paths)
     declared = _recorded(table, target_of(table, options, wanted_of(table)))
     if _has_size(table, options):
