@@ -19,12 +19,16 @@ _ALONE: Final = frozenset(
     {"build", "layout", "pareto", "row_groups", "scale", "spark", "star_joins"}
 )
 """What ``make bench-layout`` and its like run, as each takes long."""
+_SERVERS: Final = frozenset({"moto_server", "proxy", "serve_folder", "serve_moto"})
+"""What the benchmarks of stores begin, and is none."""
 
 
 def names() -> list[str]:
     """The benchmarks: the modules of this package without a leading underscore."""
     found = {info.name for info in pkgutil.iter_modules(benchmarks.__path__)}
-    return sorted(name for name in found - _ALONE if not name.startswith("_"))
+    return sorted(
+        name for name in found - _ALONE - _SERVERS if not name.startswith("_")
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

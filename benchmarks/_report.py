@@ -136,10 +136,12 @@ def best_seconds(
     call: Callable[[], object],
     *,
     rounds: int = 7,
+    warm_up: bool = True,
     clock: Callable[[], float] = time.perf_counter,
 ) -> float:
-    """The least time of some calls; one more, before them, warms up."""
-    call()
+    """The least time of some calls; one more, before them, may warm up."""
+    if warm_up:
+        call()
     best = float("inf")
     for _ in range(rounds):
         began = clock()

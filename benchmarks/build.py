@@ -19,8 +19,7 @@ import resource
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +29,7 @@ from typing import Any, Final, Generic
 import pyarrow.parquet as pq
 
 import skipindex as sx
-from benchmarks._report import Measure, show
+from benchmarks._report import Measure, best_seconds, show
 from skipindex.advice.advised_build import AdviceRequest, build_advised
 from skipindex.build.builder import build
 from skipindex.build.runners import LocalRunner, Progress, Runner, T, Task
@@ -152,16 +151,6 @@ def runner_at(place: str) -> Iterator[tuple[Runner, Any]]:
         spark.stop()
 
 
-def seconds(call: Callable[[], object], rounds: int) -> float:
-    """The least time of some calls."""
-    best = float("inf")
-    for _ in range(rounds):
-        began = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - began)
-    return best
-
-
 def decode(folder: Path, columns: Sequence[str], runner: Runner) -> None:
     """Read the columns of all files, in as many tasks as a build has."""
     table = sx.open_table(folder)
@@ -194,11 +183,15 @@ def measured(place: str, folder: Path, n_bytes: int, rounds: int) -> list[Measur
             ("six indexes", list(request), request),
             ("the advisor's choice", every, None),
         ):
-            least = seconds(partial(decode, folder, columns, runner), rounds)
+            least = best_seconds(
+                partial(decode, folder, columns, runner), rounds=rounds, warm_up=False
+            )
             name = f"decode {len(columns)} columns"
             found.append(_measure(name, least, megabytes))
             runner.peak = 0
-            took = seconds(partial(indexed, folder, wanted, runner), rounds)
+            took = best_seconds(
+                partial(indexed, folder, wanted, runner), rounds=rounds, warm_up=False
+            )
             limit = MOST[what] * least
             found += [
                 _measure(what, took, megabytes, limit),
@@ -209,7 +202,7 @@ def measured(place: str, folder: Path, n_bytes: int, rounds: int) -> list[Measur
             copy = folder.with_name("written")
             rows = spark.read.parquet(str(folder))
             write = partial(rows.write.mode("overwrite").parquet, str(copy))
-            written = seconds(write, rounds)
+            written = best_seconds(write, rounds=rounds, warm_up=False)
             found.append(_measure("write by plain Spark", written, megabytes))
             shutil.rmtree(copy)
     return found

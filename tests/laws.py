@@ -94,7 +94,7 @@ LAWS: Final = (
             *("indexes/test_bad_input.py", "rewrite", "traps/test_upgrades.py"),
             "build/test_memory.py",
         ),
-        ("kills", "hostile", "concurrent", "lives", "model", "months"),
+        ("kills", "hostile", "concurrent", "model", "months"),
     ),
     Law(
         "Same rows",
@@ -104,7 +104,7 @@ LAWS: Final = (
             *("planner/stages/test_limit.py", "planner/test_verify.py"),
             *("traps/test_staleness.py", "spark/reading", "spark/pruning"),
         ),
-        ("queries", "operators", "lives", "delta"),
+        ("queries", "operators", "kills", "delta"),
     ),
     Law("One way", ("test_architecture.py", "indexes/test_contract.py"), ("mutants",)),
 )

@@ -49,22 +49,22 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 432,
     "advice": 2072,
-    "api": 3432,
-    "build": 2696,
+    "api": 3434,
+    "build": 2685,
     "cli": 1299,
     "expressions": 1953,
     "indexes": 7877,
     "layout": 2526,
-    "log": 3109,
-    "planner": 16463,
-    "rewrite": 3747,
-    "spark": 7293,
-    "storage": 4907,
-    "table": 4669,
+    "log": 3093,
+    "planner": 16327,
+    "rewrite": 3732,
+    "spark": 7196,
+    "storage": 4858,
+    "table": 4653,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 4861, "ssb": 9895}
+BUDGETS_BESIDE = {"benchmarks": 4847, "ssb": 9544}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

@@ -1,1 +1,1 @@
-"""The benchmark grid: every layout with every set of indexes, and parameter studies."""
+"""The benchmark grid: every layout with every set of indexes."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Final
 
 import pyarrow.parquet as pq
@@ -14,15 +16,17 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.expressions.domain import Domain
+from skipindex.planner.plan import Plan
+from skipindex.planner.stages.pack_cache import CacheSession
 from ssb.data.generate import Dataset
 from ssb.grid import truth as truths
 from ssb.grid.index_sets import CAPPED, FULL, INDEX_SETS, NONE, IndexSet, build
 from ssb.grid.layouts import FOR_WORKLOAD, GENERATED, Layout
-from ssb.grid.planning import plan_all
 from ssb.grid.progress import Progress
 from ssb.grid.records import (
     CellRecord,
     LayoutRecord,
+    QueryFigures,
     Records,
     TimedQuery,
     cell_key,
@@ -32,6 +36,66 @@ from ssb.grid.timing import time_queries
 from ssb.queries import Query
 from ssb.run import matches_per_file
 from ssb.workloads.workload import EXTRA, SSB, Asked, columns_of
+
+WARM_PLANS: Final = 3
+"""Plans of each query after the first."""
+
+Truth = Mapping[str, Collection[str]]
+"""By query, the names of the files that hold a matching row."""
+
+
+def plan_all(
+    table: sx.Table, groups: Mapping[str, Sequence[Query]], truth: Truth
+) -> tuple[QueryFigures, ...]:
+    """Plan every query on a table, cold and warm.
+
+    Args:
+        table: with the indexes of the cell.
+        groups: the queries, by the name of their group.
+        truth: of this table.
+    """
+    return tuple(
+        _figures(table, query, group, truth.get(query.name, ()))
+        for group, queries in groups.items()
+        for query in queries
+    )
+
+
+def _figures(
+    table: sx.Table, query: Query, group: str, needed: Collection[str]
+) -> QueryFigures:
+    with CacheSession() as session:
+        _, cold = timed_plan(table, query.where, session)
+        warm: list[float] = []
+        stages: list[dict[str, float]] = []
+        for _ in range(WARM_PLANS):
+            plan, seconds = timed_plan(table, query.where, session)
+            warm.append(seconds)
+            stages.append({stage.name: stage.seconds for stage in plan.stages})
+        kept = {Path(path).name for path in plan.paths}
+        last = plan.stages[-1]
+        return QueryFigures(
+            query=query.name,
+            group=group,
+            kept=len(kept),
+            n_bytes=int(last.n_bytes),
+            lost=len(set(needed) - kept),
+            cold=cold,
+            warm=median(warm),
+            stages={name: median(s[name] for s in stages) for name in stages[0]},
+            funnel={stage.name: int(stage.n_files) for stage in plan.stages},
+        )
+
+
+def timed_plan(
+    table: sx.Table, where: str, session: CacheSession
+) -> tuple[Plan, float]:
+    """A plan, and the seconds until its files are known."""
+    began = time.perf_counter()
+    plan = table.plan(where, session=session)
+    len(plan.paths)
+    return plan, time.perf_counter() - began
+
 
 FLAT: Final = "lineorder_flat"
 CORE: Final = (NONE, "minmax", "bloom", FULL, CAPPED)

@@ -19,7 +19,6 @@ from ssb.grid.layouts import Layout, grid_layouts
 from ssb.grid.progress import Progress
 from ssb.grid.records import CellRecord, Records, layout_key
 from ssb.grid.setting import Setting, write_run
-from ssb.grid.studies import run_studies, study_steps
 from ssb.progress import progress_lines
 from ssb.session import scaled_session
 from ssb.workloads.workload import workload
@@ -72,7 +71,6 @@ def add_grid(commands: argparse._SubParsersAction[Any]) -> None:
         "--rounds", type=int, default=3, metavar="N",
         help="timed runs of each query and side (default: %(default)s)",
     )  # fmt: skip
-    add("--no-studies", action="store_true", help="leave out the parameter studies")
     parser.set_defaults(command=run_command)
 
 
@@ -140,7 +138,7 @@ def run_command(parsed: argparse.Namespace) -> int:
         layout.name: [one for one in sets_of(layout, every=every) if one in index_sets]
         for layout in layouts
     }
-    run_all(run, layouts, chosen, studies=not parsed.no_studies)
+    run_all(run, layouts, chosen)
     wrong = problems(run.records)
     print("\n".join(wrong or [f"all is right; the results are in {results}"]))
     return 1 if wrong else 0
@@ -150,10 +148,8 @@ def run_all(
     run: GridRun,
     layouts: Sequence[Layout],
     sets: dict[str, list[IndexSet]],
-    *,
-    studies: bool,
 ) -> None:
-    """Run the cells and the studies that are missing, and tell the progress."""
+    """Run the cells that are missing, and tell the progress."""
     todo = {layout.name: missing(run, layout, sets[layout.name]) for layout in layouts}
     run.progress.expect("cell", sum(map(len, todo.values())))
     open_layouts = [
@@ -162,13 +158,10 @@ def run_all(
         if todo[layout.name] or layout_key(layout.name) not in run.records
     ]
     run.progress.expect("layout", len(open_layouts))
-    steps = study_steps(run) if studies else []
-    run.progress.expect("study", sum(step.key not in run.records for step in steps))
     if any(todo.values()):
         warm_up(run)
     for layout in open_layouts:
         run_layout_cells(run, layout, sets[layout.name])
-    run_studies(run, steps)
 
 
 def problems(records: Records) -> list[str]:

@@ -129,25 +129,6 @@ class CellRecord:
         return self.index_bytes / self.data_bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StudyRecord:
-    """One value of a parameter.
-
-    Args:
-        study: which parameter.
-        label: its value, as the report shows it.
-        value: as a number, for the axis.
-        files: of the table.
-        figures: what was measured, by name; a name ends with its unit in brackets.
-    """
-
-    study: str
-    label: str
-    value: float
-    files: int
-    figures: Mapping[str, float]
-
-
 Value = str | int | float | None
 """What a cell of a flat row may be; None where there is no figure."""
 
@@ -176,7 +157,7 @@ class StepRecord:
     notes: tuple[str, ...] = ()
 
 
-Record = LayoutRecord | CellRecord | StudyRecord | StepRecord
+Record = LayoutRecord | CellRecord | StepRecord
 
 
 def key_of(record: Record) -> str:
@@ -186,8 +167,6 @@ def key_of(record: Record) -> str:
             return layout_key(record.layout)
         case CellRecord():
             return cell_key(record.layout, record.indexes)
-        case StudyRecord():
-            return study_key(record.study, record.label)
         case StepRecord():
             return step_key(record.step)
 
@@ -200,11 +179,6 @@ def layout_key(layout: str) -> str:
 def cell_key(layout: str, indexes: str) -> str:
     """The key of a layout with a set of indexes."""
     return f"cell/{layout}/{indexes}"
-
-
-def study_key(study: str, label: str) -> str:
-    """The key of one value of a parameter."""
-    return f"study/{study}/{label}"
 
 
 def step_key(step: str) -> str:
@@ -263,7 +237,6 @@ class Records:
 _NAMES: Final = {
     LayoutRecord: "layout",
     CellRecord: "cell",
-    StudyRecord: "study",
     StepRecord: "step",
 }
 
@@ -283,8 +256,6 @@ def _parsed(line: str, setting: Mapping[str, Any]) -> Record | None:
                 timed = tuple(_timed(one) for one in values.pop("timed"))
                 notes = tuple(values.pop("notes"))
                 return CellRecord(**values, figures=figures, timed=timed, notes=notes)
-            case "study":
-                return StudyRecord(**values)
             case "step":
                 rows, notes = (tuple(values.pop(name)) for name in ("rows", "notes"))
                 return StepRecord(**values, rows=rows, notes=notes)

@@ -26,13 +26,14 @@ import skipindex as sx
 from ssb.data.generate import Dataset
 from ssb.grid.cells import FLAT
 from ssb.grid.layouts import STATISTICS_ALONE, flat_rows
-from ssb.grid.studies import COLUMNS
 from ssb.grid.timing import time_queries
 from ssb.headlines.steps import Context, Found, Row, Step, effort_of
 from ssb.layouts import CLUSTER_BY
 from ssb.queries import QUERIES
 from ssb.run import matches_per_file
 
+COLUMNS: Final = (*CLUSTER_BY, "lo_discount", "lo_quantity")
+"""In the order in which a study adds them."""
 BY_COLUMNS: Final = "clustering columns"
 BY_SIZE: Final = "size of files"
 BY_CUBE: Final = "size of cubes"

@@ -7,7 +7,7 @@ see colours differently can tell apart; markers differ too, for print.
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -120,15 +120,6 @@ def planning_time(results: Results) -> str:
         if indexes != NONE and cell.figures:
             files = results.layouts[layout].files
             points.setdefault(indexes, []).append((files, warm_ms(cell)))
-    studied: dict[str, list[tuple[float, float]]] = {}
-    for record in results.studies:
-        if record.study == "file size":
-            for name, label in (
-                ("plan, min/max [ms]", "study: min/max"),
-                ("plan, bitmaps [ms]", "study: bitmaps"),
-            ):
-                pair = (float(record.files), record.figures[name])
-                studied.setdefault(label, []).append(pair)
     with style():
         figure = Figure(figsize=(_WIDTH, 3.6))
         axes = figure.add_subplot()
@@ -139,17 +130,11 @@ def planning_time(results: Results) -> str:
                 *zip(*found, strict=True), ls="", label=indexes, ms=5,
                 marker=marker, color=colour,
             )  # fmt: skip
-        for (label, found), line in zip(studied.items(), ("--", "-"), strict=False):
-            axes.plot(
-                *zip(*sorted(found), strict=True), ls=line, marker=".",
-                label=label, color="#000000", lw=1,
-            )  # fmt: skip
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.xaxis.set_minor_formatter(NullFormatter())
         ticks = {layout.files for layout in results.layouts.values()}
-        ticks |= {round(x) for found in studied.values() for x, _ in found}
         axes.set_xticks(_apart(sorted(ticks)))
         axes.yaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
         axes.set_xlabel("files of the table")
@@ -266,37 +251,4 @@ def times(results: Results) -> str:
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
         axes.set_xlabel("seconds, all timed queries (grey: unpruned; blue: pruned)")
-        return svg(figure)
-
-
-def study(
-    records: Sequence[Any], names: Mapping[str, str], axis: str, unit: str
-) -> str:
-    """One study: figures against the values of its parameter.
-
-    Args:
-        records: of the study.
-        names: of the figures to draw, with their labels.
-        axis: what the parameter is.
-        unit: of the figures.
-    """
-    with style():
-        figure = Figure(figsize=(_WIDTH / 2, 2.8))
-        axes = figure.add_subplot()
-        for i, (name, label) in enumerate(names.items()):
-            pairs = sorted((r.value, r.figures[name]) for r in records)
-            axes.plot(
-                *zip(*pairs, strict=True), marker=MARKERS[i], ms=5,
-                color=COLOURS[i], label=label,
-            )  # fmt: skip
-        axes.set_ylim(bottom=0)
-        values = sorted({float(record.value) for record in records})
-        if values[-1] >= 10 * values[0]:
-            axes.set_xscale("log")
-            axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xticks(values, [f"{value:g}" for value in values])
-        axes.set_xlabel(axis)
-        axes.set_ylabel(unit)
-        axes.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-        axes.legend()
         return svg(figure)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -27,26 +27,6 @@ _OTHER_TITLES: Final = {
 }
 _LONG: Final = 40
 """Rows from which on a table is folded."""
-_STUDIES: Final[Mapping[str, tuple[dict[str, str], str, str]]] = {
-    "columns": (
-        {"kept by min/max [files]": "min/max", "oracle [files]": "oracle"},
-        "clustering columns",
-        "files kept, 13 queries",
-    ),
-    "file size": (
-        {"kept by min/max [files]": "min/max", "oracle [files]": "oracle"},
-        "rows of a file (times the default)",
-        "files kept, 13 queries",
-    ),
-    "cube size": (
-        {
-            "kept after appends [files]": "after appends",
-            "kept after optimizes [files]": "after optimizes",
-        },
-        "cube size (part of the data)",
-        "files kept, 13 queries",
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,13 +163,6 @@ def parts(results: Results) -> Iterator[Part]:
             "darker, more files overlap, and fewer can be skipped.",
             [(charts.map_of_files(results), "Files over two clustering columns.")],
         )
-    if results.studies:
-        yield Part(
-            "studies",
-            "Studies of one parameter",
-            pictures=list(_study_charts(results)),
-            tables=tables.studies_tables(results),
-        )
     for name in OTHERS:
         if results.others[name]:
             title = _OTHER_TITLES[name]
@@ -204,19 +177,11 @@ def parts(results: Results) -> Iterator[Part]:
             )
 
 
-def _study_charts(results: Results) -> Iterator[tuple[str, str]]:
-    for name, (figures, axis, unit) in _STUDIES.items():
-        records = [record for record in results.studies if record.study == name]
-        if len(records) > 1:
-            yield charts.study(records, figures, axis, unit), name.capitalize()
-
-
 def _write_json(results: Results, path: Path) -> None:
     stored: dict[str, Any] = {
         "run": results.run,
         "layouts": [asdict(record) for record in results.layouts.values()],
         "cells": [asdict(record) for record in results.cells.values()],
-        "studies": [asdict(record) for record in results.studies],
         **results.others,
     }
     path.write_text(json.dumps(stored, indent=1) + "\n", encoding="utf-8")

@@ -19,7 +19,6 @@ from ssb.grid.records import (
     CellRecord,
     LayoutRecord,
     Records,
-    StudyRecord,
     TimedQuery,
 )
 from ssb.grid.setting import RUN
@@ -41,14 +40,12 @@ class Results:
         run: the setting, the machine, the versions and the command.
         layouts: in the order of the grid.
         cells: likewise, by layout and set of indexes.
-        studies: in the order in which they ran.
         others: by the names of ``OTHERS``, what other commands found.
     """
 
     run: Mapping[str, Any]
     layouts: Mapping[str, LayoutRecord]
     cells: Mapping[tuple[str, str], CellRecord]
-    studies: Sequence[StudyRecord]
     others: Mapping[str, FlatRecords]
 
     @cached_property
@@ -86,15 +83,12 @@ def load(folder: Path) -> Results:
     run = json.loads(path.read_text(encoding="utf-8"))
     layouts: dict[str, LayoutRecord] = {}
     cells: dict[tuple[str, str], CellRecord] = {}
-    studies: list[StudyRecord] = []
     for record in Records(folder, run["setting"]):
         match record:
             case LayoutRecord():
                 layouts[record.layout] = record
             case CellRecord():
                 cells[record.layout, record.indexes] = record
-            case StudyRecord():
-                studies.append(record)
     if not cells:
         raise SsbError(
             f"no finished cell in {str(folder / RECORDS)!r} for the setting of {RUN}: "
@@ -110,7 +104,6 @@ def load(folder: Path) -> Results:
                 key=lambda pair: (order.index(pair[0][0]), sets.index(pair[0][1])),
             )
         ),
-        studies=studies,
         others={name: _flat_records(folder / f"{name}.json") for name in OTHERS},
     )
 

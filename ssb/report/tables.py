@@ -274,20 +274,6 @@ def losses_table(results: Results) -> Table:
     return Table("", ("where", "what happens"), rows)
 
 
-def studies_tables(results: Results) -> list[Table]:
-    """One table for each study."""
-    found = []
-    for name in dict.fromkeys(record.study for record in results.studies):
-        records = [record for record in results.studies if record.study == name]
-        heads = tuple(dict.fromkeys(head for r in records for head in r.figures))
-        rows = [
-            (r.label, r.files, *(r.figures.get(head) for head in heads))
-            for r in sorted(records, key=lambda r: r.value)
-        ]
-        found.append(Table(f"Study: {name}", (name, "files", *heads), rows))
-    return found
-
-
 def shown_cells(results: Results) -> Iterable[CellRecord]:
     """The cells whose funnels are shown."""
     for layout in results.layouts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,12 @@ from benchmarks._report import (
     shown,
     table_of,
 )
+
+
+def test_every_benchmark_can_be_run() -> None:
+    for name in command.names():
+        tree = ast.parse((Path(command.__file__).parent / f"{name}.py").read_text())
+        assert any(getattr(node, "name", "") == "main" for node in tree.body), name
 
 
 @pytest.fixture(autouse=True)

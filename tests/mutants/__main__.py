@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.mutants.catalogue import MUTANTS
+from tests.mutants.catalogue import BY_NAME, MUTANTS
 from tests.mutants.mutant import Mutant
 from tests.mutants.run import survives
 
@@ -19,10 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help="of mutants; all if there are none")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     given = parser.parse_args(arguments)
-    known = {mutant.name: mutant for mutant in MUTANTS}
-    if missing := sorted({*given.names} - set(known)):
+    if missing := sorted({*given.names} - set(BY_NAME)):
         parser.error(f"no mutants are named {', '.join(missing)}")
-    chosen = [known[name] for name in given.names] or MUTANTS
+    chosen = [BY_NAME[name] for name in given.names] or MUTANTS
     with ThreadPoolExecutor(given.jobs) as pool:
         n_caught = sum(pool.map(_is_caught, chosen))
     print(f"{n_caught} of {len(chosen)} mutants were caught")

@@ -1,4 +1,4 @@
-"""Running the tests of a mutant against a broken copy of the source."""
+"""Running a mutant: its tests against a broken copy of the source, or a sweep."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
-from typing import Final
+from types import CodeType
+from typing import Any, Final
 
 from tests.mutants.mutant import PACKAGE, ROOT, Mutant, mutated
 
@@ -22,6 +26,28 @@ _TESTS_FAILED: Final = 1
 def _compile() -> None:
     """Compile the package, so that no mutant compiles more than its own module."""
     compileall.compile_dir(PACKAGE, quiet=2)
+
+
+@contextmanager
+def applied(mutant: Mutant) -> Iterator[None]:
+    """The mutant of a function, in this process: for sweeps that must notice it."""
+    path, names = mutant.module, mutant.function.split(".")
+    there = len(path.parts)
+    function: Any = import_module(".".join([PACKAGE.name, *names[:there]]))
+    code = compile(mutated(mutant), str(path), "exec")
+    for name in names[there:]:
+        function = getattr(function, name)
+        code = next(
+            one
+            for one in code.co_consts
+            if isinstance(one, CodeType) and one.co_name == name
+        )
+    # Whoever has imported the function has the mutant too.
+    original, function.__code__ = function.__code__, code
+    try:
+        yield
+    finally:
+        function.__code__ = original
 
 
 def survives(mutant: Mutant) -> str:

@@ -8,12 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from skipindex.planner.simplify import merge_disjuncts
 from tests.mutants import mutant as module
-from tests.mutants.catalogue import MUTANTS
+from tests.mutants.catalogue import BY_NAME, MUTANTS
 from tests.mutants.mutant import PACKAGE, ROOT, Mutant, mutated
-from tests.mutants.run import survives
-
-BY_NAME = {mutant.name: mutant for mutant in MUTANTS}
+from tests.mutants.run import applied, survives
 
 
 @cache
@@ -125,6 +124,13 @@ def test_a_mutant_that_does_not_fit_is_out_of_date(
 @pytest.mark.parametrize("name", ["merge-or-as-and", "hive-null", "decimal-rounded"])
 def test_mutants_are_caught(name: str) -> None:
     assert survives(BY_NAME[name]) == ""
+
+
+def test_a_mutant_in_this_process_is_there_while_it_is_applied() -> None:
+    before = merge_disjuncts.__code__
+    with applied(BY_NAME["merge-or-as-and"]):
+        assert merge_disjuncts.__code__ != before
+    assert merge_disjuncts.__code__ is before
 
 
 @pytest.mark.slow

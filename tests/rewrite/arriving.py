@@ -15,6 +15,7 @@ import pytest
 
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite import arrival
@@ -35,7 +36,7 @@ def arrived(
     values: Sequence[int] = (1, 2, 3),
     rows: Mapping[int, Mapping[str, Sequence[int]]] | None = None,
     along: Target | None = None,
-) -> None:
+) -> Snapshot | None:
     """New rows in partitions, a file in each, by pyarrow.
 
     Args:
@@ -65,7 +66,7 @@ def arrived(
         told = TableProperties(layout=layout)
         return made, told if along is None else told | runs_of_write(new.paths, along)
 
-    arrive(location, mode, write=write, index=index)
+    return arrive(location, mode, write=write, index=index)
 
 
 def overwrite_killed(folder: Path, at: str = "copy", **written: Any) -> None:

@@ -6,10 +6,14 @@
     python -m tests.rewrite.kill_and_damage vacuum     one writer
 
 A writer dies, before or after one of its changes of the file system, and then
-``_skipindex`` is damaged or lost.  Whoever reads through skipindex sees every row once,
-at once and after whatever comes next.  After the next vacuum so does who lists the
-folder.  Where commits are lost of a vacuum or an overwrite that was killed, rows may
-count twice, or some that were overwritten; none is lost.
+``_skipindex`` is damaged or lost, or the table is copied, or nothing more happens.
+Whoever reads through skipindex sees every row once, at once and after whatever comes
+next.  After the next vacuum so does who lists the folder.  Where commits are lost of a
+vacuum or an overwrite that was killed, rows may count twice, or some that were
+overwritten; none is lost.
+
+Where nothing is damaged, more is promised: the rows that are read at once are read ever
+after, who lists the folder misses none before, and two vacuums leave nothing behind.
 
 A new writer is one more entry of ``WRITERS``.
 """
@@ -28,16 +32,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from unittest import mock
 
 from skipindex.api import open_table
 from skipindex.errors import TableError
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from tests.rewrite.arriving import arrived, fill, overwrite_killed
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import Killed, killed_at
-from tests.rewrite.seen import NOW, Rows, listed, rows_of
+from tests.rewrite.seen import NOW, Rows, check_swept, listed, rows_of
 from tests.tables import build, flip
 
 _MAX_STEPS: Final = 300
@@ -52,6 +58,7 @@ class Writer:
         write: what is killed.
         then: the rows that the table may have instead, from those before.
         by_file: rows become visible file by file, so a killed writer may leave some.
+        overwrites: the rows that were there go.
         shows: files are visible under two names before a commit says which counts.
     """
 
@@ -59,12 +66,17 @@ class Writer:
     write: Callable[[Path], Any]
     then: Callable[[Rows], Rows] = lambda before: before
     by_file: bool = False
+    overwrites: bool = False
     shows: bool = False
+
+    def whole(self, before: Rows) -> list[Rows]:
+        """The rows of a writer who has done nothing, and of one who has done all."""
+        return [before, self.then(before)]
 
     def after_a_kill(self, before: Rows) -> list[Rows]:
         """The rows that the table may have after the writer was killed."""
         by_file = [before + _new_of(day) for day in (2, 3)] if self.by_file else []
-        return [before, self.then(before), *by_file]
+        return [*self.whole(before), *by_file]
 
 
 Damage = Callable[[Path], None]
@@ -77,6 +89,13 @@ def _filled(folder: Path) -> None:
 def _indexed(folder: Path) -> None:
     _filled(folder)
     build(folder, {"x": "bitmap"})
+
+
+def _of_the_log(folder: Path) -> None:
+    """A table that is opened without a listing; some of its files are rewritten."""
+    _indexed(folder)
+    open_table(folder).declare_exclusive()
+    optimized(folder, cluster_by=["x"], where="day = 1", rows_per_file=10)
 
 
 def _optimized(folder: Path) -> None:
@@ -153,6 +172,13 @@ WRITERS: Final[dict[str, Writer]] = {
     "append to files": Writer(
         _filled, partial(arrived, mode=SaveMode.APPEND), _with_new, by_file=True
     ),
+    "append to a log": Writer(
+        _of_the_log, partial(arrived, mode=SaveMode.APPEND), _with_new, by_file=True
+    ),
+    "optimize a log": Writer(
+        _of_the_log, lambda folder: optimized(folder, cluster_by=["i"], mode="full")
+    ),
+    "vacuum of a log": Writer(_of_the_log, _vacuum, shows=True),
     "create": Writer(
         lambda folder: folder.mkdir(exist_ok=True),
         partial(arrived, mode=SaveMode.CREATE),
@@ -160,15 +186,24 @@ WRITERS: Final[dict[str, Writer]] = {
         by_file=True,
     ),
     "overwrite": Writer(
-        _twice, partial(arrived, mode=SaveMode.OVERWRITE), _new_alone, shows=True
+        _twice,
+        partial(arrived, mode=SaveMode.OVERWRITE),
+        _new_alone,
+        overwrites=True,
+        shows=True,
     ),
     "overwrite files": Writer(
-        _filled, partial(arrived, mode=SaveMode.OVERWRITE), _new_alone, shows=True
+        _filled,
+        partial(arrived, mode=SaveMode.OVERWRITE),
+        _new_alone,
+        overwrites=True,
+        shows=True,
     ),
     "vacuum": Writer(_optimized, _vacuum, shows=True),
     "vacuum of an overwrite": Writer(
         _killed_overwrite, _vacuum, _with_filled, shows=True
     ),
+    "purge": Writer(_twice, partial(vacuum, retention=NOW, purge=True), shows=True),
     "vacuum of two": Writer(_twice, _vacuum, shows=True),
     "vacuum again": Writer(_published, _vacuum, shows=True),
 }
@@ -222,8 +257,16 @@ def _all_garbage(folder: Path) -> None:
             path.write_bytes(b"\xff" * 100)
 
 
+def _copied(folder: Path) -> None:
+    """As ``cp -r``, a sync or a restore does: other times."""
+    original = folder.rename(folder.with_name("original"))
+    shutil.copytree(original, folder, copy_function=shutil.copyfile)
+    shutil.rmtree(original)
+
+
 DAMAGES: Final[dict[str, Damage]] = {
     "nothing": lambda folder: None,
+    "copied": _copied,
     "all lost": _lose("_skipindex"),
     "all garbage": _all_garbage,
     "log lost": _lose(LOG),
@@ -240,6 +283,8 @@ DAMAGES: Final[dict[str, Damage]] = {
 }
 
 
+WHOLE: Final = frozenset({"nothing", "copied"})
+"""Those that damage nothing."""
 OF_COMMITS: Final = frozenset(
     name for name in DAMAGES if name.startswith(("all ", "log ", "newest "))
 )
@@ -356,6 +401,31 @@ def check_at_once(folder: Path, allowed: Allowed) -> None:
     assert rows_of(folder, listed(folder)) == now, "listed, after vacuum"
 
 
+def check_whole(writer: Writer, folder: Path, before: Rows) -> Rows:
+    """A table that is not damaged; the rows that everybody reads from now on."""
+    ours, theirs = seen(folder), rows_of(folder, listed(folder))
+    assert ours in writer.after_a_kill(before), "at once"
+    if writer.by_file:
+        assert theirs == ours, "who lists the folder"
+    elif writer.then(before) == before:
+        assert not before - theirs, "who lists the folder misses no row"
+        assert writer.shows or theirs == before, "nor sees any twice"
+    elif writer.overwrites and ours == before:
+        assert theirs == before, "nothing is seen before the commit"
+    if ours:  # the log names all files of an append or none
+        check_log(folder, writer.whole(before) if writer.by_file else [ours])
+    return ours
+
+
+def check_log(folder: Path, allowed: Sequence[Rows]) -> None:
+    """A table that is opened from its log, if it can be, has these rows."""
+    if not open_table(folder).state.snapshot.is_exclusive:
+        return
+    with mock.patch.object(Location, "list", side_effect=AssertionError):
+        rows = rows_of(folder, open_table(folder, trust="log").paths)
+    assert rows in allowed, "by the log"
+
+
 def sweep(
     name: str, work: Path, *, stride: int = 1, start: int = 0
 ) -> Iterator[tuple[str, str | None]]:
@@ -383,7 +453,13 @@ def sweep(
                     case += f"{what}, {checked.__name__}"
                     with warnings.catch_warnings(action="ignore"):
                         try:
+                            if what in WHOLE:
+                                now = check_whole(writer, folder, before)
+                                allowed = Allowed([now] if now else rows)
                             checked(folder, allowed)
+                            if what in WHOLE and seen(folder):
+                                check_swept(folder)
+                                check_log(folder, [now])
                         except Exception as error:  # noqa: BLE001 (told, all of them)
                             yield case, f"{type(error).__name__}: {str(error)[:300]}"
                         else:

@@ -142,17 +142,3 @@ def meanwhile(
         patch.setattr(owner, name, call)
         yield
     assert not left, f"nobody called {name}"
-
-
-EACH_STEP = pytest.mark.parametrize(
-    ("after", "stride"),
-    [
-        pytest.param(False, 3, id="some"),
-        pytest.param(False, 1, id="before", marks=pytest.mark.slow),
-        pytest.param(True, 1, id="after", marks=pytest.mark.slow),
-    ],
-)
-"""Where a writer is killed: before or after each change, or before one in three.
-
-Of those, a killed optimize has one that comes after its commit.
-"""

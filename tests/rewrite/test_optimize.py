@@ -26,6 +26,7 @@ from skipindex.errors import (
     UnknownIndexError,
     UnsupportedTypeError,
 )
+from skipindex.log.manifest import Manifest
 from skipindex.rewrite import arrival
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.optimize import OptimizeOptions, optimize_files
@@ -527,6 +528,19 @@ def test_a_column_that_is_a_partition_too_is_refused(tmp_path: Path) -> None:
     put(tmp_path / "x=1" / "0.parquet", {"x": [5], "y": [1]})
     with pytest.raises(LayoutError, match="a column of the files and a partition"):
         optimized(tmp_path, cluster_by=["y"])
+
+
+def test_the_commit_of_an_optimize_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = build(fill(tmp_path), {"x": "bitmap"})
+    with monkeypatch.context() as patch:
+        patch.setattr(Manifest, "from_bytes", lambda *_: pytest.fail("it was read"))
+        after = optimized(table, cluster_by=["x"], rows_per_file=100).table
+    read = open_table(tmp_path)
+    assert after.state.snapshot.segments == read.state.snapshot.segments
+    assert after.paths == read.paths
+    assert after.plan("x = 3").paths == read.plan("x = 3").paths
 
 
 def test_lost_rows_are_noticed(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from skipindex.storage.file_system.location import FileInfo, Location, location_
 from skipindex.storage.file_system.names import MANIFESTS, published
 from tests.rewrite.arriving import arrived, overwrite_killed
 from tests.rewrite.arrow_writer import optimized
-from tests.rewrite.kill_and_damage import WRITERS, copy, seen, states
+from tests.rewrite.kill_and_damage import WRITERS, copy, seen
 from tests.rewrite.killing import Killed, killed_in, meanwhile
 from tests.rewrite.seen import (
     NOW,
@@ -85,13 +85,6 @@ def test_a_file_whose_hidden_name_is_gone_counts_by_its_visible_one(
     assert totals(folder)[0] == 6
     vacuum(folder, retention=NOW)
     assert totals(folder) == [6, 6]
-
-
-def copied(folder: Path, target: Path) -> Path:
-    """As ``cp -r``, a sync or a restore does: other times."""
-    shutil.rmtree(target, ignore_errors=True)
-    shutil.copytree(folder, target, copy_function=shutil.copyfile)
-    return target
 
 
 def test_a_rewrite_that_changes_while_it_is_linked_is_void(tmp_path: Path) -> None:
@@ -154,36 +147,6 @@ def test_a_commit_of_a_newer_library_is_no_garbage(folder: Path) -> None:
     for segment in body["segments"]:
         assert (folder / MANIFESTS / segment["name"]).exists()
     assert len(list(folder.glob("day=*/_skipindex-*/*.hidden"))) == 2
-
-
-COPIED = [
-    "append",
-    "vacuum",
-    *(
-        pytest.param(name, marks=pytest.mark.slow)
-        for name in sorted(WRITERS.keys() - {"append", "vacuum"})
-    ),
-]
-
-
-@pytest.mark.parametrize("name", COPIED)
-@pytest.mark.parametrize("stride", [5, pytest.param(1, marks=pytest.mark.slow)])
-def test_a_copy_of_a_killed_writer_has_the_same_rows(
-    tmp_path: Path, name: str, stride: int
-) -> None:
-    n = 0
-    for step, folder, _ in states(
-        name, tmp_path / "states", after=False, is_wanted=lambda i: i % stride == 0
-    ):
-        before = seen(folder)
-        there = copied(folder, tmp_path / "copy")
-        assert seen(there) == before, step
-        if before:
-            with warnings.catch_warnings(action="ignore"):
-                vacuum(there, retention=NOW)
-            assert seen_by_both(there) == (before, before), step
-        n += 1
-    assert n
 
 
 def test_a_file_that_is_written_again_is_another_one_in_a_copy_too(

@@ -13,24 +13,21 @@ from pyspark.sql import SparkSession
 from ssb import SsbError
 from ssb.__main__ import main
 from ssb.data.generate import Dataset
-from ssb.grid.records import Records, StepRecord, step_key
+from ssb.grid.records import Records, StepRecord
 from ssb.grid.setting import Setting, write_run
-from ssb.grid.studies import COLUMNS
 from ssb.headlines import skipped, small_files, steps, studies, warehouse
 from ssb.headlines.claims import CLAIMS, Measured
 from ssb.headlines.command import all_steps, chosen
-from ssb.headlines.engines import Engine, wide_sums
+from ssb.headlines.engines import Engine
 from ssb.headlines.steps import (
     SHORT,
     Context,
     Effort,
     Found,
-    Meter,
     Step,
-    forget,
     run_steps,
-    spread,
 )
+from ssb.headlines.studies import COLUMNS
 from ssb.peers.interface import MissingPeerError
 from ssb.queries import QUERIES, Query
 
@@ -55,42 +52,6 @@ def context(folder: Path, log: Any = lambda _: None) -> Context:
     return Context(none, DATASET, records, folder / "work", log)
 
 
-def test_a_step_comes_back_as_it_was(tmp_path: Path) -> None:
-    Records(tmp_path, SETTING).add(STEP)
-    again = Records(tmp_path, SETTING)
-    assert list(again) == [STEP]
-    assert step_key("one/a") in again
-    assert list(Records(tmp_path, SETTING | {"scale": 1})) == []
-
-
-def test_a_step_is_run_once_and_what_it_wrote_goes_after_the_last(
-    tmp_path: Path,
-) -> None:
-    told: list[str] = []
-    done: list[str] = []
-
-    def step(name: str) -> Step:
-        def run(_: Context) -> Found:
-            done.append(name)
-            return Found([{"value": len(done)}], (name,))
-
-        return Step(name, run, after=clean)
-
-    def clean(_: Context) -> None:
-        done.append("clean")
-
-    made = [step("one/a"), step("one/b")]
-    run_steps(context(tmp_path, told.append), made, chosen=made[:1])
-    assert done == ["one/a"]
-    again = context(tmp_path, told.append)
-    run_steps(again, made, warm_up=lambda: done.append("warm"))
-    assert done == ["one/a", "warm", "one/b", "clean"]
-    assert again.rows("one/b") == ({"value": 3},)
-    run_steps(context(tmp_path), made, warm_up=lambda: done.append("warm"))
-    assert len(done) == 4
-    assert told == ["1 of 1: one/a", "1 of 1: one/b"]
-
-
 def test_a_step_that_fails_is_not_stored(tmp_path: Path) -> None:
     def fail(_: Context) -> Found:
         raise SsbError("no")
@@ -99,47 +60,6 @@ def test_a_step_that_fails_is_not_stored(tmp_path: Path) -> None:
     with pytest.raises(SsbError, match="no"):
         run_steps(run, [Step("one", fail)])
     assert list(run.records) == []
-
-
-def test_the_work_of_this_process_is_no_others() -> None:
-    meter = Meter()
-    sum(range(3_000_000))
-    others = meter.others()
-    assert others is None or 0 <= others <= 1
-    assert meter.seconds() > 0
-
-
-def test_a_spread_is_the_median_and_both_ends() -> None:
-    assert spread([3.0, 1.0, 2.0]) == {"seconds": 2.0, "least": 1.0, "most": 3.0}
-    assert spread([1.0, 2.0])["seconds"] == 1.5
-
-
-def test_files_that_are_forgotten_stay(tmp_path: Path) -> None:
-    (tmp_path / "below").mkdir()
-    file = tmp_path / "below" / "a"
-    file.write_bytes(b"abc")
-    forget(tmp_path)
-    assert file.read_bytes() == b"abc"
-
-
-@pytest.mark.parametrize(
-    ("n_rows", "n_files", "files"),
-    [(6_001_215, 100, 10_000), (600_572, 100, 1_000), (60_175, 10, 100)],
-)
-def test_small_files_are_as_many_as_the_rows_allow(
-    n_rows: int, n_files: int, files: int
-) -> None:
-    rows = small_files.small_rows(n_rows, n_files)
-    assert rows >= small_files.LEAST_ROWS
-    assert n_files * -(-n_rows // n_files // rows) == files
-
-
-def test_times_of_a_cold_run_are_summed_with_the_opening() -> None:
-    sides = {"layout alone": {"opening": [1.0, 1.5], "Q3.1": [2.0, 4.0]}}
-    total, *parts = small_files.cold_rows("zorder", sides)
-    assert total["query"] == "all"
-    assert (total["least"], total["most"]) == (3.0, 5.5)
-    assert [part["query"] for part in parts] == ["opening", "Q3.1"]
 
 
 def engine(name: str, rows: Sequence[tuple[Any, ...]], log: list[str]) -> Engine:
@@ -185,11 +105,6 @@ def test_engines_are_asked_in_turn_and_losses_are_rows() -> None:
     assert log.index("b Q1.1") < log.index("a Q1.2")
 
 
-def test_a_sum_is_wide_enough_for_polars() -> None:
-    texts = [wide_sums(query.sql("flat")) for query in QUERIES]
-    assert all(text.count("sum(CAST(lo_") == text.count("sum(") for text in texts)
-
-
 def test_a_name_of_no_step_is_refused_before_spark_starts(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -210,15 +125,6 @@ def test_each_claim_names_steps_that_there_are() -> None:
             assert chosen(claim.steps)
 
 
-def test_a_claim_that_is_not_measured_says_which_step_is_missing(
-    tmp_path: Path,
-) -> None:
-    measured = Measured(Records(tmp_path, SETTING))
-    told = [claim.told(measured) for claim in CLAIMS if not claim.test]
-    assert all(text.startswith("not measured yet: the step '") for text in told)
-    assert len(told) > 8
-
-
 def test_a_page_keeps_what_is_around_the_marks(tmp_path: Path) -> None:
     page = pytest.importorskip("ssb.headlines.page", exc_type=ImportError)
     text = f"# Title\n\n{page.BEGIN}\nold\n{page.END}\n\nafter\n"
@@ -237,63 +143,6 @@ def test_the_page_of_the_docs_has_the_marks_and_begins_with_the_claims() -> None
     assert before.count("\n## ") == 1
     assert "\n## " in after
     assert "| claim | theirs | ours | command |" in docs.read_text()
-
-
-def test_steps_beside_other_work_are_told(tmp_path: Path) -> None:
-    page = pytest.importorskip("ssb.headlines.page", exc_type=ImportError)
-    records = Records(tmp_path, SETTING)
-    records.add(dataclasses.replace(STEP, busy=0.01))
-    run = {
-        "setting": SETTING,
-        "machine": {
-            "cores": 2,
-            "processor": "p",
-            "memory (GiB)": 8.0,
-            "system": "Linux",
-        },
-        "versions": {"skipindex": "1"},
-    }
-    assert len(list(page.setting_lines(run, records))) == 1
-    records.add(dataclasses.replace(STEP, step="one/b"))
-    *_, line = page.setting_lines(run, records)
-    assert line.startswith("1 steps ran beside other work, which took up to 25 %")
-
-
-def test_the_page_says_where_80_percent_hold_and_why(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    page = pytest.importorskip("ssb.headlines.page", exc_type=ImportError)
-    records = Records(tmp_path, SETTING)
-    found = {"linear": (0.5, 0.7), "zorder": (0.6, 0.9), "hilbert": (0.85, 0.95)}
-    monkeypatch.setattr(skipped, "LAYOUTS", tuple(found))
-    for layout, parts in found.items():
-        rows = [
-            {"layout": layout, "indexes": name, "group": "ssb", "skipped": part}
-            for name, part in zip(("minmax", skipped.ORACLE), parts, strict=True)
-        ]
-        step = f"{skipped.STUDY}/{layout}"
-        records.add(dataclasses.replace(STEP, step=step, rows=tuple(rows)))
-    lines = list(page.why_eighty(Measured(records)))
-    assert [line.partition(":")[0] for line in lines] == [
-        "The 80 % hold for hilbert.",
-        "They hold for zorder with row-level indexes alone",
-        "They hold with no index for linear",
-    ]
-    (eighty,) = [claim for claim in CLAIMS if claim.ours.__name__ == "_eighty"]
-    assert eighty.told(Measured(records)).endswith(
-        "linear 50 % (does not hold; at most 70 %), zorder 60 % (does not hold; at "
-        "most 90 %), hilbert 85 % (holds; at most 95 %)"
-    )
-
-
-def test_a_table_of_markdown_sets_numbers_to_the_right() -> None:
-    page = pytest.importorskip("ssb.headlines.page", exc_type=ImportError)
-    assert page.table(("a", "n"), [("x|y", 1), ("z", None)]) == [
-        "| a | n |",
-        "|---|--:|",
-        "| x\\|y | 1 |",
-        "| z | - |",
-    ]
 
 
 @pytest.fixture

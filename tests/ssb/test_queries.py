@@ -45,39 +45,6 @@ def test_models_are_the_published_ones() -> None:
         assert query.model == pytest.approx(MODEL[query.name], rel=5e-4), query.name
 
 
-def test_sql_has_each_clause_once() -> None:
-    by_name = {query.name: query for query in QUERIES}
-    assert by_name["Q3.2"].sql("flat") == (
-        "SELECT c_city, s_city, d_year, sum(lo_revenue) AS revenue\n"
-        "FROM flat\n"
-        "WHERE c_nation = 'UNITED STATES' AND s_nation = 'UNITED STATES' "
-        "AND d_year >= 1992 AND d_year <= 1997\n"
-        "GROUP BY c_city, s_city, d_year\n"
-        "ORDER BY d_year, revenue DESC, c_city, s_city"
-    )
-    assert by_name["Q1.1"].sql("flat") == (
-        "SELECT sum(lo_extendedprice * lo_discount) AS revenue\n"
-        "FROM flat\n"
-        "WHERE d_year = 1993 AND lo_discount BETWEEN 1 AND 3 AND lo_quantity < 25"
-    )
-
-
-def test_exact_answers_are_known_at_two_scales() -> None:
-    assert exact_answers(1.0)["Q1.1"].revenue == 446031203850
-    assert list(exact_answers(0.1)) == ["Q1.1", "Q1.2", "Q1.3"]
-    assert exact_answers(0.5) == {}
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-def test_spark_understands_every_query(
-    spark: SparkSession, ssb_dataset: Dataset
-) -> None:
-    spark.read.parquet(str(ssb_dataset.flat)).createOrReplaceTempView("flat")
-    for query in (*QUERIES, *LOOKUPS):
-        assert spark.sql(query.sql("flat")).columns, query.name
-
-
 def matches_by_file(
     spark: SparkSession, folder: Path, conditions: Sequence[str]
 ) -> list[list[int]]:

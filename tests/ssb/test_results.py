@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import doctest
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
 from ssb.grid.index_sets import FULL, NONE
 from ssb.grid.records import CellRecord, LayoutRecord, QueryFigures, TimedQuery
-from ssb.report import tables
-from ssb.report.others import records_table, sums_table
 from ssb.report.results import (
     Results,
-    Timing,
     break_even,
     gains,
     losses,
 )
 from ssb.report.sentences import gained
-from ssb.report.text import BuildCost, gain_of
-from ssb.run import Outcome
 
 QUERIES = ("Q1.1", "Q1.2")
 
@@ -84,16 +78,8 @@ def results_of(*cells: CellRecord) -> Results:
         run={},
         layouts={name: layout(name) for name in names},
         cells={(one.layout, one.indexes): one for one in cells},
-        studies=[],
         others={"peers": [], "latency": []},
     )
-
-
-def test_a_timing_sums_medians_and_averages_factors() -> None:
-    both = Timing.of([timed("Q1.1", 8.0, 2.0), timed("Q1.2", 4.0, 4.0)])
-    assert (both.plain, both.pruned) == (12.0, 6.0)
-    assert both.factor == pytest.approx(2.0)
-    assert both.n_bytes == (2000, 200)
 
 
 @pytest.mark.parametrize(
@@ -150,89 +136,6 @@ def test_every_loss_is_told() -> None:
         ("hilbert with full", "the build never pays for itself"),
         ("hilbert with full: Q1.1", "4 files are read, 3 hold a match"),
         ("hilbert with full: Q1.2", "4 files are read, 3 hold a match"),
-    ]
-
-
-def test_kept_files_stand_beside_oracle_and_ideal() -> None:
-    found = results_of(cell("hilbert", NONE, 10), cell("hilbert", FULL, 4))
-    table = tables.kept_table(found)
-    assert list(table.heads) == ["files kept", "hilbert"]
-    assert list(table.rows) == [
-        ("queries", 2),
-        ("files in all", 20),
-        (NONE, 20),
-        (FULL, 8),
-        ("oracle", 6),
-        ("ideal", 4),
-    ]
-
-
-def test_a_build_that_does_not_pay_says_never() -> None:
-    slower = [timed("Q1.1", 2.0, 3.0)]
-    found = results_of(cell("hilbert", "minmax", 4), cell("hilbert", FULL, 4, slower))
-    table = tables.cost_table(found)
-    assert [row[-1] for row in table.rows] == [None, "never"]
-    assert tables.is_number([row[-1] for row in table.rows])
-
-
-def test_texts_that_begin_with_a_number_stand_at_the_left() -> None:
-    assert tables.is_number([1, 2.5, None, "10.0 %", "1.50 to 2.50"])
-    assert not tables.is_number(["1.5 times the unpruned time"])
-
-
-def test_records_of_others_are_shown_and_summed() -> None:
-    records = [
-        {"peer": "a", "query": "Q1.1", "kept": 3, "gain": 4.0, "right": True},
-        {"peer": "a", "query": "Q1.2", "kept": 5, "gain": 1.0, "right": False},
-        {"peer": "b", "query": "Q1.1", "kept": None, "gain": None, "note": "cannot"},
-    ]
-    whole = records_table("all", records)
-    assert list(whole.heads) == ["peer", "query", "kept", "gain", "right", "note"]
-    assert whole.rows[0] == ("a", "Q1.1", 3, 4.0, "yes", None)
-    sums = sums_table(records)
-    assert sums is not None
-    assert list(sums.heads) == ["peer", "queries", "kept", "gain", "right"]
-    assert list(sums.rows) == [
-        ("a", 2, 8, pytest.approx(2.0), "no"),
-        ("b", 1, None, None, None),
-    ]
-    assert sums_table([{"peer": "a", "s": 2.0}]) is None
-
-
-def test_gains_of_the_quick_run_in_plain_words() -> None:
-    first = Outcome(
-        query="Q1.1",
-        matched=3,
-        files=10,
-        kept={"minmax": 8, "bloom": 6, "bitmaps": 4},
-        oracle=4,
-        lost=(),
-        n_bytes=(10_000_000, 4_000_000),
-        plan_seconds=0.01,
-        seconds=(4.0, 2.0),
-        equal=True,
-        counted=(3, 3),
-    )
-    last = replace(first, seconds=(1.5, 1.0))
-    costs = {
-        "unordered": BuildCost(3.0, 2_500_000, 10_000_000),
-        "clustered": BuildCost(0.0, 1_000_000, 10_000_000),
-    }
-    assert gain_of({"unordered": [first], "clustered": [last]}, costs).splitlines() == [
-        (
-            "unordered: 1 queries read 4 of 10 files and 4 of 10 MB, and take 2.0 s, "
-            "not 4.0 s: 2.0 times faster."
-        ),
-        "  Its indexes are 2.5 MB, 25 % of the data, and were built in 3.0 s.",
-        (
-            "clustered: 1 queries read 4 of 10 files and 4 of 10 MB, and take 1.0 s, "
-            "not 1.5 s: 1.5 times faster."
-        ),
-        "  Its indexes are 1.0 MB, 10 % of the data.",
-        (
-            "From the first layout, unpruned, to the last one, pruned: 4.0 s "
-            "become 1.0 s; in the geometric mean a query is 4.0 times faster."
-        ),
     ]
 
 

@@ -17,7 +17,7 @@ from skipindex.planner.sql.parser import parse
 from ssb.data.generate import Dataset
 from ssb.layouts import INDEXES, layouts
 from ssb.queries import LOOKUPS, QUERIES, Query
-from ssb.report import table_of, verdict_of
+from ssb.report import verdict_of
 from ssb.run import Outcome, run_layout
 
 OUTCOME = Outcome(
@@ -44,12 +44,6 @@ def test_every_column_of_a_condition_has_a_row_level_index() -> None:
         assert columns_of(query) <= set(INDEXES), query.name
 
 
-def test_a_right_and_tight_outcome_passes() -> None:
-    assert OUTCOME.is_right
-    assert OUTCOME.is_tight
-    assert verdict_of([OUTCOME]).startswith("all 1 answers are equal")
-
-
 @pytest.mark.parametrize(
     ("change", "words"),
     [
@@ -64,12 +58,6 @@ def test_whatever_is_wrong_is_named(change: dict[str, object], words: str) -> No
     wrong = dataclasses.replace(OUTCOME, **change)  # type: ignore[arg-type]
     assert not (wrong.is_right and wrong.is_tight)
     assert words in verdict_of([OUTCOME, wrong])
-
-
-def test_the_table_has_a_line_a_query_and_sums() -> None:
-    lines = table_of("some", [OUTCOME, OUTCOME]).splitlines()
-    assert len({len(line) for line in lines if line.startswith("Q")}) == 1
-    assert lines[-1].split()[:6] == ["all", "6", "20", "16", "12", "4"]
 
 
 @pytest.mark.slow

@@ -21,6 +21,7 @@ from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.object_store import StoreFiles
 from tests.storage.s3_server import KEY, SECRET, s3_server
+from tests.storage.test_pack import Bytes
 
 URI = "s3://bucket/t"
 PLACE = {"region": "eu-test-1", "endpoint": "https://127.0.0.1:1"}
@@ -90,7 +91,7 @@ def test_workers_open_the_same_store() -> None:
 def test_two_stores_with_buckets_of_one_name_share_no_pack(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(Location, "view", lambda *_: None)
+    monkeypatch.setattr(Location, "view", lambda *_: Bytes(b""))
     one = location_of(URI, {**KEYS, **PLACE})
     two = location_of(URI, {**KEYS, **PLACE, "endpoint": "https://127.0.0.1:2"})
     assert one != two

@@ -75,7 +75,6 @@ SWEEPS: Final[Mapping[str, Sweep]] = {
     "kills": Sweep("tables", "tables.kills"),
     "hostile": Sweep("tables", "tables.hostile"),
     "concurrent": Sweep("writes", "tables.concurrent"),
-    "lives": Sweep("lives", "tables.lives"),
     "model": Sweep("states", "rules.model"),
     "months": Sweep("builds", "tables.months"),
 }

@@ -1,6 +1,6 @@
 """The cases of one sweep in a process of their own, each told as a line of JSON.
 
-``python -m tests.sweeps.worker lives --seed 1 --only 7`` runs one case.
+``python -m tests.sweeps.worker kills --seed 1 --only 7`` runs one case.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ from skipindex.errors import LayoutError, PredicateError, TableError
 from skipindex.expressions import Predicate
 from skipindex.layout.quality import Quality, layout_quality
 from skipindex.layout.workload.workload import Workload
-from skipindex.log import CommitInfo, Snapshot, commit, history
+from skipindex.log import Change, CommitInfo, Snapshot, commit, history
 from skipindex.log.exclusive import DECLARED
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
@@ -700,8 +700,7 @@ class Table:
                     )
             return base.manifest, replace(base.properties, exclusive=mark)
 
-        commit(self.state.location, change, operation="set_exclusive")
-        return changed("declaration", self.state.refresh())
+        return self._declared("set_exclusive", change)
 
     def declare_retention(self, retention: timedelta | None) -> Table:
         """Declare how long superseded files, indexes and commits stay.
@@ -729,8 +728,7 @@ class Table:
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
             return base.manifest, replace(base.properties, retention=record)
 
-        commit(self.state.location, change, operation="set_retention")
-        return changed("declaration", self.state.refresh())
+        return self._declared("set_retention", change)
 
     def declare_layout(self, layout: Clustering) -> Table:
         """Declare the layout of rows, in one commit.
@@ -764,8 +762,12 @@ class Table:
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
             return base.manifest, base.properties | declared
 
-        commit(state.location, change, operation="set_layout")
-        return changed("declaration", state.refresh())
+        return self._declared("set_layout", change)
+
+    def _declared(self, operation: str, change: Change) -> Table:
+        known = self.state.snapshot
+        done = commit(self.state.location, change, operation=operation, known=known)
+        return changed("declaration", self.state.refresh(done))
 
     def optimize(
         self,

@@ -264,9 +264,6 @@ def drop(
 
     None stands for all of them.  Statistics go with the kind ``minmax``.  The
     packs stay on disk for readers of older commits.
-
-    Raises:
-        UnknownIndexError: the kind does not exist.
     """
     names = None
     if columns is not None:

@@ -111,11 +111,7 @@ def restrictions(table: TableState) -> SpecsByColumn:
 
 
 def with_asked(table: TableState, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The property that says what was asked for before, and ``request`` too.
-
-    Raises:
-        UnknownIndexError: the kind does not exist.
-    """
+    """The property that says what was asked for before, and ``request`` too."""
     result = asked_for(table)
     for name, wanted in request.items():
         key = name if name == EVERY else table.find(name).name
@@ -127,11 +123,7 @@ def with_asked(table: TableState, request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def specs_of(wanted: SpecLike | Sequence[SpecLike]) -> list[Spec]:
-    """The specs that a request names for one column.
-
-    Raises:
-        UnknownIndexError: the kind does not exist.
-    """
+    """The specs that a request names for one column."""
     if isinstance(wanted, str) or not isinstance(wanted, Sequence):
         return [parse_spec(wanted)]
     return [parse_spec(one) for one in wanted]

@@ -158,10 +158,6 @@ def live_files(
 
     ``everything`` is all that is below the folder; ``is_read`` says what a reader
     reads who knows no log.
-
-    Raises:
-        TableError: files that the log names are there, and cannot be listed.
-        StorageError: a commit that cannot be read now may name more files.
     """
     there = {file.path: file for file in everything}
     if location.is_local:

@@ -337,11 +337,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
-        """The inverse of ``to_bytes``; ``data`` has the crc32c that the commit says.
-
-        Raises:
-            CorruptIndexError: these bytes are none that ``to_bytes`` would make.
-        """
+        """The inverse of ``to_bytes``; ``data`` has the crc32c that the commit says."""
         with checking("it is no manifest"):
             return cls._checked(data)
 

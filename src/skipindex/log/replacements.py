@@ -311,9 +311,6 @@ class Rewrites:
         written its name anew, or its visible copies count.
 
         ``now`` is in seconds since 1970, and ``has_defaults`` is that of the others.
-
-        Raises:
-            CommitConflictError: an old one is a hidden file of an overwrite.
         """
         numbered = dict(enumerate(self.replacements))
         number_of = {f.path: i for i, r in numbered.items() for f in r.new}

@@ -227,12 +227,7 @@ def _live_rows(location: Location, segment: Segment, known: Loaded) -> Manifest:
 
 
 def read_file(location: Location, segment: Segment) -> Manifest:
-    """All rows of a segment, dead ones too.
-
-    Raises:
-        CorruptIndexError: it is gone, or not what its commit says.
-        RefusedError: it cannot be read now.
-    """
+    """All rows of a segment, dead ones too."""
     data = fetched(location, segment.path, min(segment.size, MAX_MANIFEST))
     with checking("it is no manifest"):
         require(crc32c(data) == segment.crc, "its manifest fails its crc32c")

@@ -507,11 +507,7 @@ class Plan:
 
 
 def worth_judging(condition: str | Predicate, table: TableState) -> Predicate:
-    """The tree of a condition; one that keeps all files where reading them is quicker.
-
-    Raises:
-        PredicateError: as ``parse``, of a text that is parsed.
-    """
+    """The tree of a condition; it keeps all files where reading them is quicker."""
     reason = too_many_conditions(condition, table)
     if reason:
         text = condition if isinstance(condition, str) else to_sql(condition)

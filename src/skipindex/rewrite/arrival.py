@@ -83,10 +83,11 @@ def arrive(
     write: Writer,
     index: Indexer,
     known: Snapshot | None = None,
-) -> None:
-    """Write rows into a table in one commit; nothing is committed for no rows at all.
+) -> Snapshot | None:
+    """Write rows into a table in one commit, which is returned.
 
-    Segments of ``known``, an earlier snapshot, are not read again.
+    Nothing is committed for no rows at all; then ``known`` is, an earlier snapshot,
+    whose segments are not read again.
     """
     run = uuid.uuid4().hex
     was_there = location.exists()
@@ -118,6 +119,7 @@ def arrive(
             if not (done or was_there):
                 for folder in (PACKS, STAGING, FOLDER, ""):
                     location.delete_folder(folder)
+    return known
 
 
 def is_leftover(path: str) -> bool:

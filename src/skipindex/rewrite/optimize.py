@@ -209,8 +209,9 @@ def optimize_files(
     target = replace(target, levels=tuple(some[0].level for some in rounds(groups)))
     before = overlaps_of(table, target.cluster_by)
     done: list[Rewritten] = []
+    after = table
     if groups:
-        done = rewrite(
+        done, committed = rewrite(
             table,
             groups,
             target,
@@ -220,7 +221,7 @@ def optimize_files(
             ),
             properties=_properties(table, options, target),
         )
-    after = table.refresh() if done else table
+        after = table.refresh(committed)
     old = [file for rewritten in done for file in rewritten.group.files]
     new = [file for rewritten in done for file in rewritten.files]
     now = Reads.of(after, target) if done else reads
@@ -416,13 +417,7 @@ def _properties(
 
 
 def layout_to_declare(table: TableState, options: OptimizeOptions) -> TableProperties:
-    """The layout that a table is to have, where a part of it is asked for.
-
-    Raises:
-        LayoutError: it is impossible.
-        PredicateError: a column does not exist.
-        TableError: the table is bucketed, or of another format.
-    """
+    """The layout that a table is to have, where a part of it is asked for."""
     table.require_no_other_log("declare a layout of")
     require_unbucketed(table.folder, table.paths)
     declared = _recorded(table, target_of(table, options, wanted_of(table)))

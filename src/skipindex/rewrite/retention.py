@@ -37,9 +37,6 @@ def referenced(
 
     ``listing`` has all files of the table.  ``keep`` is the retention in seconds; with
     0 the newest commit alone counts.  It began at ``since``, in seconds since 1970.
-
-    Raises:
-        StorageError: one of these commits cannot be read now, or is of a newer library.
     """
     needed = newest.rewrites.hidden
     seen: set[str] = set()

@@ -133,11 +133,7 @@ def _short(suffix: str) -> str:
 
 
 def delete_with_checksum(location: Location, file: FileInfo) -> bool:
-    """Delete a file that is still as it was listed, and its checksum; whether it was.
-
-    Raises:
-        StorageError: the file system refuses.
-    """
+    """Delete a file that is as it was listed, and its checksum; whether it was."""
     if not location.delete_own(file):
         return False
     if location.owns(checksum_of(file.path)):

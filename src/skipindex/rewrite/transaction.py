@@ -57,8 +57,8 @@ def rewrite(
     write: GroupWriter,
     index: Callable[[Sequence[FileInfo]], Manifest],
     properties: TableProperties,
-) -> list[Rewritten]:
-    """Replace the files of ``groups`` in one commit; what each became.
+) -> tuple[list[Rewritten], Snapshot]:
+    """Replace the files of ``groups`` in one commit; what each became, and the commit.
 
     ``table`` is as it was when the groups were chosen, of which no two have a file in
     common.  The same commit sets ``properties``.
@@ -83,7 +83,7 @@ def rewrite(
             manifest, known = _replaced(base, table, done, wrote, fresh)
             return manifest, known | properties
 
-        commit(location, change, operation="optimize")
+        committed = commit(location, change, operation="optimize", known=table.snapshot)
     except BaseException:
         # If the commit succeeded after all, deleting its copies makes the replacement
         # void, and readers use the old files.
@@ -93,7 +93,7 @@ def rewrite(
     finally:
         with contextlib.suppress(Exception):
             location.delete_tree(f"{STAGING}/{run}")
-    return done
+    return done, committed
 
 
 def _move_beside(

@@ -53,11 +53,7 @@ def object_of(gateway: Any, loader: Any, name: str) -> Any:
 
 
 def expressions_json(gateway: Any, expressions: Sequence[Any]) -> str:
-    """The Java objects, which are expressions of one session, as JSON.
-
-    Raises:
-        EngineError: as for ``new_object``.
-    """
+    """The Java objects, which are expressions of one session, as JSON."""
     listed = gateway.jvm.java.util.ArrayList()
     for expression in expressions:
         listed.add(expression)
@@ -186,9 +182,6 @@ def extension_settings(spark: str | None = None) -> dict[str, str]:
     """The settings by which Spark prunes without Python in its driver, by their names.
 
     ``spark`` is its version; None is that of PySpark here.
-
-    Raises:
-        EngineError: the version is none, or no compiled classes for it are installed.
     """
     result = spark or _pyspark()
     if _VERSION.match(result) is None:

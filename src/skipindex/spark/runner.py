@@ -32,11 +32,7 @@ _MANY: Final = 1 << 16
 
 
 class SparkRunner:
-    """Runs tasks on the executors of a session, also one of Spark Connect.
-
-    Raises:
-        EngineError: they cannot import this package.
-    """
+    """Runs tasks on the executors of a session, also one of Spark Connect."""
 
     def __init__(self, spark: SparkSession) -> None:
         ship_package(spark)

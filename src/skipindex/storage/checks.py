@@ -85,12 +85,7 @@ class RefusedError(CorruptIndexError):
 
 
 def fetched(location: Location, path: str, limit: int) -> bytes:
-    """The bytes of a file.
-
-    Raises:
-        CorruptIndexError: there is none, or it is larger than ``limit`` bytes.
-        RefusedError: reading failed in any other way.
-    """
+    """The bytes of a file."""
     try:
         return location.read(path, limit)
     except Exception as error:
@@ -145,12 +140,7 @@ def unsealed(name: str, data: bytes) -> dict[str, Any]:
 
 
 def parsed(data: bytes) -> Any:
-    """The value of a JSON text.
-
-    Raises:
-        CorruptIndexError: it is nested too deep.
-        ValueError: it is no JSON.
-    """
+    """The value of a JSON text."""
     try:
         return json.loads(data, parse_constant=_no_number)
     except RecursionError:

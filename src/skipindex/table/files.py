@@ -239,11 +239,7 @@ def _is_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
 
 
 def footer_crc(location: Location, info: FileInfo) -> int:
-    """The crc32c of the Parquet footer, which names every column chunk.
-
-    Raises:
-        TableError: the file has no Parquet footer.
-    """
+    """The crc32c of the Parquet footer, which names every column chunk."""
     with location.open_input(info.path, info) as source:
         if info.size < 12:
             raise TableError(f"{info.size} bytes are too few for a Parquet file")

@@ -59,11 +59,7 @@ class Observed:
         return replace(self, notes=(*self.notes, *notes))
 
     def among(self, folders: frozenset[str], location: Location) -> Observed:
-        """The same without the files of other folders, as Spark reads of a catalog.
-
-        Raises:
-            TableError: no file is left.
-        """
+        """The same without the files of other folders, as Spark reads of a catalog."""
         files = [file for file in self.listing if _partition_of(file.path) in folders]
         if self.listing and not files:
             raise TableError(

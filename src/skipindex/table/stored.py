@@ -227,10 +227,6 @@ def check_stored(
         The names as the file has them.  They may differ in capitals, where nothing
         has the very name: so Spark reads them too, unless names are told apart by
         their capitals.
-
-    Raises:
-        UnsupportedTypeError: there is no such column, or Spark may read other values
-            than the file stores.
     """
     _, refused = stored_schema(file)
     name = stored_name(path)
@@ -315,11 +311,7 @@ def read_column(file: DataFile, path: tuple[str, ...], domain: Domain) -> Encode
 def place_of(
     file: DataFile, path: tuple[str, ...], domain: Domain
 ) -> tuple[str, ...] | None:
-    """Where a file has a column, as ``check_stored`` says; None if it lacks it.
-
-    Raises:
-        UnsupportedTypeError: as ``check_stored``.
-    """
+    """Where a file has a column, as ``check_stored`` says; None if it lacks it."""
     return None if lacks(file, path) else check_stored(file, path, domain)
 
 

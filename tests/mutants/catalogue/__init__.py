@@ -37,3 +37,4 @@ MUTANTS: Final = (
     *CATALYST,
     *PRUNING,
 )
+BY_NAME: Final = {mutant.name: mutant for mutant in MUTANTS}

@@ -15,6 +15,14 @@ _DIMENSIONS: Final = ("tests/spark/pruning/test_dimensions.py",)
 
 PRUNING: Final = (
     Mutant(
+        "one-more-file",
+        "spark.pruning.query_planner.QueryPlanner._answer",
+        "is_skipped[files] = True",
+        "is_skipped[files] = True\nis_skipped[np.argmin(is_skipped)] = True",
+        "one file more is skipped wherever any is",
+        _TESTS,
+    ),
+    Mutant(
         "replaced-file-skipped",
         "spark.pruning.tables.ScannedTable.unchanged",
         "not state.location.is_local",
@@ -224,7 +232,7 @@ PRUNING: Final = (
     ),
     Mutant(
         "unlisted-rows-count",
-        "spark.pruning.first_rows.needed_files",
+        "spark.pruning.verdicts.needed_files",
         "listed & result.possible",
         "result.possible",
         "the first rows are those of a file that Spark does not read",
@@ -232,7 +240,7 @@ PRUNING: Final = (
     ),
     Mutant(
         "replaced-rows-count",
-        "spark.pruning.first_rows.needed_files",
+        "spark.pruning.verdicts.needed_files",
         "~table.unchanged(counted)",
         "counted < 0",
         "the first rows are those that a file held before it was replaced",
@@ -240,7 +248,7 @@ PRUNING: Final = (
     ),
     Mutant(
         "too-few-rows-are-enough",
-        "spark.pruning.first_rows.needed_files",
+        "spark.pruning.verdicts.needed_files",
         "lower.sum() >= n",
         "lower.sum() > 0",
         "files that the planner does not know are left out, and rows with them",
@@ -248,7 +256,7 @@ PRUNING: Final = (
     ),
     Mutant(
         "first-rows-of-known-files",
-        "spark.pruning.first_rows.needed_files",
+        "spark.pruning.verdicts.needed_files",
         "column is None",
         "True",
         "a file that the planner does not know has rows that come first",
@@ -256,7 +264,7 @@ PRUNING: Final = (
     ),
     Mutant(
         "order-of-other-values",
-        "spark.pruning.first_rows.FirstRows.of",
+        "spark.pruning.verdicts.FirstRows.of",
         "column is None",
         "False",
         "the order is that of other values than Spark reads",

@@ -276,8 +276,8 @@ STAGES: Final = (
     Mutant(
         "cache-store",
         "planner.stages.pack_cache.PackCache.pack",
-        "key = (location, name, _mark(location, name))",
-        "key = (location.root, location.uri, name, _mark(location, name))",
+        "key = location, name, _mark(location, name)",
+        "key = location.root, location.uri, name, _mark(location, name)",
         "buckets of one name at two endpoints share their packs",
         ("tests/storage/test_storage_options.py",),
     ),

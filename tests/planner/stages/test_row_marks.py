@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -19,6 +20,9 @@ import skipindex as sx
 from skipindex.build.column_requests import Request
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes.kinds.run_length import RunLengthIndex
+from skipindex.log import Snapshot, commit
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
 from skipindex.planner.stages import coded_files, row_marks
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.planner.stages.records import ROWS
@@ -170,20 +174,46 @@ def test_a_file_with_a_match_in_its_sample_is_counted_later(folder: Path) -> Non
     assert len(plan.evaluation.rows) == N_FILES
 
 
-def test_a_sample_counts_as_the_codes_that_it_is_of(folder: Path) -> None:
+def test_a_sample_counts_as_the_codes_that_it_is_of(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Of the files with a match in it, and of others, which are probed again."""
     a = np.arange(64) % 16
     put(folder / "other.parquet", {"a": a, "b": (a == 8).astype(int)})
     table = build(folder, {"*": "exact"})
     reads = []
-    for n_bytes in (0, 1 << 20):  # without a cache no sample is taken
-        with CacheSession(n_bytes) as session:
+    for tried in (1 << 20, row_marks._TRIED):  # of too few files no sample is taken
+        monkeypatch.setattr(row_marks, "_TRIED", tried)
+        with CacheSession(1 << 20) as session:
             plans = [table.plan("a = 8 AND b < 1", session=session) for _ in range(2)]
         assert N_FILES in plans[1].evaluation.rows
         assert len(plans[1].paths) == N_FILES
         reads.append(plans[1].stages[-1].read)
     assert reads[1].cached_bytes == reads[1].n_bytes > 0
-    assert replace(reads[1], cached_bytes=0) == reads[0]
+    assert reads[1] == reads[0]
+
+
+def test_a_file_that_is_said_to_have_a_billion_rows_takes_no_memory_for_them(
+    folder: Path,
+) -> None:
+    """The log says how many rows there are, and may be wrong."""
+    table = build(put_all(folder, [{"a": [1, 2], "b": [1, 1]}] * 9), {"a": "exact"})
+
+    def claimed(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        files = base.manifest.files
+        at = files.schema.get_field_index("n_rows")
+        n_rows = pa.array([1 << 30] * len(files), files["n_rows"].type)
+        files = files.set_column(at, files.schema.field(at), n_rows)
+        return replace(base.manifest, files=files), base.properties
+
+    commit(table.state.location, claimed, operation="test")
+    table = sx.open_table(folder)
+    tracemalloc.start()
+    plan = table.plan("b = 1 AND a = 2")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert plan.paths == table.paths
+    assert peak < 1 << 28
 
 
 def test_threads_share_what_is_sampled(

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
-from skipindex.spark.reading.condition import condition_text
+from skipindex.spark.engine import condition_text
 from tests.spark.catalyst import drawn
 from tests.spark.catalyst.final import final_conditions, final_plan
 from tests.spark.reading.whole import settings

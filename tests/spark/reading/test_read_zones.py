@@ -19,7 +19,7 @@ import skipindex as sx
 from skipindex.planner.functions.zones import offsets_here
 from skipindex.planner.plan import plan_files
 from skipindex.spark.reading import read as reading
-from skipindex.spark.reading.zones import offsets_in
+from skipindex.spark.reading.read import offsets_in
 from tests.planner.functions.test_zones import CHANGES, ZONES, shifted
 from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, rows, settings
 from tests.tables import build, put_all

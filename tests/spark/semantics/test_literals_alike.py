@@ -31,7 +31,7 @@ from skipindex.errors import PredicateError
 from skipindex.expressions import Literal, literal_sql, to_sql
 from skipindex.expressions.literals import literal_of
 from skipindex.planner.plan import Plan
-from skipindex.spark.reading.condition import condition_text
+from skipindex.spark.engine import condition_text
 from tests.spark.reading.whole import ZONE, settings
 from tests.spark.semantics.test_functions import INTERPRETED
 from tests.tables import build, put

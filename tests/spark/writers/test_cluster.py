@@ -19,7 +19,7 @@ from pyspark.sql import functions as sf
 
 from skipindex.errors import LayoutError
 from skipindex.layout.curve_layout import CurveLayout
-from skipindex.spark.placement import partition as partition_module
+from skipindex.spark.placement import cluster as cluster_module
 from skipindex.spark.placement import place
 from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_clustering
 from tests.spark.versions import since
@@ -122,7 +122,7 @@ def spark_api(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     """Run with what this Spark has, and with what Spark 3.5 has."""
     if request.param == "fallback":
         monkeypatch.setattr(place, "HAS_ARROW_UDF", False)
-        monkeypatch.setattr(partition_module, "HAS_PARTITION_IDS", False)
+        monkeypatch.setattr(cluster_module, "HAS_PARTITION_IDS", False)
     return str(request.param)
 
 
@@ -176,7 +176,7 @@ def test_older_and_newer_spark_write_the_same_files(
 ) -> None:
     newest = partitions(cluster(points, by=["x", "g"], n_files=7))
     monkeypatch.setattr(place, "HAS_ARROW_UDF", False)
-    monkeypatch.setattr(partition_module, "HAS_PARTITION_IDS", False)
+    monkeypatch.setattr(cluster_module, "HAS_PARTITION_IDS", False)
     fallback = partitions(cluster(points, by=["x", "g"], n_files=7))
     assert [Counter(f) for f in newest] == [Counter(f) for f in fallback]
 
@@ -359,12 +359,12 @@ def test_trap_c11_collated_strings_are_refused(spark: SparkSession) -> None:
 def test_labels_are_sent_to_their_partition(
     spark: SparkSession, n_partitions: int, spark_api: str
 ) -> None:
-    labels = partition_module.labels(n_partitions)
+    labels = cluster_module.labels(n_partitions)
     assert len(labels) == n_partitions
     df = spark.createDataFrame(
         [(p, int(label)) for p, label in enumerate(labels)], "p int, label int"
     )
-    sent = partition_module.by_number(df, n_partitions, sf.col("label"))
+    sent = cluster_module.by_number(df, n_partitions, sf.col("label"))
     found = sent.select("p", sf.spark_partition_id().alias("at")).collect()
     assert all(row["p"] == row["at"] for row in found)
     assert len(found) == n_partitions

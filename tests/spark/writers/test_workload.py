@@ -12,7 +12,8 @@ from pyspark.sql import functions as sf
 import skipindex as sx
 from skipindex.errors import LayoutError, TableError
 from skipindex.spark.columns import row_size
-from skipindex.spark.placement import partition, place
+from skipindex.spark.placement import cluster as cluster_module
+from skipindex.spark.placement import place
 from skipindex.spark.placement.cluster import (
     apply_clustering,
     cluster,
@@ -63,7 +64,7 @@ def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
 ) -> None:
     if api == "fallback":  # what Spark 3.5 has
         monkeypatch.setattr(place, "HAS_ARROW_UDF", False)
-        monkeypatch.setattr(partition, "HAS_PARTITION_IDS", False)
+        monkeypatch.setattr(cluster_module, "HAS_PARTITION_IDS", False)
     df = facts(spark)
     table = sx.write_table(
         df,

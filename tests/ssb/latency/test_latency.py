@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
-from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +13,9 @@ import pytest
 
 from benchmarks.moto_server import folder_server
 from benchmarks.proxy import Proxy, proxy
-from ssb import SsbError
-from ssb.latency.__main__ import main, table_of
+from ssb.latency.__main__ import table_of
 from ssb.latency.data import BUCKET, FOLDER, cut, indexed
-from ssb.latency.readers import READERS, Store, plain, reader_of
+from ssb.latency.readers import READERS, Store, reader_of
 from ssb.latency.run import compared, measure, pruned, whole
 from ssb.queries import Query
 
@@ -77,15 +74,6 @@ def test_cut_files_hold_the_same_rows_in_order(data: Path, tmp_path: Path) -> No
     assert {pq.read_metadata(file).num_rows for file in found} == {100}
 
 
-@pytest.mark.parametrize("n_files", [0, 1, 3])
-def test_files_that_cannot_be_cut_are_refused(
-    n_files: int, data: Path, tmp_path: Path
-) -> None:
-    files = sorted((data / "lineorder_flat").glob("*.parquet"))
-    with pytest.raises(SsbError, match=rf"2 files cannot be cut into {n_files}"):
-        cut(files, tmp_path / "cut", n_files)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_a_reader_gives_the_rows_of_the_files_that_it_reads(
@@ -109,21 +97,6 @@ def test_a_reader_gives_the_rows_of_the_files_that_it_reads(
         found = whole(store, slow, reader, query) + pruned(store, slow, reader, query)
         assert [one.rows for one in found] == [answer] * 4
     assert day > 2**32
-
-
-@pytest.mark.slow
-def test_less_is_read_of_a_plan(served: tuple[Store, Proxy]) -> None:
-    store, slow = served
-    reader = reader_of("pyarrow")
-    cold, warm = whole(store, slow, reader, ONE_FILE)
-    assert (cold.files, warm.files) == (N_FILES, N_FILES)
-    assert cold.requests > N_FILES
-    assert cold.seconds > cold.waits * DELAY > 0
-    planned, again = pruned(store, slow, reader, ONE_FILE)
-    assert planned.files == again.files == 1
-    assert again.requests < planned.requests
-    assert again.n_bytes <= planned.n_bytes
-    assert 0 < again.plan_seconds < again.seconds
 
 
 @pytest.mark.slow
@@ -159,35 +132,3 @@ def test_another_answer_is_shown(served: tuple[Store, Proxy]) -> None:
     row: dict[str, Any] = compared([before[0]], [after[0]], expected)
     assert row["answer_right"] is False
     assert compared([before[0]], [before[1]], expected)["answer_right"] is True
-
-
-def test_rows_are_compared_as_numbers() -> None:
-    assert plain([(Decimal(7), "b"), (None, "a")]) == [(0, "a"), (7, "b")]
-
-
-def test_an_unknown_reader_is_refused() -> None:
-    with pytest.raises(SsbError, match="no reader 'Spark': accepted are pyarrow, "):
-        reader_of("Spark")
-
-
-@pytest.mark.slow
-def test_the_command_writes_and_prints(
-    data: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr("ssb.peers.asked.QUERIES", (ONE_FILE,))
-    monkeypatch.setattr("ssb.peers.asked.LOOKUPS", ())
-    arguments = ["--data", str(data), "--out", str(tmp_path), "--files", "4"]
-    arguments += ["--layout", "lineorder_flat", "--delay", "0.001", "--repeat", "1"]
-    assert main([*arguments, "--readers", "DuckDB"]) == 0
-    found = json.loads((tmp_path / "latency.json").read_text())
-    assert [(row["state"], row["files"], row["files_plan"]) for row in found] == [
-        ("cold", 4, 1),
-        ("warm", 4, 1),
-    ]
-    assert [path.name for path in tmp_path.iterdir()] == ["latency.json"]
-    assert "DuckDB, warm: all 1 queries " in capsys.readouterr().out
-    assert main([*arguments, "--readers", "Spark"]) == 2
-    assert "no reader 'Spark'" in capsys.readouterr().err

@@ -8,7 +8,6 @@ import pytest
 
 from ssb.peers.adapters.arrow import ArrowTerms
 from ssb.peers.conditions import columns_of, translated
-from ssb.peers.interface import CannotSayError
 from ssb.queries import LOOKUPS, QUERIES
 
 
@@ -42,18 +41,3 @@ def test_all_conditions_of_the_benchmark_have_terms() -> None:
     for query in (*QUERIES, *LOOKUPS):
         assert translated(query.where, ArrowTerms()) is not None
         assert columns_of(query.where)
-
-
-@pytest.mark.parametrize(
-    "where",
-    [
-        "year(d) = 1997",
-        "lo_quantity = lo_discount",
-        "lo_quantity IS NULL",
-        "c_city LIKE 'a!%' ESCAPE '!'",
-        "lo_quantity IN (SELECT 1)",
-    ],
-)
-def test_what_has_no_term_is_said(where: str) -> None:
-    with pytest.raises(CannotSayError, match="no term for"):
-        translated(where, ArrowTerms())

@@ -9,13 +9,9 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-import hypothesis
-from hypothesis.stateful import run_state_machine_as_test
-
 from tests.rewrite.kill_and_damage import WRITERS, sweep
 from tests.sweeps.catalogue import Told, rounds
 from tests.sweeps.hostile.__main__ import run
-from tests.sweeps.life.machine import Life
 from tests.sweeps.months import LIMIT, live
 from tests.sweeps.writers.__main__ import tables
 
@@ -24,7 +20,6 @@ _SHARES: Final = 12
 _TABLES: Final = 10**6
 """Hostile tables of one seed."""
 _ROUNDS: Final = 5
-_LIVES: Final = 3
 _BUILDS: Final = 100
 
 
@@ -58,21 +53,6 @@ def concurrent(seed: int, first: int) -> Iterator[Told]:
         again = f"{command} --only {case}"
         n = sum(judge.outcomes.values())
         yield Told(n, "\n".join(judge.failures), again)
-
-
-def lives(seed: int, first: int) -> Iterator[Told]:
-    """A few lives of fifty steps."""
-    settings = hypothesis.settings(
-        max_examples=_LIVES, stateful_step_count=50, database=None, deadline=None
-    )
-
-    def live_anew() -> None:
-        run_state_machine_as_test(Life, settings=settings)  # type: ignore[no-untyped-call]
-
-    for case in count(first):
-        hypothesis.seed(seed + case)(Life)
-        again = f"python -m tests.sweeps.worker lives --seed {seed} --only {case}"
-        yield Told(_LIVES, _problem(live_anew), again)
 
 
 def months(seed: int, first: int) -> Iterator[Told]:

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.mutants.catalogue import BY_NAME
+from tests.mutants.run import applied
 from tests.sweeps.queries.__main__ import CONF
 from tests.sweeps.queries.judge import difference
-from tests.sweeps.queries.mutants import MUTANTS
 from tests.sweeps.queries.player import LATE, Outcome
 from tests.sweeps.queries.scripts import Script, Step
 from tests.sweeps.queries.sweep import Sweep
@@ -61,25 +62,20 @@ def test_more_queries(sweep: Sweep) -> None:
 
 @pytest.mark.slow
 def test_a_file_that_is_wrongly_skipped_is_noticed(sweep: Sweep) -> None:
-    with MUTANTS["one_more_file"]():
+    with applied(BY_NAME["one-more-file"]):
         assert any(sweep.case(case, shrinks=False) for case in range(119, 150))
 
 
-@pytest.mark.parametrize("name", MUTANTS)
-def test_a_wrong_planner_names_what_is_there(name: str) -> None:
-    """Also where the slow tests, which plan with it, are not run."""
-    with MUTANTS[name]():
-        pass
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "first"), [("stale_files", 0), ("folder_names", 210)])
+@pytest.mark.parametrize(
+    ("name", "first"), [("replaced-file-skipped", 0), ("catalog-partition-judged", 210)]
+)
 def test_a_planner_that_is_wrong_is_noticed(
     sweep: Sweep, name: str, first: int
 ) -> None:
     """At the table of the case ``first``, which is one that it is wrong about."""
     sweep.seed = 77
-    with MUTANTS[name]():
+    with applied(BY_NAME[name]):
         assert any(sweep.case(first + i, shrinks=False) for i in range(30))
 
 

@@ -158,11 +158,7 @@ def _cast_double(value: Literal) -> float | None:
 
 
 def in_range(value: int | Decimal, type_name: str, text: str) -> int:
-    """``value`` as an integer of that type.
-
-    Raises:
-        ValueError: it is none, with ``text`` as it was written.
-    """
+    """``value`` as an integer of that type."""
     half = 1 << (INTEGER_BITS[type_name] - 1)
     if not -half <= value < half:
         raise ValueError(f"{text!r} is outside of the range of {type_name.lower()}")
@@ -170,11 +166,7 @@ def in_range(value: int | Decimal, type_name: str, text: str) -> int:
 
 
 def float_of(text: str) -> float:
-    """The 32-bit float nearest to ``text``, in one rounding, as a double.
-
-    Raises:
-        ValueError: it is outside of the range of float.
-    """
+    """The 32-bit float nearest to ``text``, in one rounding, as a double."""
     double = float(text)
     if abs(double) < _FLOAT_TINY:
         return math.copysign(0.0, double)

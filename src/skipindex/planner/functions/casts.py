@@ -154,11 +154,7 @@ def _to_decimal(source: Domain, digits: int, scale: int) -> Function | None:
 
 
 def iso_moment(moment: int) -> str:
-    """``2020-01-31 12:00:00.5``, as Spark casts a wall clock to text.
-
-    Raises:
-        UnsureError: the year has not four digits.
-    """
+    """``2020-01-31 12:00:00.5``, as Spark casts a wall clock to text."""
     day, micros = divmod(moment, DAY)
     text = calendar.iso_date(day)
     if text is None:

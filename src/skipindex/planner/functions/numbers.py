@@ -33,11 +33,7 @@ _LONG_SPAN: Final = (float_key(-_BEYOND), float_key(_BEYOND) - 1)
 
 
 def remainder(a: int, b: int) -> int:
-    """Java's ``%``: the sign is the dividend's.
-
-    Raises:
-        UnsureError: ``b`` is 0.
-    """
+    """Java's ``%``: the sign is the dividend's."""
     if not b:
         raise UnsureError
     rest = abs(a) % abs(b)
@@ -45,11 +41,7 @@ def remainder(a: int, b: int) -> int:
 
 
 def quotient(a: int, b: int) -> int:
-    """Java's ``/`` of integers: rounded towards 0.
-
-    Raises:
-        UnsureError: ``b`` is 0.
-    """
+    """Java's ``/`` of integers: rounded towards 0."""
     if not b:
         raise UnsureError
     return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)

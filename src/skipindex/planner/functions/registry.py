@@ -265,11 +265,7 @@ def integer(bits: int) -> Domain:
 
 
 def in_bits(value: int, bits: int) -> int:
-    """``value``, which is no overflow.
-
-    Raises:
-        UnsureError: it is.
-    """
+    """``value``, which is no overflow."""
     half = 1 << (bits - 1)
     if not -half <= value < half:
         raise UnsureError
@@ -277,11 +273,7 @@ def in_bits(value: int, bits: int) -> int:
 
 
 def to_plain(domain: Domain, value: Value) -> Plain:
-    """A domain value as functions take it.
-
-    Raises:
-        UnsureError: it is text that is no UTF-8.
-    """
+    """A domain value as functions take it."""
     if isinstance(value, bytes):
         if domain.name == "big_decimal":
             return big_decimal_from_key(value)

@@ -29,11 +29,7 @@ _LONGEST: Final = 1 << 16
 
 
 def ascii_only(text: str) -> str:
-    """``text``, if every version of Java changes its case alike.
-
-    Raises:
-        UnsureError: it is not ASCII.
-    """
+    """``text``, if every version of Java changes its case alike."""
     if not text.isascii():
         raise UnsureError
     return text

@@ -182,11 +182,7 @@ class Shift:
         return least if is_sure else None
 
     def wall(self, instant: int) -> int:
-        """What a clock of the zone shows at an instant.
-
-        Raises:
-            UnsureError: it is not known.
-        """
+        """What a clock of the zone shows at an instant."""
         first, stop = _EVERY_DAY
         inside = first * DAY <= instant < stop * DAY
         offsets = self.rules.between(self.zone, first, stop) if inside else None

@@ -141,11 +141,7 @@ class _Column:
     def tested(
         self, test: Callable[[Value | None], bool | None], text: str
     ) -> pc.Expression:
-        """Whether a test of the value is TRUE, which is asked for each value there is.
-
-        Raises:
-            PlanError: Spark alone knows the answer for some value.
-        """
+        """Whether a test of the value is TRUE; it is asked for each value there is."""
         result = self._domain.encode(self._distinct(self._own))
         answers = {value: test(value) for value in result.to_pylist()}
         if None in answers.values():

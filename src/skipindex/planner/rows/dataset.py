@@ -46,11 +46,7 @@ def dataset_of(
     timezone: str | None,
     case_sensitive: bool,
 ) -> ds.FileSystemDataset:
-    """The rows of ``files``, which are positions in the table.
-
-    Raises:
-        PlanError: a file is gone, or Arrow would not read what Spark reads.
-    """
+    """The rows of ``files``, which are positions in the table."""
     reader = ds.ParquetFileFormat(
         read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
     )

@@ -63,9 +63,6 @@ class Cursor:
         budget: of reading the operands of one condition, some of them again.
         spark_3: whether strings are read as Spark 3 reads them.
         saw_doubled_quote: whether Spark 3 and Spark 4 read a string differently.
-
-    Raises:
-        PredicateError: a quote, a bracket or a comment is not closed.
     """
 
     def __init__(

@@ -43,11 +43,7 @@ _ESCAPED: Final = {
 
 
 def number(text: str, *, negative: bool) -> int | Decimal | float:
-    """The value of a numeric literal, of the type that Spark gives it.
-
-    Raises:
-        ValueError: the value is outside of its type, as Spark says too.
-    """
+    """The value of a numeric literal, of the type that Spark gives it."""
     match = _NUMBER.fullmatch(text)
     assert match is not None, text
     digits, suffix = match["digits"], match["suffix"].upper()

@@ -55,11 +55,7 @@ def parse(text: str) -> Predicate:
 
 
 def cursor_of(text: str) -> Cursor:
-    """The begin of a condition.
-
-    Raises:
-        PredicateError: a quote, a bracket or a comment is not closed.
-    """
+    """The begin of a condition."""
     return Cursor(text, operand, _condition_inside)
 
 
@@ -93,11 +89,7 @@ class _Level:
 
 
 def parse_all(cursor: Cursor) -> Predicate:
-    """The whole text.
-
-    Raises:
-        PredicateError: it is no condition.
-    """
+    """The whole text."""
     if cursor.next.kind is Kind.END:
         raise PredicateError(f"expected a condition, found none in {cursor.text!r}")
     for token in cursor.tokens:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from skipindex.expressions.arrays import Ints, UnsignedInts
 from skipindex.expressions.atoms import Atom
 from skipindex.indexes.encoding.code_set import CodeSet
 from skipindex.indexes.interface import UNUSABLE, IndexType
-from skipindex.planner.stages.index_reader import IndexReader
+from skipindex.planner.stages.index_reader import INDEX_BYTES, IndexReader
 from skipindex.planner.stages.records import Locations
 from skipindex.storage.deadline import checked
 from skipindex.storage.pack import Blob
@@ -29,8 +29,6 @@ SAMPLED_ROWS: Final = 4096
 _UNOPENED: Final = -2
 _WITHOUT: Final = -1
 """Stand for the groups of files whose indexes were not opened, or have no codes."""
-_INDEX_BYTES: Final = 1000
-"""Bytes that an opened index takes, about."""
 
 
 class CodedFiles:
@@ -64,7 +62,7 @@ class CodedFiles:
     @property
     def n_bytes(self) -> int:
         """About what it takes in memory."""
-        return len(self.indexes) * _INDEX_BYTES + self.codes.nbytes
+        return len(self.indexes) * INDEX_BYTES + self.codes.nbytes
 
     def add(self, slot: int, index: object) -> int:
         """Add an opened index, None if it cannot be used; its group."""
@@ -119,11 +117,11 @@ class CodedSource:
         self.kind = kind
         self._blob = blob
         self._reader = reader
-        held = blob.held()
-        if held is None:
-            held = CodedFiles(len(blob.n_rows))
-            blob.hold(held, held.n_bytes)
-        self.files = cast("CodedFiles", held)
+        files = blob.held("codes")
+        if files is None:
+            files = CodedFiles(len(blob.n_rows))
+            blob.hold("codes", files, files.n_bytes)
+        self.files: CodedFiles = files
         self.sets: dict[Atom, dict[int, CodeSet | None]] = {}
 
     def open(self, slot: int, file: int, column: ColumnInfo) -> int:
@@ -164,7 +162,6 @@ class CodedSource:
         parts, n_bytes, bitmaps = files.reads[slots[has_sample]].sum(axis=0).tolist()
         add_reads(ReadCount(parts, n_bytes, bitmaps, cached_bytes=n_bytes))
         if not has_sample.all():
-            before = files.codes.nbytes
             for i in checked(np.flatnonzero(~has_sample).tolist()):
                 try:
                     files.add_sample(int(slots[i]))
@@ -172,7 +169,7 @@ class CodedSource:
                     self._reader.refuse(error, self._blob)
                 else:
                     has_sample[i] = True
-            self._blob.hold(files, files.codes.nbytes - before)
+            self._blob.hold("codes", files, files.n_bytes)
             slots = slots[has_sample]
         return files.codes[slots], np.flatnonzero(has_sample)
 

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -24,12 +24,13 @@ from skipindex.indexes.interface import (
     PackIndex,
     probe_cost,
 )
-from skipindex.planner.stages.pack_cache import PackCache, PackReader
+from skipindex.planner.stages.pack_cache import PackCache
 from skipindex.planner.stages.records import IndexLocation, Locations
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.deadline import carried, check, checked
+from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.names import PACKS
-from skipindex.storage.file_system.store_input import fetch_ahead
+from skipindex.storage.file_system.store_input import StoreSource, fetch_ahead
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import READS, Parts, ReadCount, add_reads, reads_so_far
 from skipindex.table import ColumnInfo, TableState
@@ -43,6 +44,11 @@ _FITTING: Final[WeakKeyDictionary[TableState, dict[tuple[int, int], bool]]] = (
 """Whether all payloads of a blob fit the files, by table, pack and place of the blob.
 
 The bytes of a blob's directory never change: the manifest has their checksum."""
+INDEX_BYTES: Final = 1000
+_SLOT_BYTES: Final = 8
+"""Bytes that an opened index takes, about, and of a pack's those of each slot."""
+_PACK: Final = -1
+"""Stands for a slot, for what is opened of all files of a blob together."""
 _AT_ONCE: Final = 32
 """Packs of a store that are asked at once."""
 
@@ -73,8 +79,9 @@ class IndexReader:
         self._table = table
         self._is_local = table.location.at(PACKS).is_local
         self._kinds = kinds
-        self._packs: dict[str, PackReader | None] = {}
+        self._packs: dict[str, ByteSource | None] = {}
         self._blobs: dict[tuple[str, int], Blob | None] = {}
+        self._opened: dict[tuple[Blob, int], Any] = {}
         self._ahead: set[tuple[str, int]] = set()
         self._sources: dict[str, list[UsableBlob]] = {}
         self._footers = table.snapshot.manifest.files["footer_crc"].to_numpy()
@@ -86,7 +93,7 @@ class IndexReader:
         """The index of one file, or None if it has none that can be used."""
         kind, blob, slot = location
         check()
-        index = self.cache.index(blob, slot)
+        index: Index | None = self._held(blob, slot)
         if index is not None:
             return index
         assert column.domain is not None
@@ -98,13 +105,22 @@ class IndexReader:
         except UNUSABLE as error:
             self.refuse(error, blob)
             return None
-        self.cache.keep(blob, slot, index)
+        self._hold(blob, slot, index, INDEX_BYTES)
         return index
+
+    def _held(self, blob: Blob, slot: int) -> Any:
+        """What this plan or an earlier one has opened, if it is in memory."""
+        opened = self._opened.get((blob, slot))
+        return blob.held(("index", slot)) if opened is None else opened
+
+    def _hold(self, blob: Blob, slot: int, index: object, n_bytes: int) -> None:
+        self._opened[blob, slot] = index
+        blob.hold(("index", slot), index, n_bytes)
 
     def refuse(self, error: Exception, blob: Blob, what: str = "index") -> None:
         """Note that what was read of a blob is no index."""
         self.note(f"{what} not used: {error}")
-        self.cache.forget(blob)
+        self.cache.forget(blob.source)
 
     def note(self, reason: str) -> None:
         """Count one more reason why an index was not used."""
@@ -120,12 +136,22 @@ class IndexReader:
         result = [
             (pack, entry)
             for key, entry in wanted.items()
-            if key not in self._ahead and (pack := self._pack(key[0])) is not None
+            if key not in self._ahead
+            and (pack := self._pack(key[0])) is not None
+            and not self.cache.is_open(pack, entry)
         ]
         self._ahead |= wanted.keys()
-        fetch_ahead(one for pack, entry in result for one in pack.unopened(entry))
+        fetch_ahead(
+            (pack, one) for pack, entry in result for one in Blob.opening_ranges(entry)
+        )
         # Of a pack of many files the directory is more than was guessed.
-        fetch_ahead(one for pack, entry in result for one in pack.directory(entry))
+        fetch_ahead(
+            (pack, one)
+            for pack, entry in result
+            if isinstance(pack, StoreSource)
+            and (end := pack.held(*Blob.opening_ranges(entry)[-1])) is not None
+            if (one := Blob.directory_range(entry, end)) is not None
+        )
 
     def _uses(self, column: ColumnInfo) -> list[BlobUse]:
         return [*self.maps(column), *(source.use for source in self._of(column))]
@@ -146,7 +172,7 @@ class IndexReader:
         fetch_ahead(
             one
             for blob in blobs
-            if blob is not None and self.cache.pack_index(blob) is None
+            if blob is not None and self._held(blob, _PACK) is None
             for one in blob.shared_range()
         )
 
@@ -158,7 +184,7 @@ class IndexReader:
             one
             for locations in located
             for _, blob, slot in locations
-            if self.cache.index(blob, slot) is None
+            if self._held(blob, slot) is None
             for one in blob.ranges_of([slot])
         )
 
@@ -279,11 +305,12 @@ class IndexReader:
         if blob is None:
             return None
         try:
-            index = self.cache.pack_index(blob)
+            index: PackIndex | None = self._held(blob, _PACK)
             if index is None:
                 parts, n_files = blob.shared(READS), len(blob.n_rows)
                 index = open_shared(parts, column.domain, n_files)
-                self.cache.keep_pack_index(blob, index)
+                n_bytes = INDEX_BYTES + _SLOT_BYTES * n_files
+                self._hold(blob, _PACK, index, n_bytes)
             result = index.ask(atom)
         except UNUSABLE as error:
             self.refuse(error, blob, what)
@@ -332,14 +359,14 @@ class IndexReader:
             blob, pack = None, self._pack(use.pack.name)
             if pack is not None:
                 try:
-                    blob = pack.blob(use.entry)
+                    blob = self.cache.blob(pack, use.entry)
                 except UNUSABLE as error:
                     self.note(f"pack {use.pack.name} not used: {error}")
                     self.cache.forget(pack)
             self._blobs[key] = blob
         return self._blobs[key]
 
-    def _pack(self, name: str) -> PackReader | None:
+    def _pack(self, name: str) -> ByteSource | None:
         if name not in self._packs:
             try:
                 self._packs[name] = self.cache.pack(self._table.location, name)

@@ -48,6 +48,8 @@ _ROWS_HELD: Final = 1 << 23
 """Rows of several files whose codes are held from one condition to the next."""
 _MOST_COPIED: Final = 1 << 14
 """Rows of a file up to which its codes are copied, to be compared with others."""
+_MOST_ROWS: Final = 1 << 26
+"""Rows of a file up to which they are marked, which takes a byte for each."""
 _MARKS_AT_ONCE: Final = 1 << 20
 """Rows of the samples of several files that are marked together."""
 _ROWS_AT_ONCE: Final = 1 << 18
@@ -139,10 +141,12 @@ class RowMarks:
         """Files with a match, and how many rows of the others match.
 
         If ``samples`` is True, a file goes to the first ones if a row of a sample
-        certainly makes ``tree`` TRUE.  Files without codes are in neither.
+        certainly makes ``tree`` TRUE.  Files without codes, and those of more than
+        ``_MOST_ROWS`` rows, are in neither.
         """
         matched: list[int] = []
         verdicts: dict[int, RowVerdict] = {}
+        files = files[self._n_rows[files] <= _MOST_ROWS]
         is_sampled = self._n_rows[files] >= _SAMPLED_FROM
         if samples and self._many_match(tree, files[is_sampled]):
             some, files = files[is_sampled], files[~is_sampled]

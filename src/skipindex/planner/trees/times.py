@@ -53,11 +53,7 @@ _ISO: Final = re.compile(
 
 
 def date_of(text: str) -> date:
-    """The value of ``DATE 'text'``, and of a cast of the text.
-
-    Raises:
-        ValueError: there is no such day.
-    """
+    """The value of ``DATE 'text'``, and of a cast of the text."""
     match = _DATE_TEXT.fullmatch(text)
     if match is None or match["year"] == "0000":
         raise NotJudgedError(f"the date {text!r}")
@@ -68,11 +64,7 @@ def date_of(text: str) -> date:
 
 
 def timestamp_of(text: str) -> datetime:
-    """The value of ``TIMESTAMP 'text'``; without a zone, a wall clock.
-
-    Raises:
-        ValueError: there is no such time.
-    """
+    """The value of ``TIMESTAMP 'text'``; without a zone, a wall clock."""
     if _ISO.fullmatch(text):
         try:
             return datetime.fromisoformat(text)
@@ -92,11 +84,7 @@ def timestamp_of(text: str) -> datetime:
 
 
 def wall_clock_of(text: str) -> datetime:
-    """The value of ``TIMESTAMP_NTZ 'text'``.
-
-    Raises:
-        ValueError: there is no such time.
-    """
+    """The value of ``TIMESTAMP_NTZ 'text'``."""
     value = timestamp_of(text)
     if value.tzinfo is not None:
         raise NotJudgedError("a time zone in a timestamp without one")

@@ -97,12 +97,7 @@ def eligible_files(table: TableState, chosen: Sequence[int]) -> list[EligibleFil
 def check_rewritable(
     table: TableState, files: Sequence[EligibleFile]
 ) -> dict[str, list[str]]:
-    """The columns, by the paths of files, that would lose their type if Spark wrote.
-
-    Raises:
-        TableError: it is a table of another format, or a file has columns that the
-            table has not.
-    """
+    """The columns, by the paths of files, that would lose their type if Spark wrote."""
     require_plain(
         table.location, (file.path for file in table.location.list()), insist=False
     )

@@ -65,11 +65,7 @@ class Needed:
 
 
 def needed_partitions(question: Question) -> Needed:
-    """The needed ones among the ``folders`` of a question, by what is ``derived``.
-
-    Raises:
-        TableError: the question has no schema of Spark's.
-    """
+    """The needed ones among the ``folders`` of a question, by what is ``derived``."""
     table = _table(question.location(), question.data, tuple(question.folders))
     state = table.state
     is_left = np.ones(len(state), np.bool_)

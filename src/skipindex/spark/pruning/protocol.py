@@ -256,11 +256,7 @@ class Problem:
 
 
 def read_report(text: str) -> Read | Problem:
-    """What the driver tells, of which it waits for nothing.
-
-    Raises:
-        PlanError: a member is not as it should be.
-    """
+    """What the driver tells, of which it waits for nothing."""
     result = json.loads(text)
     if "problem" in result:
         return _read(Problem, result)

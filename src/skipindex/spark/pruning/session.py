@@ -101,11 +101,7 @@ def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
 def plans_of(
     spark: SparkSession, query: str, arguments: Arguments
 ) -> Sequence[QueryPlan]:
-    """What the scans of a query ask, and would read; it is planned, and not run.
-
-    Raises:
-        PySparkException: Spark cannot read the query.
-    """
+    """What the scans of a query ask, and would read; it is planned, and not run."""
     state = spark._jsparkSession.sessionState()  # noqa: SLF001
     jvm = _gateway(spark).jvm
     modes = jvm.org.apache.spark.sql.execution.CommandExecutionMode

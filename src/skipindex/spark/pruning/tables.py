@@ -170,12 +170,7 @@ class _Looks:
         self._problem = ""
 
     def since(self, moment: float, current: Callable[[], ScannedTable]) -> ScannedTable:
-        """What a look that began after a moment finds; this thread looks if none does.
-
-        Raises:
-            PlanCancelledError: no look ends before the deadline of this thread.
-            Exception: whatever ``current`` raises.
-        """
+        """What a look that began after a moment finds; this thread looks if none."""
         own = Deadline(seconds_left())
         with self._changed:
             if self._is_known(moment, own):
@@ -251,9 +246,6 @@ class Tables:
         up to three at a time, and then waits for the first of them to end.  A look that
         outlives the deadline of its thread, as one at a store that hangs, keeps no
         other thread from its own.
-
-        Raises:
-            PlanCancelledError: no look ends before the deadline of this thread.
         """
         with self._lock:
             looks = self._looks.setdefault(location, _Looks())

@@ -6,26 +6,30 @@ import os
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from typing import Any
 from urllib.parse import unquote
 
 import numpy as np
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from skipindex.errors import PlanError
 from skipindex.expressions import Predicate
+from skipindex.planner.functions.zones import Offsets, OffsetsOf, no_offsets
 from skipindex.planner.plan import Moment, Plan, plan_files
 from skipindex.planner.stages.limit import SortKey
 from skipindex.spark.reading.frames import read_files
 from skipindex.spark.reading.schema import opened_in, table_schema, typed
-from skipindex.spark.reading.zones import offsets_in
 from skipindex.spark.settings import (
     check_session,
     is_case_sensitive,
     session_settings,
     setting,
 )
+from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.location import Location
 from skipindex.table import TableState
 
@@ -175,3 +179,29 @@ def _check_session(spark: SparkSession, plan: Plan) -> None:
             f"has spark.sql.caseSensitive={setting(spark, 'spark.sql.caseSensitive')}"
         )
     check_session(spark)
+
+
+def offsets_in(spark: SparkSession) -> OffsetsOf:
+    """The offsets of zones in the driver; none are known behind Spark Connect."""
+    if not has_driver(spark):
+        return no_offsets
+    jvm: Any = spark._jvm  # noqa: SLF001 (no public name)
+    instant = jvm.java.time.Instant
+    zones = jvm.org.apache.spark.sql.catalyst.util.DateTimeUtils
+
+    def offsets(zone: str, low: int, high: int) -> Offsets | None:
+        at = instant.ofEpochSecond(low)
+        try:
+            rules = zones.getZoneId(zone).getRules()
+        except (Py4JError, PySparkException):  # Java has no such zone
+            return None
+        result = [(low, int(rules.getOffset(at).getTotalSeconds()))]
+        while (change := rules.nextTransition(at)) is not None:
+            at = change.getInstant()
+            second = int(at.getEpochSecond())
+            if second > high:
+                break
+            result.append((second, int(change.getOffsetAfter().getTotalSeconds())))
+        return tuple(result)
+
+    return offsets

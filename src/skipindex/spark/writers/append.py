@@ -85,7 +85,7 @@ def append(
         # They follow the table's curve: optimize need not cluster them alone.
         return manifest, runs_of_write(new.paths, target_of(layout))
 
-    arrive(
+    done = arrive(
         location,
         SaveMode.APPEND,
         write=lambda folder: write_counted(
@@ -97,7 +97,7 @@ def append(
     folders -= {visible_name(path).rpartition("/")[0] for path in opened.paths}
     if opened.partitions and folders and has_driver(df.sparkSession):
         _tell_catalog(df.sparkSession, location, name, sorted(folders))
-    return opened.refresh()
+    return opened.refresh(done)
 
 
 def _tell_catalog(

@@ -40,12 +40,7 @@ def in_session(df: DataFrame, columns: Mapping[str, str]) -> Derived:
 
 
 def computed(df: DataFrame, table: TableState) -> DataFrame:
-    """The rows with the partition columns that the table declares.
-
-    Raises:
-        LayoutError: a column of that name is there.
-        PredicateError: the planner could not judge such a function.
-    """
+    """The rows with the partition columns that the table declares."""
     columns = table.derived.columns
     there = {name.lower(): name for name in df.columns}
     for name, text in columns.items():
@@ -66,10 +61,6 @@ def completed(df: DataFrame, table: TableState) -> DataFrame:
     Those that the rows lack are computed, in the time zone that was declared.  Those
     that they have are compared: a row that contradicts the declaration is an error
     when it is written (``refusing_contradictions``), as no condition would find it.
-
-    Raises:
-        TableError: the session would compute other values than the table declares.
-        PredicateError: the planner cannot judge the function of a missing column.
     """
     names = {partition.name.lower(): partition.name for partition in table.partitions}
     there = {name.lower(): name for name in df.columns}

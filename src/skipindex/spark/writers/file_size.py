@@ -38,9 +38,6 @@ def rows_in(
         df: whose rows they are; a sample of all its columns is written to memory.
         n_rows: its number of rows.
         options: of Spark's writer, for the compression.
-
-    Raises:
-        LayoutError: Arrow cannot hold a column.
     """
     if not n_rows:
         return 1

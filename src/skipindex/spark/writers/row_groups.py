@@ -20,11 +20,7 @@ _SINCE: Final = (4, 1)
 
 
 def check_row_groups(spark: SparkSession, rows_per_group: int | None) -> None:
-    """Refuse a number of rows that this Spark would ignore.
-
-    Raises:
-        LayoutError: that.
-    """
+    """Refuse a number of rows that this Spark would ignore."""
     if rows_per_group is not None and not _are_counted(spark):
         raise LayoutError(
             f"Spark {spark.version} cannot count the rows of a row group: "

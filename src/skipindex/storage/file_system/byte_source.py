@@ -135,12 +135,7 @@ class Files(Protocol):
 
 
 def read_whole(source: ByteSource, path: str, limit: int) -> bytes:
-    """All bytes of a file.
-
-    Raises:
-        OSError: the file at ``path`` is larger than ``limit`` bytes, or fewer bytes
-            came than it has.
-    """
+    """All bytes of a file."""
     size = len(source)
     if size > limit:
         raise too_large(path, size, limit)

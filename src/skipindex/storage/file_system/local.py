@@ -283,11 +283,6 @@ def link_new(target: Path, data: bytes) -> bool:
     """Write a whole file, unless there is one already; False if there is.
 
     No reader sees it before it is whole, on any file system.
-
-    Raises:
-        StorageError: the file system has neither hard links nor a rename that replaces
-            nothing, and the user has supplied no lock.
-        OSError: it refuses.
     """
     with written_beside(target, data) as hidden:
         try:

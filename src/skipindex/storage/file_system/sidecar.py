@@ -75,10 +75,6 @@ def with_sidecar(
     """The table with its indexes in a sidecar; None leaves them beside the data.
 
     ``options`` are those of the table's store, and of the sidecar's if that is in one.
-
-    Raises:
-        TableError: it is in the table's folder, or, if ``insist``, the table has
-            indexes beside its data, which otherwise count.
     """
     if sidecar is None:
         return table

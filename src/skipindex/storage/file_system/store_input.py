@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import io
-import itertools
-import threading
-from bisect import bisect_right, insort
-from collections import OrderedDict
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from skipindex.storage.cache import Cache
 from skipindex.storage.deadline import carried, check
 from skipindex.storage.file_system.byte_source import ByteSource, too_short
 
@@ -34,7 +32,9 @@ _REQUESTS: Final = 8
 """Requests that a call makes; of more than ten, obstore lets some wait for others."""
 _OVERLAPS: Final = 4
 """Ranges looked at that begin before a place."""
-_NUMBERS: Final = itertools.count()
+_AHEAD: Final = Cache(MAX_AHEAD)
+"""Ranges that were read before they were asked for, of all sources.  A cache of its
+own, as plans read ahead too where no index bytes are to be held."""
 
 Range: TypeAlias = tuple[int, int]
 """Where bytes begin, and how many there are."""
@@ -55,12 +55,12 @@ class StoreSource:
         size: int | None = None,
         tag: str | None = None,
     ) -> None:
-        self.number = next(_NUMBERS)
         self._store = store
         self._key = key
         self._errors = errors
         self._size = size
         self._tag = tag
+        self._starts: list[int] = []  # of ranges that were read ahead, sorted
 
     def __len__(self) -> int:
         if self._size is None:
@@ -76,7 +76,7 @@ class StoreSource:
             length = min(length, self._size - offset)
         if length <= 0:
             return memoryview(b"")
-        held = _AHEAD.find(self, offset, length)
+        held = self.held(offset, length)
         if held is not None:
             return held
         check()
@@ -102,6 +102,11 @@ class StoreSource:
             raise too_short(self._key, len(data), length)
         return data
 
+    def expect(self, ranges: Iterable[Range]) -> None:
+        """Look for these ranges among those that were read ahead."""
+        # What another thread puts here meanwhile is lost, and costs a request.
+        self._starts = sorted({*self._starts, *(start for start, _ in ranges)})
+
     def fetch_ahead(self, ranges: Sequence[Range]) -> None:
         """Hold some ranges for the reads to come; neighbours come by one request."""
         import obstore  # noqa: PLC0415
@@ -115,7 +120,19 @@ class StoreSource:
                 self._store, self._key, starts=starts, lengths=lengths, coalesce=_NEAR
             )
         for start, data in zip(starts, result, strict=True):
-            _AHEAD.hold(self, start, memoryview(bytes(data)))
+            _AHEAD.keep((self, start), memoryview(bytes(data)), len(data))
+
+    def held(self, offset: int, length: int) -> memoryview | None:
+        """The bytes of a range that was read ahead; None if they are not held."""
+        starts = self._starts
+        end = bisect_right(starts, offset)
+        for start in reversed(starts[max(0, end - _OVERLAPS) : end]):
+            # Not marked as used: what was not read yet is needed more.
+            for data in _AHEAD.find((self, start)).forms.get(object, ()):
+                if offset - start + length <= len(data):
+                    piece: memoryview = data[offset - start : offset - start + length]
+                    return piece
+        return None
 
 
 def fetch_ahead(wanted: Iterable[tuple[ByteSource, Range]]) -> None:
@@ -131,11 +148,13 @@ def fetch_ahead(wanted: Iterable[tuple[ByteSource, Range]]) -> None:
             continue
         if not 0 < length <= min(room, _MAX_RANGE):
             continue
-        if _AHEAD.find(source, start, length) is None:
+        if source.held(start, length) is None:
             room -= length
             by_source.setdefault(source, []).append((start, length))
     if not by_source:
         return
+    for source, ranges in by_source.items():
+        source.expect(ranges)
 
     tasks = [
         (source, some)
@@ -165,54 +184,6 @@ def _dealt(ranges: Sequence[Range]) -> Iterator[list[Range]]:
         some.append((start, length))
         end = max(end, start + length)
     yield some
-
-
-def held(source: ByteSource, wanted: Range) -> memoryview | None:
-    """The bytes of a range that was read ahead; None if they are not held."""
-    return _AHEAD.find(source, *wanted) if isinstance(source, StoreSource) else None
-
-
-class _Ahead:
-    """Ranges that were read before they were asked for, of all sources; bounded."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._held: OrderedDict[tuple[int, int], memoryview] = OrderedDict()
-        self._starts: dict[int, list[int]] = {}
-        self._n_bytes = 0
-
-    def hold(self, source: StoreSource, start: int, data: memoryview) -> None:
-        """Hold a range; the oldest ones go where there are too many bytes."""
-        with self._lock:
-            self._drop((source.number, start))
-            self._held[source.number, start] = data
-            insort(self._starts.setdefault(source.number, []), start)
-            self._n_bytes += len(data)
-            while self._n_bytes > MAX_AHEAD:
-                self._drop(next(iter(self._held)))
-
-    def find(self, source: StoreSource, offset: int, length: int) -> memoryview | None:
-        """The bytes, if one of the ranges has them all."""
-        with self._lock:
-            starts = self._starts.get(source.number, [])
-            for i in range(bisect_right(starts, offset) - 1, -1, -1)[:_OVERLAPS]:
-                at = offset - starts[i]
-                data = self._held[source.number, starts[i]]
-                if at + length <= len(data):
-                    return data[at : at + length]
-        return None
-
-    def _drop(self, key: tuple[int, int]) -> None:
-        data = self._held.pop(key, None)
-        if data is not None:
-            self._n_bytes -= len(data)
-            number, start = key
-            self._starts[number].remove(start)
-            if not self._starts[number]:
-                del self._starts[number]
-
-
-_AHEAD: Final = _Ahead()
 
 
 class StoreInput(io.RawIOBase):

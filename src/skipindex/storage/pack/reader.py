@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain, pairwise
-from typing import Final, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 from crc32c import crc32c
@@ -16,6 +16,7 @@ from pyroaring import FrozenBitMap
 
 from skipindex.errors import CorruptIndexError, IndexVersionError
 from skipindex.storage.bitmaps import bitmap_of, memory_of
+from skipindex.storage.cache import NOTHING, Cache, CacheEntry
 from skipindex.storage.deadline import check
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.store_input import Range
@@ -29,15 +30,14 @@ from skipindex.storage.pack.format import (
     TAIL,
     BlobEntry,
 )
-from skipindex.storage.pack.part_cache import NOTHING, CachedPayload, Part, PartCache
 from skipindex.storage.parts import D, Decoded, ReadCount
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P")
 
 _GUESS: Final = 1 << 14
 """Bytes of a blob's end that are read first; most directories fit."""
-_ALL: Final = -1
-"""Stands in the cache for a payload, where something is made of several."""
+_NUMBER_BYTES: Final = 40
+"""Bytes that a number of a list takes."""
 _BEGIN: Final = 1 << 16
 """Bytes of a blob's beginning that are read ahead; most file maps fit."""
 
@@ -60,7 +60,7 @@ class Blob:
     """An opened blob: its directory is in memory, its parts are read when asked for."""
 
     def __init__(
-        self, source: ByteSource, entry: BlobEntry, cache: PartCache | None = None
+        self, source: ByteSource, entry: BlobEntry, cache: Cache | None = None
     ) -> None:
         """Read and check the directory.
 
@@ -69,8 +69,9 @@ class Blob:
             IndexVersionError: a newer library wrote them.
         """
         self.entry = entry
+        self.source = source
+        self.key = source, entry.offset, entry.crc
         self._cache = cache
-        self._source = source
         self._base = entry.offset
         check()
         self._check_header()
@@ -102,6 +103,7 @@ class Blob:
         # Looked up one at a time, where lists are several times faster than arrays.
         lists: list[list[int]] = [columns[i].tolist() for i in (0, 3, 4, 5)]
         self._first, self._start, self.lengths, self._crc = lists
+        self.n_bytes = len(raw) + _NUMBER_BYTES * sum(map(len, lists))
         try:
             meta = json.loads(bytes(raw[at:]))
         except (ValueError, RecursionError) as error:
@@ -170,7 +172,7 @@ class Blob:
     def _ranges(self, start: int, stop: int) -> Iterator[tuple[ByteSource, Range]]:
         for first, end in self._runs(start, stop):
             yield (
-                self._source,
+                self.source,
                 (self._base + self._start[first], self._span(first, end)),
             )
 
@@ -235,25 +237,17 @@ class Blob:
         if self.identity[slot] != footer_crc or not same_rows:
             raise CorruptIndexError(f"{self._name}: it is of another data file")
 
-    def forget(self) -> None:
-        """Cache no parts from now on, and drop those that are cached."""
-        cache, self._cache = self._cache, None
-        if cache is not None:
-            cache.invalidate(self)
-
-    def held(self) -> Decoded | None:
+    def held(self, what: Hashable) -> Any:
         """What ``hold`` has cached, if it is cached still."""
-        cached = NOTHING if self._cache is None else self._cache.find((self, _ALL))
-        parts = cached.forms.get(Decoded)
-        if parts is None:
-            return None
-        cached.was_used = True
-        return cast("Decoded", parts[0])
+        return None if self._cache is None else self._cache.get((*self.key, what))
 
-    def hold(self, made: Decoded, n_bytes: int) -> None:
-        """Cache what was made of several payloads, which takes ``n_bytes`` more."""
-        if self._cache is not None and self._cache.limit:
-            self._cache.put((self, _ALL), Decoded, 1, 0, [made], n_bytes)
+    def hold(self, what: Hashable, made: object, n_bytes: int) -> None:
+        """Cache what was made of the blob, which takes ``n_bytes``.
+
+        ``what`` it is must not be a number: those are of payloads.
+        """
+        if self._cache is not None:
+            self._cache.keep((*self.key, what), made, n_bytes)
 
     def get(
         self,
@@ -283,7 +277,7 @@ class Blob:
         if cache is None or not cache.limit:
             return list(map(decode, self._fetch(at + start, at + stop)))
         if form not in payload.cached.forms:
-            payload.cached = cache.find((self, at))
+            payload.cached = cache.find((*self.key, at))
         cached = cast("list[P | None]", payload.cached.forms.get(form, [])[start:stop])
         result = [part for part in cached if part is not None]
         if result:
@@ -300,7 +294,7 @@ class Blob:
             n_decoded = sum(map(memory_of, raw))
         else:
             n_decoded = getattr(read[0], "n_bytes", n_read)
-        cache.put((self, at), form, payload.n_parts, first, read, n_decoded)
+        cache.put((*self.key, at), form, payload.n_parts, first, read, n_decoded)
         count.cached_bytes += n_bytes - n_read
         # Outside of first .. end - 1 all parts are cached.
         return [*result[: first - start], *read, *result[len(result) - (stop - end) :]]
@@ -321,7 +315,7 @@ class Blob:
         parts = []
         for first, end in self._runs(start, stop):
             begin = self._start[first]
-            raw = self._source.read(self._base + begin, self._span(first, end))
+            raw = self.source.read(self._base + begin, self._span(first, end))
             for i in range(first, end):
                 at = self._start[i] - begin
                 part = raw[at : at + self.lengths[i]]
@@ -331,7 +325,7 @@ class Blob:
         return parts
 
     def _check_header(self) -> None:
-        raw = self._source.read(self._base, HEADER.size)
+        raw = self.source.read(self._base, HEADER.size)
         if len(raw) < HEADER.size:
             raise CorruptIndexError(f"{self._name}: the pack is cut off")
         magic, container, version, _ = HEADER.unpack(raw)
@@ -348,7 +342,7 @@ class Blob:
     def _directory(self) -> memoryview:
         end = self._base + self.entry.length
         n_guess = min(_GUESS, self.entry.length - HEADER.size)
-        guess = self._source.read(end - n_guess, n_guess)
+        guess = self.source.read(end - n_guess, n_guess)
         if len(guess) < n_guess:
             raise CorruptIndexError(f"{self._name}: the pack is cut off")
         if len(guess) < TAIL.size:
@@ -360,8 +354,8 @@ class Blob:
         if beyond is None:
             raw = guess[-TAIL.size - length : -TAIL.size]
         else:
-            raw = self._source.read(*beyond)
-        header = self._source.read(self._base, HEADER.size)
+            raw = self.source.read(*beyond)
+        header = self.source.read(self._base, HEADER.size)
         if crc32c(raw, crc32c(header)) != crc or length < COUNTS.size:
             raise CorruptIndexError(f"{self._name}: directory fails its crc32c")
         if crc != self.entry.crc:
@@ -381,7 +375,7 @@ class BlobParts:
     first: int
     n_parts: int
     count: ReadCount
-    cached: CachedPayload = NOTHING
+    cached: CacheEntry = NOTHING
 
     def __len__(self) -> int:
         return self.n_parts

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.sweeps.queries.mutants import MUTANTS
+from tests.mutants.catalogue import BY_NAME
+from tests.mutants.run import applied
 from tests.sweeps.queries.operators.__main__ import CONF
 from tests.sweeps.queries.operators.cases import Case, Step
 from tests.sweeps.queries.operators.forms import FORMS, forms_here
@@ -82,7 +83,7 @@ def test_more_forms(home: SparkSession, tmp_path: Path, seed: int) -> None:
 @pytest.mark.slow
 def test_a_file_that_is_wrongly_skipped_is_noticed(sweep: Sweep) -> None:
     sweep.forms = ["star", "subquery", "window"]
-    with MUTANTS["one_more_file"]():
+    with applied(BY_NAME["one-more-file"]):
         told = (sweep.case(case, shrinks=False) for case in range(30))
         assert any("are lost" in one for one in told)
 

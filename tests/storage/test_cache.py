@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError
+from skipindex.storage.cache import Cache
 from skipindex.storage.pack import Blob, BlobBuilder, BlobMeta, write_pack
-from skipindex.storage.pack.part_cache import PartCache
 from skipindex.storage.pack.reader import BlobParts
 from skipindex.storage.parts import ReadCount
 from tests.storage.test_pack import Bytes
@@ -21,7 +21,7 @@ META = BlobMeta("kind", 1, "c", "int", {})
 PAYLOADS = [[bytes([i, k]) * 50 for k in range(6)] for i in range(8)]
 
 
-def opened(cache: PartCache | None) -> tuple[Blob, Bytes]:
+def opened(cache: Cache | None) -> tuple[Blob, Bytes]:
     builder = BlobBuilder(META)
     for i, parts in enumerate(PAYLOADS):
         builder.add(parts, n_rows=10, identity=i)
@@ -42,7 +42,7 @@ def read(blob: Blob, i: int, start: int, stop: int) -> tuple[list[bytes], ReadCo
 
 
 def test_what_is_kept_is_not_read_again() -> None:
-    blob, source = opened(PartCache(1 << 20))
+    blob, source = opened(Cache(1 << 20))
     first = read(blob, 3, 1, 5)
     before = source.reads
     again = read(blob, 3, 1, 5)
@@ -54,7 +54,7 @@ def test_what_is_kept_is_not_read_again() -> None:
 
 
 def test_only_what_is_missing_is_read_and_at_once() -> None:
-    blob, source = opened(PartCache(1 << 20))
+    blob, source = opened(Cache(1 << 20))
     read(blob, 3, 2, 4)
     before = source.reads
     parts, count = read(blob, 3, 2, 6)
@@ -78,7 +78,7 @@ def test_only_what_is_missing_is_read_and_at_once() -> None:
 def test_any_questions_under_any_limit(
     limit: int, asked: list[tuple[int, int, int]]
 ) -> None:
-    cache = PartCache(limit)
+    cache = Cache(limit)
     blob, _ = opened(cache)
     for i, start, stop in asked:
         if start <= stop:
@@ -89,7 +89,7 @@ def test_any_questions_under_any_limit(
 
 
 def test_the_payload_that_was_asked_for_first_makes_room() -> None:
-    cache = PartCache(3_000)
+    cache = Cache(3_000)
     blob, source = opened(cache)
     for i in (0, 1, 0, 2):  # each takes 104 + 200 bytes a part, and 48
         read(blob, i, 0, 4)
@@ -101,7 +101,7 @@ def test_the_payload_that_was_asked_for_first_makes_room() -> None:
 
 
 def test_a_smaller_limit_holds_at_once_and_nought_keeps_nothing() -> None:
-    cache = PartCache(1 << 20)
+    cache = Cache(1 << 20)
     blob, source = opened(cache)
     for i in range(8):
         read(blob, i, 0, 6)
@@ -116,27 +116,52 @@ def test_a_smaller_limit_holds_at_once_and_nought_keeps_nothing() -> None:
     assert cache.n_bytes == 0
 
 
-def test_a_blob_that_is_let_go_takes_its_bytes_with_it() -> None:
-    cache = PartCache(1 << 20)
-    mine, _ = opened(cache)
+def test_a_source_that_is_forgotten_takes_its_bytes_with_it() -> None:
+    cache = Cache(1 << 20)
+    mine, again = opened(cache)
     other, source = opened(cache)
     for blob in (mine, other):
         read(blob, 1, 0, 6)
     alone = cache.n_bytes
-    mine.forget()
+    cache.forget(again)
     assert cache.n_bytes == alone // 2
     assert read(mine, 1, 0, 6)[0] == PAYLOADS[1], "it may still be read"
-    assert cache.n_bytes == alone // 2, "and keeps nothing more"
     before = source.reads
     read(other, 1, 0, 6)
     assert source.reads == before
-    other.forget()
+    for one in (source, again):
+        cache.forget(one)
     assert cache.n_bytes == 0
+
+
+def test_a_blob_that_is_opened_again_finds_the_parts_of_the_first() -> None:
+    cache = Cache(1 << 20)
+    blob, source = opened(cache)
+    read(blob, 1, 0, 6)
+    again = Blob(source, blob.entry, cache)
+    before = source.reads
+    assert read(again, 1, 0, 6)[0] == PAYLOADS[1]
+    assert source.reads == before
+
+
+def test_a_thing_is_in_place_of_the_one_before() -> None:
+    cache = Cache(10_000)
+    blob, _ = opened(cache)
+    read(blob, 1, 0, 6)
+    before = cache.n_bytes
+    for n_bytes in (5_000, 1_000):
+        made = Letters("a")
+        blob.hold("letters", made, n_bytes)
+        assert blob.held("letters") is made
+        assert n_bytes < cache.n_bytes - before < n_bytes + 500
+    blob.hold("letters", Letters("b"), 10_001)
+    assert blob.held("letters") is None, "neither the old one, nor too large a one"
+    assert cache.n_bytes == before
 
 
 @pytest.mark.parametrize("how", ["evicted", "limit", "forgotten"])
 def test_a_payload_in_use_does_not_hold_what_the_cache_lets_go(how: str) -> None:
-    cache = PartCache(2_000)
+    cache = Cache(2_000)
     blob, source = opened(cache)
     mine = payload(blob, 1)
     for _ in range(2):
@@ -150,14 +175,14 @@ def test_a_payload_in_use_does_not_hold_what_the_cache_lets_go(how: str) -> None
     elif how == "limit":
         cache.limit = 0
     else:
-        blob.forget()
+        cache.forget(source)
     before = source.reads
     assert bytes(mine[2]) == PAYLOADS[1][2]
     assert source.reads == before + 1
 
 
 def test_a_payload_finds_what_another_one_of_the_same_file_has_read() -> None:
-    blob, source = opened(PartCache(1 << 20))
+    blob, source = opened(Cache(1 << 20))
     mine, other = (payload(blob, 1) for _ in range(2))
     assert bytes(mine[2]) == PAYLOADS[1][2]
     assert other.read(3, 5) == PAYLOADS[1][3:5]
@@ -169,7 +194,7 @@ def test_a_payload_finds_what_another_one_of_the_same_file_has_read() -> None:
 
 @pytest.mark.parametrize("i", [-1, 6])
 def test_there_is_no_part_beyond_the_ends_in_the_cache_either(i: int) -> None:
-    blob, _ = opened(PartCache(1 << 20))
+    blob, _ = opened(Cache(1 << 20))
     parts = payload(blob, 1)
     parts.read(0, 6)
     for k in range(6):
@@ -179,7 +204,7 @@ def test_there_is_no_part_beyond_the_ends_in_the_cache_either(i: int) -> None:
 
 
 def test_bytes_that_fail_their_check_are_not_kept() -> None:
-    cache = PartCache(1 << 20)
+    cache = Cache(1 << 20)
     blob, source = opened(cache)
     at = source.data.index(PAYLOADS[2][3])
     good = source.data
@@ -192,7 +217,7 @@ def test_bytes_that_fail_their_check_are_not_kept() -> None:
 
 
 def test_parts_that_are_no_bitmaps_are_refused_and_not_kept() -> None:
-    cache = PartCache(1 << 20)
+    cache = Cache(1 << 20)
     parts = payload(opened(cache)[0], 2)
     for _ in range(2):
         with pytest.raises(CorruptIndexError, match="no roaring bitmap"):
@@ -204,7 +229,7 @@ def test_parts_that_are_no_bitmaps_are_refused_and_not_kept() -> None:
 
 
 def test_threads_share_it() -> None:
-    cache = PartCache(6_000)
+    cache = Cache(6_000)
     blob, _ = opened(cache)
 
     def ask(seed: int) -> bool:
@@ -232,7 +257,7 @@ class Letters:
 
 
 def test_what_a_kind_makes_of_a_part_is_made_once() -> None:
-    cache = PartCache(2_500)
+    cache = Cache(2_500)
     blob, source = opened(cache)
     count = ReadCount()
     made: list[Letters] = []
