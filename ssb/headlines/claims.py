@@ -151,8 +151,8 @@ def _small(measured: Measured) -> str:
         ]
         parts.append(f"{state}: {listed(faster)}")
     return (
-        "times as fast as the small files alone, the layout alone and with skipping: "
-        f"{'; '.join(parts)}"
+        "speed relative to the small files without skipping, for each layout without "
+        f"and with skipping: {'; '.join(parts)}"
     )
 
 
@@ -183,8 +183,7 @@ def _columns(measured: Measured) -> str:
     )
     return (
         f"files read with 0 to {len(rows) - 1} columns: {kept}; fewest with "
-        f"{best['value']}; times as fast as with none, the layout alone and with "
-        f"min/max: {faster}"
+        f"{best['value']}; speed relative to none, without and with min/max: {faster}"
     )
 
 
@@ -195,9 +194,9 @@ def _sizes(measured: Measured) -> str:
         f"{row['value']} MB {row['pruned s'] / best['pruned s']:.1f}" for row in rows
     ]
     return (
-        f"seconds of the 13 queries, as times those of the best ({best['value']} MB): "
-        f"{listed(parts)}; a file of 1,024 MB is one of "
-        f"{studies.ROWS_OF_LARGEST:,} rows here"
+        f"seconds of the 13 queries, relative to the best size ({best['value']} MB): "
+        f"{listed(parts)}; 1,024 MB are represented by "
+        f"{studies.ROWS_OF_LARGEST:,} rows"
     )
 
 
@@ -302,9 +301,7 @@ def _warehouse(measured: Measured) -> str:
         for row in measured.rows(warehouse.STUDY)
         if str(row.get("note", "")).startswith(("missing", "failed"))
     ]
-    head = (
-        "time of a warm query, as times that of Spark under `enable` (geometric mean)"
-    )
+    head = "time of a warm query relative to Spark under `enable` (geometric mean)"
     return "; ".join([f"{head}: {listed(parts)}", *note])
 
 

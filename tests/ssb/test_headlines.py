@@ -275,9 +275,9 @@ def test_the_page_says_where_80_percent_hold_and_why(
         records.add(dataclasses.replace(STEP, step=step, rows=tuple(rows)))
     lines = list(page.why_eighty(Measured(records)))
     assert [line.partition(":")[0] for line in lines] == [
-        "The 80 % hold for hilbert.",
-        "They hold for zorder with row-level indexes alone",
-        "They hold with no index for linear",
+        "The 80 % are reached by hilbert.",
+        "Only row-level indexes reach them for zorder",
+        "No index reaches them for linear",
     ]
     (eighty,) = [claim for claim in CLAIMS if claim.ours.__name__ == "_eighty"]
     assert eighty.told(Measured(records)).endswith(
