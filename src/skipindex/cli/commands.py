@@ -141,7 +141,7 @@ _CONDITION: Final = (
     _ZONE,
     _TRUST,
 )
-_DRY_RUN: Final = _flag("--dry-run", "only print what would be done")
+_DRY_RUN: Final = _flag("--dry-run", "print what would be done, and change nothing")
 
 COMMANDS: Final[Mapping[str, Command]] = {
     "status": Command(
@@ -160,7 +160,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         _CHOICE,
     ),
     "build": Command(
-        "build missing indexes: named, existing or advised ones",
+        "build missing indexes: named, requested before, or advised",
         "/data/events --index user_id=bitmap --index amount=bit_sliced",
         (
             _option(
@@ -182,9 +182,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "drop indexes of some columns or kinds, or --all",
         "/data/events --columns user_id --kinds bloom",
         (
-            _option("--columns", "A,B", "drop those of these columns", type=_names),
+            _option("--columns", "A,B", "drop the indexes of these columns", type=_names),
             _option(
-                "--kinds", "A,B", "drop these kinds; minmax is the statistics",
+                "--kinds", "A,B", "drop these kinds; minmax are the statistics",
                 type=_names,
             ),
             _flag("--all", "drop all indexes"),
@@ -193,10 +193,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "plan": Command(
         "print the files that can hold a row that matches a predicate",
         """/data/events "user_id = 7 AND day >= '2024-01-01'" """,
-        (*_CONDITION, _flag("--files", "print only the paths, of all files")),
+        (*_CONDITION, _flag("--files", "print only the paths of all files, one a line")),
     ),
     "explain": Command(
-        "print the files that each index ruled out, and why not more",
+        "print how many files each index ruled out, and why others stay",
         '/data/events "user_id = 7" --file day=2024-01-01/part-0.parquet',
         (
             *_CONDITION,
@@ -234,7 +234,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         ),
     ),
     "vacuum": Command(
-        "publish rewritten files, and delete files that are not needed",
+        "publish rewritten files, and delete files that no reader needs",
         "/data/events --retention 7d --dry-run",
         (
             _option(
