@@ -374,8 +374,8 @@ def _studies(measured: Measured) -> Iterator[str]:
     )
     yield ""
     yield (
-        f"{studies.ROWS_OF_LARGEST:,} rows represent a file of {studies.SIZES[-1]:,} MB "
-        "in the articles; smaller files have fewer rows in proportion."
+        f"{studies.ROWS_OF_LARGEST:,} rows represent a file of {studies.SIZES[-1]:,} "
+        "MB in the articles; smaller files have fewer rows in proportion."
     )
     yield ""
     yield from lines(studies.BY_SIZE, "MB, scaled", measured.values(studies.BY_SIZE))

@@ -80,7 +80,7 @@ def advise(
         sampled = [column for column in mine if column.name in wanted]
         size = LARGE_SAMPLE
     for name in wanted:  # but for those of the sample
-        bound.not_judged.setdefault(name, "it could not be sampled")
+        bound.not_judged.setdefault(name, "no rows could be sampled")
     workload, notes = bound.questions, bound.notes
     scores = measure(take_sample(opened, sampled, size), workload, notes)
     sample = scores.sample

@@ -96,8 +96,8 @@ def build_advised(
     """
     if indexes is not None and criteria != AdviceRequest():
         raise AdviceError(
-            "columns, queries and max_bytes_ratio let the advisor choose indexes, and "
-            "indexes names them (accepted: one of the two)"
+            "indexes cannot be combined with columns, queries or max_bytes_ratio, by "
+            "which the advisor chooses (accepted: one of the two)"
         )
     if indexes is None and criteria == AdviceRequest() and has_any(table):
         report = refresh(
@@ -107,7 +107,7 @@ def build_advised(
             repair=repair,
             memory=memory,
         )
-        return _advised(report, None, "the earlier request of indexes is used")
+        return _advised(report, None, "the table's requested indexes are used")
     wanted = to_build(table, indexes, criteria)
     report = build(
         table,
@@ -121,7 +121,7 @@ def build_advised(
     )
     if indexes is not None:
         return report
-    again = ("the earlier choice of indexes is used",)
+    again = ("the table's chosen indexes are used",)
     return _advised(report, wanted.advice, *(() if wanted.advice else again))
 
 

@@ -203,7 +203,7 @@ def take_sample(
                 break
     tell(len(looked_at))
     if not taken:
-        notes.append("no file with a row could be sampled")
+        notes.append("no sampled file has a row")
     mine = [c for c in columns if c.name not in others]
     mine = [c for c in mine if any(c.name in one.columns for one in taken)]
     whole = [one for one in taken if all(c.name in one.columns for c in mine)]

@@ -68,8 +68,8 @@ def check_cache(session: object) -> None:
     """Raise ``PlanError`` unless it is a cache, or None."""
     if not (session is None or isinstance(session, CacheSession)):
         raise PlanError(
-            f"session={kind_of(session)} holds no index bytes (accepted: a "
-            "skipindex.api.CacheSession; a session of Spark goes to plan.read)"
+            f"session={kind_of(session)} is not a cache (accepted: a "
+            "skipindex.api.CacheSession; pass a Spark session to plan.read)"
         )
 
 

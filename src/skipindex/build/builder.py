@@ -68,7 +68,7 @@ class BuildReport(InNotebook, Generic[TableT_co]):
     def __str__(self) -> str:
         unread = f", {self.unread} not readable" if self.unread else ""
         text = (
-            f"indexed {self.files} files ({self.unchanged} had it already{unread}), "
+            f"indexed {self.files} files ({self.unchanged} up to date{unread}), "
             f"{self.n_bytes / 1e6:.1f} MB of indexes, {self.seconds:.1f} s"
         )
         return "\n".join([text, *self.notes])
@@ -141,7 +141,7 @@ def build(
             notes.setdefault(row["note"], []).append(row["path"])
     if len(unnamed := table.listing.unnamed):
         shown = (p.encode(errors="backslashreplace") for p in table.paths_at(unnamed))
-        notes["no index, as the path is no UTF-8"] = [path.decode() for path in shown]
+        notes["not indexed: the path is not UTF-8"] = [path.decode() for path in shown]
     if gone := asked.difference(fresh.paths):
         notes["deleted since they were listed"] = list(gone)
     unread = [r for r in rows if r["n_rows"] < 0 or NOT_READABLE in (r["note"] or "")]

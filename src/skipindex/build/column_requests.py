@@ -79,8 +79,8 @@ def column_requests(
     if notes is not None:
         notes += map(str, failed)
         notes += [
-            f"{len(names)} columns: no {kind}, which does not take their type "
-            f"(first: {names[0]})"
+            f"{len(names)} columns have no {kind} index, which does not support their "
+            f"type (first: {names[0]})"
             for kind, names in unfit.items()
         ]
     return requests

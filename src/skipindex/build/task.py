@@ -256,7 +256,7 @@ def _index_column(
     if column.name != name:
         indexed.summaries[name] = UNKNOWN
         if not request.alone:
-            yield f"the file has 0 columns {name!r}"
+            yield f"the file has no column {name!r}"
             return
         name = column.name
         indexed.respelled.append(replace(request, name=name))

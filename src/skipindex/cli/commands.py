@@ -182,7 +182,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "drop indexes of some columns or kinds, or --all",
         "/data/events --columns user_id --kinds bloom",
         (
-            _option("--columns", "A,B", "drop the indexes of these columns", type=_names),
+            _option("--columns", "A,B", "drop indexes of these columns", type=_names),
             _option(
                 "--kinds", "A,B", "drop these kinds; minmax are the statistics",
                 type=_names,
@@ -193,7 +193,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "plan": Command(
         "print the files that can hold a row that matches a predicate",
         """/data/events "user_id = 7 AND day >= '2024-01-01'" """,
-        (*_CONDITION, _flag("--files", "print only the paths of all files, one a line")),
+        (*_CONDITION, _flag("--files", "print only the paths, of all files")),
     ),
     "explain": Command(
         "print how many files each index ruled out, and why others stay",

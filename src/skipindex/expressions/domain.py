@@ -224,8 +224,8 @@ def domain_of(dtype: pa.DataType, column: str = "?") -> Domain:
     if any(is_kind(dtype) for is_kind in _BYTES):
         return Domain("binary")
     raise UnsupportedTypeError(
-        f"cannot index column {column!r}: type {dtype} has no order that Spark "
-        f"shares (accepted: {ACCEPTED})"
+        f"cannot index column {column!r}: type {dtype} cannot be indexed (accepted: "
+        f"{ACCEPTED})"
     )
 
 

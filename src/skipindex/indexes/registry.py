@@ -92,7 +92,7 @@ def parse_spec(spec: str | IndexSpec | MinMax) -> IndexSpec | MinMax:
     # A spec's class has a kind too.
     if isinstance(spec, type) or not isinstance(getattr(spec, "kind", None), str):
         raise UnknownIndexError(
-            f"{spec!r} asks for no index (accepted: a kind's name, or a spec such as "
+            f"{spec!r} is not an index (accepted: a kind's name, or a spec such as "
             "Bloom())"
         )
     return spec

@@ -118,7 +118,7 @@ def _unexplained(
     ended = [one.new for one in then.replacements if one.new not in open_]
     ours |= {file.path for files in ended for file in files}
     if foreign := sorted(set(gone) - ours):
-        return f"{foreign[0]!r} is gone or changed, and skipindex did not replace it"
+        return f"{foreign[0]!r} was deleted or changed, not replaced by skipindex"
     return ""
 
 

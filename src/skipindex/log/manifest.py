@@ -342,7 +342,7 @@ class Manifest:
         Raises:
             CorruptIndexError: these bytes are none that ``to_bytes`` would make.
         """
-        with checking("it is no manifest"):
+        with checking("it is not a manifest"):
             return cls._checked(data)
 
     @classmethod
@@ -385,7 +385,7 @@ class Manifest:
 def _require_columns(schema: pa.Schema) -> None:
     """Check that those of files come first."""
     first, ours = ([(f.name, f.type) for f in one] for one in (schema, _FILE_FIELDS))
-    require(first[: len(ours)] == ours, "it has other columns than a manifest")
+    require(first[: len(ours)] == ours, "its columns are not those of a manifest")
 
 
 def _index_of(blob: BlobEntry) -> tuple[str, str]:

@@ -291,8 +291,8 @@ class Rewrites:
                 else:
                     _remove_copies(one.new, result)
                 notes.append(
-                    f"{len(one.new)} rewritten files not used: {mismatch!r} is gone or "
-                    "changed, so the visible files count"
+                    f"{len(one.new)} rewritten files not used: {mismatch!r} was "
+                    "deleted or changed, so the visible files count"
                 )
         return [result[path] for path in sorted(result)], notes
 

@@ -219,8 +219,8 @@ class Plan:
         left_out = [*evaluation.remarks, *evaluation.untested]
         if n := table.n_unlisted:
             left_out.append(
-                f"{n} folders without a matching row were not listed, so it is not "
-                "known how many files they have"
+                f"{n} folders without a matching row were not listed, so their number "
+                "of files is unknown"
             )
         return [*table.notes, *evaluation.problems, *gaps, *unused, *left_out]
 

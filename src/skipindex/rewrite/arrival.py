@@ -216,7 +216,7 @@ def _require_created(location: Location, base: Snapshot, mine: Collection[str]) 
     )
     if others or len(base.manifest) or base.rewrites.replacements:
         raise TableError(
-            f"{location.full('')!r} was written by another writer meanwhile; nothing "
+            f"{location.full('')!r} was created by another writer meanwhile; nothing "
             "was added"
         )
 
@@ -279,7 +279,7 @@ def _require_own(location: Location, files: Iterable[FileInfo]) -> None:
         if is_data_file(file.path) and (link := location.link_on_the_way(file.path)):
             raise TableError(
                 f"{location.full('')!r} cannot be overwritten, because "
-                f"{location.full(link)!r} is a link, and nothing that it leads to is "
+                f"{location.full(link)!r} is a link, and files outside are never "
                 "deleted (accepted: a table without links; remove the link)"
             )
 

@@ -150,13 +150,13 @@ class OptimizeReport(InNotebook, Generic[TableT_co]):
     def __str__(self) -> str:
         text = (
             f"rewrote {self.files_in} files ({self.bytes_in / 1e6:.1f} MB) into "
-            f"{self.files_out} ({self.bytes_out / 1e6:.1f} MB), left {self.files_left} "
-            f"as they are, {self.seconds:.1f} s"
+            f"{self.files_out} ({self.bytes_out / 1e6:.1f} MB), kept {self.files_left} "
+            f"unchanged, {self.seconds:.1f} s"
         )
         lines = [text]
         for name, after in self.overlap_after.items():
             before = self.overlap_before[name]
-            line = f"of {name}: {after} (before: {before})"
+            line = f"overlap of {name}: {after} (before: {before})"
             if before and after and self.files_in:
                 old = before.mean * self.bytes_in / self.files_in / 1e6
                 new = after.mean * self.bytes_out / self.files_out / 1e6
@@ -275,8 +275,8 @@ def _rewritable(
     n_left = sum(len(group.files) for group in groups if group not in kept)
     columns = ", ".join(sorted({name for names in foreign.values() for name in names}))
     note = (
-        f"{n_left} files were not rewritten: Spark would write other types for "
-        f"{columns}, and readers other than Spark would see these"
+        f"{n_left} files were not rewritten: Spark would write {columns} with other "
+        "types"
     )
     return kept, (note,)
 
@@ -323,8 +323,8 @@ def budget_of(options: OptimizeOptions) -> int | None:
         )
     if mode is Mode.FULL:
         raise LayoutError(
-            "mode='full' rewrites all files, whatever the budget (accepted: a budget "
-            "with mode='incremental')"
+            "mode='full' rewrites all files, so it takes no budget (accepted: a "
+            "budget with mode='incremental')"
         )
     return result
 

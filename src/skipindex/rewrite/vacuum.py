@@ -133,8 +133,8 @@ def _newest(location: Location) -> Snapshot:
         return newest_for_writer(location)
     except IndexVersionError as error:
         raise TableError(
-            f"cannot tell what {location.full('')!r} needs: {error} (vacuum with the "
-            "library that wrote it)"
+            f"cannot determine which files {location.full('')!r} needs: {error} "
+            "(vacuum with the library that wrote it)"
         ) from error
 
 

@@ -190,5 +190,5 @@ def _orphans(listing: list[FileInfo], needed: set[str]) -> Iterator[str]:
     for file in listing:
         ours = file.path.startswith(f"{FOLDER}/") or is_hidden_copy(file.path)
         if ours and file.path not in needed:
-            left = " (of a writer at work, or killed)"
+            left = " (of a running or killed writer)"
             yield file.path + left * file.path.startswith(STAGING)

@@ -29,7 +29,7 @@ from skipindex.table.partitions.hive import partition_folders
 _SMALL_DICTIONARY: Final = 1 << 16
 """Compressed bytes; writers give up at 1 MB before compression."""
 
-_WRONG_DICTIONARY: Final = "its dictionary cannot be read rightly"
+_WRONG_DICTIONARY: Final = "its dictionary cannot be decoded"
 
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""

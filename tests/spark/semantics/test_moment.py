@@ -359,5 +359,5 @@ def test_spark_may_have_other_rules_of_a_zone(
             PlanError, match=r"Spark takes current_date\(\) for another"
         ):
             plan.read(spark)
-        with pytest.raises(PlanError, match="rules of the time zone"):
+        with pytest.raises(PlanError, match="rules of time zones"):
             sx.read(table, "d = current_date()", spark=spark)

@@ -107,7 +107,7 @@ class Binder:
         except NotJudgedError as refused:
             return Unknown(ex.to_sql(node), str(refused))
         except UNSURE:
-            return Unknown(ex.to_sql(node), "only Spark can tell the value")
+            return Unknown(ex.to_sql(node), "only Spark can compute the value")
 
     def _compared(self, node: ex.ColumnComparison) -> BoundPredicate:
         """Two columns whose values are ordered alike, whatever they are compared to."""
@@ -261,7 +261,7 @@ class Binder:
             raise
         for part in reference.parts[1:]:
             if column.reason.startswith(_REPEATED):
-                return None, "what is inside lists and maps has no index"
+                return None, "elements of lists and maps have no index"
             column = column.field(part)
         return column, column.reason
 

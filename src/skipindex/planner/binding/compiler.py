@@ -164,7 +164,7 @@ class Compiler:
             return operand
         assert operand.domain is not None
         if self.rounded:
-            raise NotJudgedError("nanoseconds that readers may round in two ways")
+            raise NotJudgedError("readers may round nanoseconds differently")
         self.rounded.append(operand)
         rounding = dates.microseconds(operand.domain, up=self.rounds_up)
         return through(rounding, operand, operand.expression)

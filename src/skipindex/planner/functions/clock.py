@@ -54,7 +54,7 @@ class Clock:
         self._rely(wall.date())
         shown = [wall.replace(tzinfo=self.rules, fold=fold) for fold in (0, 1)]
         if shown[0].utcoffset() != shown[1].utcoffset():
-            raise NotJudgedError("a wall clock that is shown twice, or never")
+            raise NotJudgedError("a local time that occurs twice, or never")
         return _in_zone(shown[0], UTC)
 
     def _rely(self, day: date) -> None:
@@ -76,7 +76,7 @@ class Clock:
         by_days = self.instant(wall + timedelta(days=days)) if days else instant
         later = instant + micros * MICROSECOND
         if by_days + (micros - days * DAY) * MICROSECOND != later:
-            raise NotJudgedError("24 hours that are no day of the wall clock")
+            raise NotJudgedError("24 hours that are not a day of local time")
         return later
 
     def truncated(self, unit: str, instant: datetime) -> datetime:

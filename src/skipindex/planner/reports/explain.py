@@ -73,7 +73,7 @@ def explain(plan: Explainable) -> str:
         )
     certain = int((evaluation.certain & evaluation.possible).sum())
     rows = f"{low:,} to unknown" if high is None else _rows((low, high))
-    lines.append(f"  rows that match: {rows}; files where every row does: {certain}")
+    lines.append(f"  rows that match: {rows}; files where all match: {certain}")
     lines.append("conditions")
     for condition in plan.conditions:
         lines += _of_condition(condition)

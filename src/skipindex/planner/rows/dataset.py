@@ -86,7 +86,7 @@ class _Partition:
         domain = partition_domain(column)
         if domain is None or column.dtype is None:
             raise PlanError(
-                f"only Spark can tell the type of the partition column {column.name!r} "
+                f"only Spark knows the type of the partition column {column.name!r} "
                 "(accepted: a table that was opened with its type in partition_types)"
             )
         self.name, self.dtype = column.name, column.dtype
@@ -191,7 +191,7 @@ def _read_otherwise(
         alike = [name for name in named if name.lower() == field.name.lower()]
         if field.name not in named:
             if alike and not exact:
-                return f"{field.name!r} is spelled {alike[0]!r} here, another to Arrow"
+                return f"{field.name!r} is spelled {alike[0]!r} in this file"
             continue
         mine = named[field.name]
         fields, inner = _inside(mine), _inside(field)
@@ -203,7 +203,7 @@ def _read_otherwise(
             and pa.types.is_struct(mine.type)
             and pa.types.is_struct(field.type)
         ):
-            return f"{field.name!r} has other fields here, which is NULL to Spark 3.5"
+            return f"{field.name!r} has none of the table's fields here"
     return ""
 
 

@@ -153,7 +153,7 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
     try:
         bound_term = compiler.compile(term)
     except (NotJudgedError, *UNSURE) as refused:
-        why = str(refused) or "only Spark can tell its value"
+        why = str(refused) or "only Spark can compute its value"
         raise PredicateError(
             f"cannot derive a partition by {text!r}: {why} ({expected})"
         ) from None

@@ -294,7 +294,7 @@ class IndexReader:
         if not self._all_fit(use, blob):
             fits = blob.fits(slots, *self.identity(files))
             if not fits.all():
-                self.note(f"{what} not used: it is of another data file")
+                self.note(f"{what} not used: it belongs to another data file")
                 files, slots = files[fits], slots[fits]
         possible, sure = result
         ruled_out = index.covered & ~possible

@@ -59,7 +59,7 @@ from skipindex.storage.deadline import checked
 from skipindex.storage.parts import reads_so_far
 from skipindex.table import ColumnInfo
 
-_DECIDED: Final = "no file is left to decide"
+_DECIDED: Final = "no undecided file remains"
 
 
 class Partitions:

@@ -167,8 +167,8 @@ class QueryPlanner:
         if not self._warned:
             self._warned = True
             LOG.warning(
-                "a query reads all files, as it could not be planned (logged once; "
-                "last_plans has the others): %s",
+                "a query reads all files, because it could not be planned (logged "
+                "once; see last_plans for others): %s",
                 reason,
             )
 

@@ -300,7 +300,7 @@ class Tables:
                 for one in filter(None, (known, known.counted)):
                     if one.number == number:
                         return one
-        raise TableError(f"listing {number} is not remembered any more")
+        raise TableError(f"listing {number} is no longer in memory")
 
 
 def _is_current(known: ScannedTable) -> bool:

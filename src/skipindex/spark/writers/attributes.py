@@ -27,8 +27,8 @@ def with_attributes(
         key = f"key of {name}"
         if one.key not in df.columns or {name, key} & set(df.columns):
             raise LayoutError(
-                f"cannot look up {name!r}: the rows need a column {one.key!r}, and "
-                f"none of that name (columns: {', '.join(df.columns)})"
+                f"cannot look up {name!r}: the rows have no column {one.key!r} "
+                f"(columns: {', '.join(df.columns)})"
             )
         try:
             reader = df.sparkSession.read.option("__globPaths__", "false")

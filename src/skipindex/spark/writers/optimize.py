@@ -76,8 +76,8 @@ def optimize(
     """See ``Table.optimize``; ``table`` is a state, a path or a URI."""
     if not has_driver(spark):
         raise EngineError(
-            "optimize reads under settings of its own, in a session that Spark Connect "
-            "cannot clone (accepted: a classic session)"
+            "optimize needs a copy of the session, which Spark Connect cannot make "
+            "(accepted: a classic session)"
         )
     check_session(spark)
     check_row_groups(spark, asked.rows_per_group)
