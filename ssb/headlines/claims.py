@@ -364,13 +364,13 @@ CLAIMS: Final = (
     ),
     Claim(
         "Hilbert is better than Z-order, and both than a sort",
-        "bilibili: in words; Paimon: to be confirmed",
+        "bilibili: without figures; Paimon: to be confirmed",
         skipped.STUDY,
         _hilbert,
     ),
     Claim(
         "Bloom filters help equality and not ranges",
-        "bilibili: in words",
+        "bilibili: without figures",
         f"{skipped.STUDY}/zorder",
         _bloom,
     ),
@@ -382,7 +382,7 @@ CLAIMS: Final = (
     ),
     Claim(
         "close to a dedicated warehouse",
-        "bilibili: in words, of ClickHouse",
+        "bilibili: of ClickHouse, without figures",
         warehouse.STUDY,
         _warehouse,
     ),

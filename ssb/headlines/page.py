@@ -97,7 +97,7 @@ def between(text: str, block: str, path: Path) -> str:
 def block(run: Mapping[str, Any], measured: Measured) -> Iterator[str]:
     """The lines between the marks."""
     yield from table(
-        ("claim", "theirs", "ours", "command"),
+        ("claim", "in the articles", "measured", "command"),
         [(c.claim, c.theirs, c.told(measured), c.command) for c in CLAIMS],
     )
     yield ""

@@ -41,9 +41,9 @@ that no index can evaluate, so 100 % cannot be reached.
 ## How to run it
 
 `make soundness SEED=2` draws other cases in minutes, and writes the figures by type,
-form, kind, writer and setting into `build/soundness-matrix.md`. `python -m
-tests.soundness --types int8 --spark 0 --foreign 0` checks one type without Spark. Every
-`make test` runs a part of the matrix.
+form, kind, writer and setting into `build/soundness-matrix.md`.
+`python -m tests.soundness --types int8 --spark 0 --foreign 0` checks one type without
+Spark. Every `make test` runs a part of the matrix.
 """
 _MATRIX = """\
 # The soundness matrix, cell by cell

@@ -56,9 +56,7 @@ def _names(value: str) -> list[str]:
     """Names with commas between them."""
     names = [name.strip() for name in value.split(",") if name.strip()]
     if not names:
-        raise click.BadParameter(
-            f"{value!r} names nothing (accepted: such as A or A,B)"
-        )
+        raise click.BadParameter(f"{value!r} has no name (accepted: such as A or A,B)")
     return names
 
 

@@ -332,9 +332,9 @@ class Rewrites:
             ended = [numbered.pop(i) for i in sorted(numbers & numbered.keys())]
             if any(one.overwrites for one in (*touched, *ended)):
                 raise CommitConflictError(
-                    "optimize: an overwrite gives visible names to files that were to "
-                    "be rewritten; try again when it is done (if it was killed, vacuum "
-                    "finishes for it)"
+                    "optimize: an overwrite is publishing files that this run would "
+                    "rewrite; try again later (if the overwrite was killed, run "
+                    "vacuum)"
                 )
             made = {file.path for r in touched for file in r.new}
             whole = Replacement(

@@ -64,7 +64,7 @@ class TableReport(InNotebook):
         head = (
             f"{self.table}: {len(self.damaged)} damaged, {len(self.stale)} stale, "
             f"{len(self.orphans)} orphans; {self.index_bytes / 1e6:.2f} MB of indexes "
-            "are checked"
+            "were checked"
         )
         lines = [head]
         for name in ("damaged", "stale", "misplaced", "orphans"):

@@ -161,7 +161,7 @@ class DataFile:
         return max(size, least) if any(c.has_dictionary_page for c in chunks) else size
 
     def has_small_entries(self, path: Sequence[str]) -> bool:
-        """Whether a column is read as dictionaries, if these are read rightly."""
+        """Whether a column is read as dictionaries, if these are read correctly."""
         return _has_dictionary(self._readers[0][1], path)
 
     def _is_right(self, values: pa.ChunkedArray, path: Sequence[str]) -> bool:

@@ -215,9 +215,8 @@ class Question(Scan):
         version = result.get("version")
         if version != VERSION:
             raise PlanError(
-                f"the driver asks by version {version!r} of the protocol, and this "
-                f"planner knows version {VERSION} (accepted: one skipindex on both "
-                "sides)"
+                f"the driver has version {version!r} of the protocol, and the planner "
+                f"version {VERSION} (accepted: one version of skipindex on both sides)"
             )
         return _read(cls, _with_sides(result) | {"conjuncts": conjuncts})
 
