@@ -98,8 +98,7 @@ class Snapshot:
         version: the number of the commit; -1 before the first one.
         manifest: the data files with their statistics.
         properties: the properties of the table.
-        segments: the files of the manifest; their live rows, in order, are its
-            rows.
+        segments: the files of the manifest; it has their live rows, in order.
         lost: segments that cannot be read; their files have no index.
         damaged: the number of the newest commit, if this is an older one because
             those after it cannot be read.

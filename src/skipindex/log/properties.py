@@ -179,9 +179,7 @@ def _check_replacements(records: Any, *, is_open: bool) -> list[str]:
         require(isinstance(record, dict), "a replacement is not an object")
         overwrites = record.get("overwrites", False)
         for name in ("overwrites", "has_defaults"):
-            require(
-                isinstance(record.get(name, False), bool), f"{name} is not a boolean"
-            )
+            require(isinstance(record.get(name, False), bool), f"{name} is not a bool")
         seen = _files(record.get("old"), is_data_file, "visible")
         require(bool(seen) or overwrites or not is_open, "there are no visible files")
         hidden = _files(record.get("new"), is_hidden_copy, "hidden")
@@ -238,9 +236,7 @@ def _check_layout(value: Any) -> None:
     for one in attributes.values():
         _check_object(one)
         parts = (one.get(part) for part in _LOOKED_UP)
-        require(
-            all(map(_is_text, parts)), "a column to look up is not an object of texts"
-        )
+        require(all(map(_is_text, parts)), "a column to look up is not of texts")
     curve = value.get("curve")
     require(curve is None or isinstance(curve, str), "curve is not a name")
 
