@@ -143,7 +143,7 @@ def test_the_advice_is_six_lines_that_are_true(made: Path, tmp_path: Path) -> No
     assert "sample conditions read" in drawn
     one = str(table.advise(queries=QUERIES[:1], max_bytes_ratio=1e-9))
     assert one.startswith("your query reads ")
-    assert "with min/max alone, because no index pays for its bytes" in one
+    assert "with min/max only, because no index pays for its bytes" in one
 
 
 def test_a_look_up_of_a_key_is_worth_no_row(made: Path) -> None:

@@ -172,7 +172,7 @@ def test_the_story_of_one_file(table: Table) -> None:
     assert plan.explain(file="0.parquet").splitlines() == [
         "0.parquet: read, some rows may match",
         "  still to be checked: a IN (5, 106) AND s = 'v2' AND soundex(s) = 'V2'",
-        "  index: it belongs to this file",
+        "  index: up to date",
         "  rows that match: 0 to 1",
         "  rows for which each condition is true",
         "    a IN (5, 106): 1",

@@ -281,8 +281,8 @@ def test_the_page_says_where_80_percent_hold_and_why(
     ]
     (eighty,) = [claim for claim in CLAIMS if claim.ours.__name__ == "_eighty"]
     assert eighty.told(Measured(records)).endswith(
-        "linear 50 % (does not hold; at most 70 %), zorder 60 % (does not hold; at "
-        "most 90 %), hilbert 85 % (holds; at most 95 %)"
+        "linear 50 % (not met; 70 % possible), zorder 60 % (not met; 90 % possible), "
+        "hilbert 85 % (met; 95 % possible)"
     )
 
 

@@ -261,7 +261,10 @@ OTHER = pa.map_(pa.string(), pa.struct({"A": pa.int64()}))
     [
         ({"TAGS": [[1]]}, "'tags' is spelled 'TAGS' in this file"),
         ({"deep": [[{"A": 1}]]}, "'a' is spelled 'A' in this file"),
-        ({"m": pa.array([[("k", {"A": 1})]], OTHER)}, "'a' is spelled 'A' in this file"),
+        (
+            {"m": pa.array([[("k", {"A": 1})]], OTHER)},
+            "'a' is spelled 'A' in this file",
+        ),
         ({"deep": [[{"b": 1}]]}, "'element' has none of the table's fields"),
         ({"s": [{"b": 1}]}, "'s' has none of the table's fields"),
     ],

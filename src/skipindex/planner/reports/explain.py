@@ -252,7 +252,7 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         path=path,
         verdict=verdict,
         reason=reason,
-        index=table.gaps[i] or "it belongs to this file",
+        index=table.gaps[i] or "up to date",
         encodings=_encodings(plan.evaluation, i),
         matching=counted(plan.evaluation),
         evidence=against,
