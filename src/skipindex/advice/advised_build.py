@@ -2,7 +2,7 @@
 
 A later build with the same arguments, for instance after an append, builds what was
 chosen then, so that all files have the same indexes.  Other columns, queries or another
-cap choose anew, and so does a build after indexes were dropped.  Indexes that a new
+cap choose again, and so does a build after indexes were dropped.  Indexes that a new
 choice leaves out are dropped, unless they were named.
 """
 

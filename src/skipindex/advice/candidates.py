@@ -185,7 +185,7 @@ def built(
     except Exception as error:  # noqa: BLE001 (kinds of other packages too)
         _note(column, spec, error, notes)
         return []
-    if not kind.positional:  # "no row at all", or no opinion
+    if not kind.positional:  # "no row at all", or unknown
         answers = {
             leaf: [None if rows is None or rows else rows for rows in result]
             for leaf, result in answers.items()

@@ -30,7 +30,7 @@ MIN_FILES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class SampleSize:
-    """How much is sampled: at most so many files, and about so many rows in all."""
+    """The most files of a sample, and about its most rows."""
 
     files: int
     rows: int
@@ -87,7 +87,7 @@ class SampledColumn:
     def overlap(self) -> float:
         """In what part of the files a value of one lies between minimum and maximum.
 
-        1 if every file spans all values, so that min/max cannot tell them apart.
+        1 if every file spans all values, so that min/max does not distinguish them.
         """
         lows = [column.minimum for column in self.files]
         highs = [column.maximum for column in self.files]

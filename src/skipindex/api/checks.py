@@ -1,6 +1,6 @@
 """Checks of arguments that Python itself would report late, or not at all.
 
-Each check raises an error of ours that says which argument, and what is accepted.
+Each check raises an error that names the argument, and what is accepted.
 """
 
 from __future__ import annotations

@@ -311,7 +311,7 @@ class Together:
     def add(
         self, name: str, spec: TogetherSpec, column: EncodedColumn, n_bytes: int
     ) -> None:
-        """Let a column wait, which takes so many bytes."""
+        """Let a column wait, which takes this number of bytes."""
         key = spec_key(spec_to_json(spec))
         self._columns.setdefault(key, []).append((name, spec, column))
         self.n_bytes += n_bytes
@@ -319,7 +319,7 @@ class Together:
     def make_room(
         self, n_bytes: float, indexed: IndexedFile, memory: Memory
     ) -> Iterator[str]:
-        """Build now if so many bytes are not free."""
+        """Build now if this number of bytes is not free."""
         if n_bytes > memory.free and self._columns:
             before = indexed.n_bytes + self.n_bytes
             yield from self.build(indexed, memory)

@@ -11,7 +11,7 @@ uint64                 bytes    Spark makes it decimal(20, 0)
 boolean                int      0, 1
 date                   int      days since 1970-01-01
 timestamp              int      microseconds since the epoch, UTC
-timestamp_ntz          int      microseconds of the wall clock
+timestamp_ntz          int      microseconds of the local time
 timestamp in ns        int      the nanoseconds: a bigint to Spark, a time to others
 decimal(p <= 18, s)    int      the unscaled number
 decimal(p > 18, s)     bytes    16 bytes, big-endian, sign bit flipped
@@ -48,7 +48,7 @@ INT64_MAX: Final = (1 << 63) - 1
 """The ends of every domain of integers."""
 EPOCH: Final = date(1970, 1, 1)
 EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_EPOCH_WALL: Final = datetime(1970, 1, 1)  # noqa: DTZ001 (a wall clock has no zone)
+_EPOCH_WALL: Final = datetime(1970, 1, 1)  # noqa: DTZ001 (a local time has no zone)
 _SIGN_128: Final = 1 << 127
 _LOW_63: Final = 0x7FFF_FFFF_FFFF_FFFF
 NAN: Final = 0x7FF8_0000_0000_0000

@@ -137,7 +137,7 @@ class Snapshot:
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether it names all files of the table, as far as skipindex can tell."""
+        """Whether it names all files of the table, as far as skipindex knows."""
         return is_exclusive(self)
 
     @property

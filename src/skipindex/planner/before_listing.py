@@ -51,7 +51,7 @@ class Question:
 def open_needed(
     location: Location, question: Question, options: Options
 ) -> TableState | None:
-    """The table without folders that cannot match; None if that cannot be told."""
+    """The table without folders that cannot match; None if that is unknown."""
     known = newest_usable(location, None)
     if options.declared is None or known.rewrites.replacements or known.refused:
         return None

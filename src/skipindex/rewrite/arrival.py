@@ -343,9 +343,9 @@ def _delete_replaced(location: Location, files: Iterable[FileInfo]) -> None:
 
 
 def _sweep_marks(location: Location) -> None:
-    """Delete what tells of the files that are replaced, and empty files."""
+    """Delete summaries of the replaced files, and empty files."""
     files = list(location.list())
-    # The log of another format too, as from now on it names files that are gone.
+    # The log of another format too, because from now on it names deleted files.
     foreign = other_format(file.path for file in files)
     log = foreign[1].partition("/")[0] + "/" if foreign else None
     delete_files(

@@ -188,7 +188,7 @@ def optimize_files(
     """Cluster files, or join small ones, in one commit.
 
     ``writer`` makes what writes rows to a target.  ``timezone`` is that of the session,
-    for ``where``.  It raises what ``Table.optimize`` does, but for the settings of a
+    for ``where``.  It raises what ``Table.optimize`` does, except for the settings of a
     session.
     """
     began = time.perf_counter()
@@ -197,7 +197,7 @@ def optimize_files(
     target = target_of(table, options, request)
     mode = mode_named(options.mode)
     budget = budget_of(options)
-    column_requests(table, request)  # what cannot be built is refused at once
+    column_requests(table, request)  # what cannot be built is refused now
     chosen = choose(table, options.where, timezone=timezone)
     arriving = _arriving(table)
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])

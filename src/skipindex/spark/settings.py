@@ -108,7 +108,7 @@ def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:
-    """Whether names are told apart by their capitals."""
+    """Whether names differ by their capitals."""
     return is_true(spark, CASE)
 
 

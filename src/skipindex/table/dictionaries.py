@@ -22,7 +22,7 @@ _HEADER_BYTES: Final = 64
 """The header of a dictionary page has no more; it is some small numbers."""
 
 _MAX_PAGE: Final = 64 << 20
-"""A dictionary page of more bytes than this is not looked at."""
+"""A dictionary page of more bytes than this is not read."""
 
 _CODECS: Final = {"LZ4": "lz4_raw"}
 """Names of compressions that Arrow's codecs have otherwise."""

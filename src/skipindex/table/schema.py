@@ -170,12 +170,12 @@ class Columns:
         return column
 
     def is_alone(self, column: ColumnInfo) -> bool:
-        """Whether the table has no other column of this name but for capitals."""
+        """Whether the table has no other column of this name in any capitals."""
         return self._folded[column.name.lower()] == 1
 
     @cached_property
     def _folded(self) -> Counter[str]:
-        """How many columns have a name, but for capitals."""
+        """How many columns have a name, in any capitals."""
         return Counter(leaf.name.lower() for leaf in self.leaves)
 
     @cached_property

@@ -407,7 +407,7 @@ def open_state(
 ) -> TableState:
     """The table below a folder; ``skipindex.open_table`` tells the rest.
 
-    A ``TableState`` is returned as it is; if ``fresh``, its files are looked at again,
+    A ``TableState`` is returned as it is; if ``fresh``, its files are listed again,
     as it was opened.
     """
     check_trust(trust)

@@ -31,7 +31,7 @@ from skipindex.indexes.filters.text_keys import TextFilterSpec, text_layout
 _OWN: Final = struct.Struct("<Q")
 _LENGTHS: Final = range(2, 9)
 _BATCH_BYTES: Final = 1 << 21
-"""Bytes whose pieces are made at once."""
+"""Bytes whose pieces are made together."""
 _TABLE_LENGTH: Final = 3
 """Up to this length, a table of all possible pieces is smaller than a sort."""
 

@@ -54,7 +54,7 @@ FORMAT: Final = 1
 MAX_CONDITIONS: Final = 48
 """Bits of a signature; similar conditions are merged down to these."""
 MAX_QUERIES: Final = 256
-"""Different queries that are looked at, the most frequent first."""
+"""Most different queries that are evaluated, the most frequent first."""
 MAX_TOLD: Final = 100
 """Queries that were left out, as the table records them."""
 _MAX_SIGNATURES: Final = 1 << 12

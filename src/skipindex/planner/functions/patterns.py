@@ -44,7 +44,7 @@ class Pattern:
     """A datetime pattern whose texts are ordered like their moments.
 
     As Spark's parser reads texts by it, by default: the case of letters does not count,
-    and a fraction may have fewer digits.  Moments are microseconds of a wall clock.
+    and a fraction may have fewer digits.  Moments are microseconds of a local time.
 
     Args:
         separators: what stands behind each field.

@@ -218,7 +218,7 @@ def _rows(matching: tuple[int, int] | None) -> str:
 
 
 def file_explanation(plan: Explainable, path: str) -> FileExplanation:
-    """What ``plan`` knows of one file; each condition is evaluated anew, alone."""
+    """What ``plan`` knows of one file; each condition is evaluated again, alone."""
     table = plan.table
     if path not in table.paths:
         raise PlanError(

@@ -1,7 +1,7 @@
 """Files of a table as a dataset of Arrow with the table's columns.
 
 Arrow reads a column that a file lacks as NULL, and casts one of another type.  Spark
-does so too, but not always: so each file is looked at first, and one of which Arrow
+does so too, but not always: so each file is checked first, and one of which Arrow
 would read other values is refused.
 """
 
@@ -36,7 +36,7 @@ from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 from skipindex.table.partitions.inference import INSTANT
 
 _AT_ONCE: Final = 8
-"""Files that are looked at together."""
+"""Files that are checked together."""
 
 
 def dataset_of(
@@ -110,7 +110,7 @@ class _Partition:
 
 
 def _zone_of(column: PartitionColumn, timezone: str | None) -> tzinfo:
-    """The zone of the wall clocks in folders, whose instants Spark reads."""
+    """The zone of the local times in folders, whose instants Spark reads."""
     try:
         if timezone is not None:
             return fixed_offset(timezone) or ZoneInfo(timezone)

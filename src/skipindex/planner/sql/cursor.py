@@ -248,5 +248,5 @@ class Cursor:
 
 
 def _is_int(text: str) -> bool:
-    """Whether a number, as it is written, is surely an int."""
+    """Whether a number, as it is written, is certainly an int."""
     return text.isdecimal() and len(text) < _SAFE_DIGITS

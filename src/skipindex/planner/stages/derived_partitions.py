@@ -419,7 +419,7 @@ def _question_to(
 
 
 def _is_clock_of(column: Hashable, key: Hashable) -> bool:
-    """Whether it is a cast of the column to a wall clock, in any zone."""
+    """Whether it is a cast of the column to a local time, in any zone."""
     match key:
         case ((kind, _), argument):
             return kind == CLOCK_OF_TEXT and argument == column
@@ -667,7 +667,7 @@ def _prefix_test(one: Derivation, atom: Range) -> Callable[[Value], bool] | None
 
 
 def _common_prefix(atom: Range) -> str:
-    """What all texts of the range surely begin with."""
+    """What all texts of the range begin with."""
     low, high = atom.low, atom.high
     if not isinstance(low, bytes) or not isinstance(high, bytes):
         return ""

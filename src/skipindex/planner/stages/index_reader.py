@@ -44,7 +44,7 @@ _FITTING: Final[WeakKeyDictionary[TableState, dict[tuple[int, int], bool]]] = (
 
 The bytes of a blob's directory never change: the manifest has their checksum."""
 _AT_ONCE: Final = 32
-"""Packs of a store that are asked at once."""
+"""Packs of a store that are read concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class IndexReader:
             self.notes[reason] = self.notes.get(reason, 0) + 1
 
     def open_ahead(self, columns: Iterable[ColumnInfo]) -> None:
-        """Read what opens the blobs of these columns, all at once from a store."""
+        """Read what opens the blobs of these columns, concurrently from a store."""
         if self._is_local:
             return
         uses = [use for column in columns for use in self._uses(column)]
@@ -131,7 +131,7 @@ class IndexReader:
         return [*self.maps(column), *(source.use for source in self._of(column))]
 
     def shared_ahead(self, columns: Iterable[ColumnInfo]) -> None:
-        """Read the parts of all data files together, all at once from a store."""
+        """Read the parts of all data files together, concurrently from a store."""
         if self._is_local:
             return
         columns = list(columns)
@@ -151,7 +151,7 @@ class IndexReader:
         )
 
     def payloads_ahead(self, located: Iterable[Iterable[IndexLocation]]) -> None:
-        """Read the payloads at these places, all at once from a store."""
+        """Read the payloads at these places, concurrently from a store."""
         if self._is_local:
             return
         fetch_ahead(
@@ -163,7 +163,7 @@ class IndexReader:
         )
 
     def each(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """What ``call`` makes of each item; of several at once where reads are slow."""
+        """The result of ``call`` for each item; concurrently if reads are slow."""
         every = list(items)
         if self._is_local or len(every) < 2:
             return map(call, checked(every))
@@ -186,7 +186,7 @@ class IndexReader:
     def cost(self, column: ColumnInfo) -> float:
         """About what it costs to ask for the rows of a file; 0 without such an index.
 
-        In units of a bitmap that is read and looked at.
+        In units of a bitmap that is read and probed.
         """
         kinds = (source.kind for source in self._of(column))
         return max((probe_cost(kind) for kind in kinds if kind.positional), default=0.0)
@@ -235,7 +235,7 @@ class IndexReader:
         """The ``wanted`` files that a map rules out, and those with a matching row.
 
         A file that the map does not cover, or that has changed, is in neither.
-        None is "no opinion".
+        None is "unknown".
         """
         return self._probe_shared(use, FileMap.open, "file map", atom, column, wanted)
 

@@ -68,7 +68,7 @@ def date_of(text: str) -> date:
 
 
 def timestamp_of(text: str) -> datetime:
-    """The value of ``TIMESTAMP 'text'``; without a zone, a wall clock.
+    """The value of ``TIMESTAMP 'text'``; without a zone, a local time.
 
     Raises:
         ValueError: there is no such time.

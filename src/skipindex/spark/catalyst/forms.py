@@ -123,7 +123,7 @@ def _member(write: Writer, value: Node, listed: Sequence[Node]) -> Operand | Non
     operands = write.compared_operands([value, *listed])
     if value.kind != "timestamp_ntz" or len(listed) > _MOST_ALTERNATIVES:
         return call("in", operands)
-    # The planner takes wall clocks one by one.
+    # The planner takes local times one by one.
     return call("or", [call("=", [operands[0], one]) for one in operands[1:]])
 
 

@@ -214,7 +214,7 @@ def _copy(
     options: Mapping[str, str],
     progress: Progress | None,
 ) -> OptimizeReport[TableState]:
-    """Write the whole table anew, somewhere else."""
+    """Write the entire table to another folder."""
     request = wanted_of(table) if asked.indexes is None else asked.indexes
     target = target_of(table, asked, request)
     files = eligible_files(table, range(len(table)))

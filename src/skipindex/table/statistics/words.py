@@ -2,7 +2,7 @@
 
 A word is 8 bytes as a big-endian number, filled up with zeros after the end of the
 string.  Strings whose words differ are ordered as their words.  Where all words of the
-shorter string are equal, it is a prefix of the longer one but for NUL bytes at the
+shorter string are equal, it is a prefix of the longer one except for NUL bytes at the
 ends, and the lengths tell the order.
 """
 
