@@ -52,8 +52,8 @@ def append(
     require_no_sidecar(location, "append")
     if name and opened.partitions and opened.options.folders is None:
         raise TableError(
-            f"cannot append to {name!r}, as the folders of its partitions are not named "
-            "k=v (accepted: a table whose folders are named so)"
+            f"cannot append to {name!r}, as the folders of its partitions are not "
+            "named k=v (accepted: a table whose folders are named so)"
         )
     require_unbucketed(opened.folder, opened.paths)
     layout = opened.snapshot.properties.layout
