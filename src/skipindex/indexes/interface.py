@@ -121,7 +121,7 @@ if the kind has row positions, unless its attribute ``memory_per_row`` differs.
 
 PROBE_COST: Final = 1.0
 """What it costs to ask a kind for all rows of a file, in bitmaps that are read and
-looked at, unless its attribute ``probe_cost`` says another number."""
+probed, unless its attribute ``probe_cost`` differs."""
 
 
 class IndexType(Protocol):

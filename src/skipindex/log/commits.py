@@ -231,7 +231,7 @@ def _require_own(location: Location, properties: TableProperties) -> None:
             f"the indexes in {location.full(FOLDER)!r} are of "
             f"{result or 'a table with indexes beside its data'}, not of {uri} "
             "(accepted: the folder that they were built for, or delete them and build "
-            "anew)"
+            "again)"
         )
 
 

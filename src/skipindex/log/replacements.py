@@ -308,7 +308,7 @@ class Rewrites:
         Where the old ones of a change have hidden files, they become trash, and the
         replacements that made them become one with the new one.  An old one that counts
         though a replacement names it shows that this has ended: another writer has
-        written its name anew, or its visible copies count.
+        written its name again, or its visible copies count.
 
         ``now`` is in seconds since 1970, and ``has_defaults`` is that of the others.
 

@@ -252,10 +252,10 @@ class Plan:
 
     @cached_property
     def row_counts(self) -> RowCounts:
-        """Between how many and how many rows of every file match.
+        """The least and greatest number of matching rows of every file.
 
-        The first look counts the rows of files that surely hold a match: skipping
-        does not need them.
+        The first access counts the rows of files that certainly hold a match, which
+        skipping does not need.
         """
         return row_counts(self.evaluation)
 

@@ -1,7 +1,7 @@
 """A Bloom filter of all words: which files have no ``'% word %'``.
 
 A word (*token*) is a longest run of ASCII letters and digits and of bytes beyond
-ASCII.  Of a text that is asked for, only the words count that are surely whole in the
+ASCII.  Of a requested text, only the words count that are certainly complete in the
 value: those with another character on both sides, or at the value's own beginning or
 end.  So ``LIKE '%error: disk full%'`` looks for ``disk``, and ``LIKE '%disk%'`` gets
 unknown, because it is true of ``disks``.  Smaller than ``ngram_bloom``, and made for

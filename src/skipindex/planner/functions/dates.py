@@ -1,7 +1,7 @@
 """Functions of dates and of local times.
 
-A timestamp is an instant; its date and its hours are those of the session's wall
-clock.  With a zone of one fixed offset that is arithmetic.  With any other zone, or
+A timestamp is an instant; its date and its hours are those of the session's local
+time.  With a zone of one fixed offset that is arithmetic.  With any other zone, or
 with none known, the local time is only known to a day: enough to bound a range.  The
 ends of the range are exact where the plan may rely on the zone's rules (``zones``).
 """

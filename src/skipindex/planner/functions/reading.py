@@ -29,7 +29,7 @@ FUNCTIONS: Final = FunctionTable()
 
 DATE_OF_TEXT: Final = "date of text"
 CLOCK_OF_TEXT: Final = "clock of text"
-"""Keys of the casts: of the latter, with the zone that texts of other zones get."""
+"""Keys of the casts; the second has the zone that texts of other zones get."""
 
 _DATE: Final = r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
 _DATE_TEXT: Final = re.compile(rf"{_DATE}(?:[ T].*)?)?)?", re.DOTALL)

@@ -36,7 +36,7 @@ TextInterval: TypeAlias = tuple[bytes | None, bytes | None]
 
 
 class UnsureError(Exception):
-    """Only Spark can tell the value, or whether it is an error."""
+    """Only Spark knows the value, or whether it is an error."""
 
 
 UNSURE: Final = (UnsureError, ArithmeticError)

@@ -16,7 +16,7 @@ from skipindex.table.spark_json import DEFAULTS
 
 _DECLARED: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _HARMLESS: Final = DEFAULTS | {"comment"}
-"""The schema of the files tells of defaults too, and the table goes by that."""
+"""The schema of the files has defaults too, and the table uses it."""
 
 _NEWER: Final[Sequence[Sequence[Held]]] = ([], [[]], [[], False])
 """What a function holds in newer versions: WITHIN GROUP, and whether Spark calls it."""

@@ -3,7 +3,7 @@
 Spark types every folder's text alone, and the column by the type that holds all of
 them: ``int`` and ``bigint``, ``decimal`` for whole numbers of more digits, ``double``,
 ``timestamp``, ``date``, and ``string`` for what has no other in common.  Where only
-its own parsers can tell (numbers in hexadecimal, digits of other scripts, odd dates),
+its own parsers know (numbers in hexadecimal, digits of other scripts, odd dates),
 the column is left to Spark.
 """
 
