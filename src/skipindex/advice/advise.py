@@ -119,7 +119,7 @@ def measure(
 ) -> CandidateScores:
     """All candidates on a sample, asked a workload, or likely questions if it is empty.
 
-    A kind that fails is left out, and why is added to ``notes``.
+    A kind that fails is omitted, and why is added to ``notes``.
     """
     variants = vary_literals(workload, sample)
     questions = [*workload, *variants] if workload else sample_questions(sample)

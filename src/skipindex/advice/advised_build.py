@@ -195,7 +195,7 @@ def _advise(table: TableState, criteria: AdviceRequest) -> Advice:
 
 
 def _superseded(table: TableState, chosen: SpecsByColumn) -> set[SpecKey]:
-    """What was chosen before, and is neither chosen now nor asked for by name."""
+    """What was chosen before, and is neither chosen now nor requested by name."""
     kept = spec_keys(asked_for(table)) | spec_keys(chosen)
     return spec_keys(chosen_for(table)) - kept
 

@@ -112,7 +112,7 @@ def candidates(
     """Ways to index ``column``, by size; the first is nothing beyond min/max.
 
     Each answers something better than any that is smaller; the last one knows all.
-    A kind that fails is left out, and why is added to ``notes``.
+    A kind that fails is omitted, and why is added to ``notes``.
     """
     nothing = Candidate((), 0, {leaf: [None] * len(column.files) for leaf in leaves})
     if not leaves:

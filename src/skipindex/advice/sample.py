@@ -132,7 +132,7 @@ class Sample:
         files: their places in ``table.paths``.
         n_rows: of each.
         columns: by name; those that can have an index.
-        notes: what was left out, and why.
+        notes: what was omitted, and why.
     """
 
     table: TableState
@@ -172,8 +172,8 @@ def take_sample(
 ) -> Sample:
     """Some files from all parts of the table, or those at ``places``, with ``columns``.
 
-    A column is left out and noted if a file has it in another type, or if no file has
-    it readable: no index could be built on it.  A file is left out and noted if it, or
+    A column is omitted and noted if a file has it in another type, or if no file has
+    it readable: no index could be built on it.  A file is omitted and noted if it, or
     one of the other columns in it, cannot be read.
     """
     notes: list[str] = []

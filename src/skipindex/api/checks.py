@@ -179,7 +179,7 @@ def check_sidecar(sidecar: object) -> None:
 
 
 def names_of(names: Sequence[str] | None) -> Sequence[str] | None:
-    """A list of names; one that stands alone is a list of itself."""
+    """A list of names; a single name is a list of itself."""
     return [names] if isinstance(names, str) else names
 
 

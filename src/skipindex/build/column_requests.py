@@ -47,7 +47,7 @@ def column_requests(
     """The columns to index, and what to build on each.
 
     Columns whose type does not fit a kind of ``*`` do not get it.  With ``notes``, a
-    named column that cannot be indexed is left out, unless all are; both are noted.
+    named column that cannot be indexed is omitted, unless all are; both are noted.
 
     Raises:
         UnsupportedTypeError: a named column cannot have an index of that kind.

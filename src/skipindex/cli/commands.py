@@ -71,7 +71,7 @@ def _index(value: str) -> tuple[str, str]:
 
 
 def _parted(parts: tuple[str, str, str], value: str, form: str) -> tuple[str, str]:
-    """What stands before and after the sign between them."""
+    """The parts before and after the sign between them."""
     if not (parts[0].strip() and parts[2].strip()):
         raise click.BadParameter(f"{value!r} (accepted: {form})")
     return parts[0], parts[2]

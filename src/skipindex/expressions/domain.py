@@ -111,7 +111,7 @@ class Domain:
     def tag(self) -> str:
         """The text that stands for this domain on disk.
 
-        Widths are left out: widening int to bigint, or float to double, keeps
+        Widths are omitted: widening int to bigint, or float to double, keeps
         every stored value true.
         """
         return f"{self.name}:{self.scale}" if "decimal" in self.name else self.name

@@ -29,7 +29,7 @@ DECLARED: Final[dict[str, Any]] = {}
 
 
 class Committed(Protocol):
-    """What is asked of a snapshot."""
+    """The part of a snapshot that is used here."""
 
     @property
     def version(self) -> int:

@@ -174,7 +174,7 @@ def _require_listed(
     location: Location, there: Mapping[str, FileInfo], snapshot: Snapshot
 ) -> None:
     """Refuse a listing that lacks hidden files of the log that are there."""
-    # Hidden folders that are closed to this user are left out of listings.  What is
+    # Hidden folders that are closed to this user are omitted from listings.  What is
     # there through a link alone is none of our files.
     for replacement in snapshot.rewrites.replacements:
         for file in replacement.new:

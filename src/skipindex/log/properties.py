@@ -44,7 +44,7 @@ class TableProperties:
 
     Args:
         layout: how the rows are distributed over files.
-        indexes: what builds were asked for; its content is not checked.
+        indexes: the requested indexes; the content is not checked.
         choice: what the advisor chose.
         derived: what the partition columns were computed from.
         runs: how the runs that wrote files have clustered or joined them.

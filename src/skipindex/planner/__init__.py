@@ -5,7 +5,7 @@
     text ──sql.parse──▶ Predicate ──push_not, bind──▶ BoundPredicate ──simplify──▶
         ──stages: all files together, then the rows of the files left──▶ Plan
 
-The one law: a file is left out only if it is proved that the predicate is TRUE
+The one law: a file is skipped only if it is proved that the predicate is TRUE
 for none of its rows.  WHERE keeps TRUE alone, and after ``push_not`` only AND and
 OR stand above the atoms, so UNKNOWN may be read as FALSE.  Every source answers
 one atom with ``Bounds``, rows (or files) that are certainly and possibly TRUE, or

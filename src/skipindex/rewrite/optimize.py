@@ -415,7 +415,7 @@ def _properties(
 
 
 def layout_to_declare(table: TableState, options: OptimizeOptions) -> TableProperties:
-    """The layout that a table is to have, where a part of it is asked for.
+    """The layout that a table is to have, where a part of it is requested.
 
     Raises:
         LayoutError: it is impossible.

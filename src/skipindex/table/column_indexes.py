@@ -54,7 +54,7 @@ class ColumnIndexes:
     instants: Instants = in_any_zone
     exact_names: bool = False
     _blobs: list[dict[str, list[BlobUse]]] = field(default_factory=list, repr=False)
-    """Once a column is asked for: all blobs by name.  Copies share it."""
+    """Once a column is requested: all blobs by name.  Copies share it."""
     _stats: dict[str, FileStats] = field(default_factory=dict, init=False, repr=False)
     _fitting: dict[str, np.ndarray | None] = field(
         default_factory=dict, init=False, repr=False

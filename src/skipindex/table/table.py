@@ -97,7 +97,7 @@ class TableState:
         self.schema_path = observed.schema_path
         self.notes = observed.notes
         self.n_unlisted = 0
-        """Folders that were left out before they were listed."""
+        """Folders that were omitted before they were listed."""
         self.listing = FileList.of(observed.listing)
         # Without the files, which ``listing`` has, in columns of the manifest.
         self._observed = replace(observed, listing=())

@@ -13,7 +13,7 @@ Place ``p`` is bit ``p mod 8``, the lowest first, of byte ``p // 8``.  ``b`` is 
 A block is read in one piece, and filled while it is in the processor's nearest memory;
 numpy fills all blocks of some ten thousand keys together.  The keys of a block vary
 around their mean, which costs some bits: the size is the least for which the mean over
-all blocks is the error rate that was asked for.
+all blocks is the error rate that was requested.
 
 Source: Putze, Sanders and Singler, Cache-, Hash- and Space-Efficient Bloom Filters,
 WEA 2007; the block of a hash is taken as in Parquet's split-block filters.

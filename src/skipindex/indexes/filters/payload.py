@@ -14,7 +14,7 @@ The payload, version 1, of all kinds that are filters::
               t    the domain's tag
               s    the scheme: splitmix64 / b and the width of a block / k and k
               ..   what the kind adds
-    part 1    f64  error rate that was asked for
+    part 1    f64  error rate that was requested
               u64  k
               u64  m
               u64  capacity: n, rounded up, so that the filters of most files of a
@@ -51,7 +51,7 @@ from skipindex.indexes.filters.splitmix import Keys
 
 VERSION: Final = 1
 FILE_HEAD: Final = struct.Struct("<dQQQQ")
-"""What stands before the bits."""
+"""The header before the bits."""
 
 PYBLOOM: Final = "pybloom"
 """The hashing of pybloom-live, as a spec asks for it."""

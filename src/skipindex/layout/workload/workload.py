@@ -56,14 +56,14 @@ class Workload:
 
         Args:
             queries: WHERE conditions in Spark SQL, or built with ``col``.
-            weights: how often each is asked; None is equally often.
+            weights: how often each query runs; None is equally often.
             method: ``"curve"`` chooses columns and a curve.  ``"answers"`` puts the
                 rows that match queries into a few files, and orders all others along
                 that curve: for row-level indexes, because min/max says little of
                 such files.
             timezone: of the session that will ask.
             answers_share: of ``"answers"``, the most rows that are put together, as
-                a share of all; queries that match more are left out.
+                a share of all; queries that match more are omitted.
 
         Raises:
             LayoutError: there is no query, or no such method, or a weight is

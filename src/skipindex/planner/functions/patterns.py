@@ -47,7 +47,7 @@ class Pattern:
     and a fraction may have fewer digits.  Moments are microseconds of a local time.
 
     Args:
-        separators: what stands behind each field.
+        separators: the text behind each field.
         digits: of the fraction of a second, the last field; 0 if there is none.
     """
 

@@ -97,7 +97,7 @@ class CastTexts:
         if not _PLAIN_DAYS[0] <= first <= last < _PLAIN_DAYS[1]:
             return _EVERY_TEXT
         start, end = calendar.civil(first), calendar.civil(last)
-        # Parts that are left out are 1.  The least of the texts has all zeros, and the
+        # Parts that are omitted are 1.  The least of the texts has all zeros, and the
         # greatest none: it begins with the parts that all values have in common.
         year, month, day = start
         least = f"{year}-{month:02}-{day:02}".removesuffix("-01").removesuffix("-01")

@@ -135,7 +135,7 @@ class Cursor:
         return self._condition(self)
 
     def plain_literal(self) -> Operand | None:
-        """A number or a string, if it alone stands before a comma or parenthesis."""
+        """A number or a string, if it alone is before a comma or parenthesis."""
         token, after = self.tokens[self.at : self.at + 2]
         if after.key not in {",", ")"}:
             return None

@@ -211,7 +211,7 @@ def in_order(
     *,
     costs: Mapping[str, float],
 ) -> BoundPredicate:
-    """The tree with the children of every AND in the order in which they are asked.
+    """The tree with the children of every AND in the order in which they are probed.
 
     First comes the child with which all of them cost least, as others are asked of
     few rows if it leaves few.  The child that leaves the least share of the rows of

@@ -226,7 +226,7 @@ class DerivedPartitions:
         return possible
 
     def unasked(self, tree: BoundPredicate) -> list[str]:
-        """Why no partition is left out where columns are compared, one a condition.
+        """Why no partition is omitted where columns are compared, one a condition.
 
         Nothing is said if another condition of ``tree`` may leave out some.
         """

@@ -143,7 +143,7 @@ class Needed:
     Args:
         mask: the files that are needed, among those that may hold a match.
         reason: why the others are not.
-        note: why none could be left out, or empty.
+        note: why none could be omitted, or empty.
     """
 
     mask: np.ndarray

@@ -141,7 +141,7 @@ class Boxes:
             lowest[block] = np.where(holds, levels[by_cube], _ANYWHERE).min(axis=1)
             total[by_cube] += n_cubes[block] @ holds
             n_held[by_cube] += holds.sum(axis=0)
-        # A file that holds no middle that was asked for is as its neighbour.
+        # A file that holds no middle that was requested is as its neighbour.
         near = np.empty((3, len(files)), np.int64)
         each = np.repeat([n_cubes, n_mine, lowest], step, axis=1)
         near[:, order] = each[:, : len(files)]

@@ -144,7 +144,7 @@ def _row_member(write: Writer, made: Node, listed: Sequence[Node]) -> Operand | 
 
 
 def _row_values(row: Node) -> Sequence[Node]:
-    """What stands in a row; nothing if that is not known."""
+    """The values of a row; nothing if they are not known."""
     match row:
         case Node(name="CreateNamedStruct", held=()):
             return row.children[1::2]

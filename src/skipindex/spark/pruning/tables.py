@@ -30,7 +30,7 @@ from skipindex.storage.file_system.uris import SCHEMES, StorageOptions
 from skipindex.table import TableState, declared_schema, derived_by, open_state
 
 MAX_TABLES: Final = 64
-"""Most tables remembered; the one that was asked for least recently goes."""
+"""Most tables remembered; the least recently used one goes."""
 _MAX_SCHEMAS: Final = 16
 """Schemas under which one table is remembered."""
 _MAX_RECENT: Final = 8

@@ -54,7 +54,7 @@ class PartitionColumn:
 def partition_folders(folders: Iterable[str]) -> dict[str, Pairs]:
     """The names and values of folders with data files, by folder, with their escapes.
 
-    Those without a value are left out: Spark reads no file in them, unless no folder
+    Those without a value are omitted: Spark reads no file in them, unless no folder
     has any.
     """
     result: dict[str, Pairs] = {}

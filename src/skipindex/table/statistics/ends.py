@@ -262,7 +262,7 @@ class TextEnds(FileBounds):
 
     @cached_property
     def _keys(self) -> tuple[Keys, Keys, np.uint64]:
-        """The keys, and how many low bits of them were left out."""
+        """The keys, and how many low bits of them were omitted."""
         low, high = map(self._word_keys.keys, self._texts)
         most = int(self._word_keys.key(self._limits[1]))
         n_low = max(0, most.bit_length() - _SHORT_KEY)

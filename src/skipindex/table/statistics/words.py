@@ -25,7 +25,7 @@ _BLOCK: Final = 1 << 15
 
 
 class ByteStrings:
-    """Byte strings in one buffer, of which words are read where they are asked for.
+    """Byte strings in one buffer, of which words are read where they are requested.
 
     ``values`` may have offsets of 32 bits too; NULL is any string.
     """
