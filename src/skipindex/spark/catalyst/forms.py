@@ -232,7 +232,7 @@ _TRIMMED: Final = Form(_trim, "`trim(…)`, `ltrim(…)`, `rtrim(…)`")
 _INTERVAL: Final = Form(
     _later, "`+ INTERVAL`", "an interval of whole seconds, or of months"
 )
-_BY_PATTERN: Final = "of a text, by a pattern that is a literal"
+_BY_PATTERN: Final = "of a string, by a literal pattern"
 _SECONDS: Final = Form(_seconds_of_text, "`unix_timestamp(…)`", _BY_PATTERN)
 
 FORMS: Final[Mapping[str, Form]] = MappingProxyType(
@@ -254,7 +254,7 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
         "Literal": Form(
             _literal,
             "a literal",
-            "no arrays and maps; text in UTF-8; days and times of the years 1 to 9999",
+            "no arrays and maps; strings in UTF-8; dates and times of years 1 to 9999",
         ),
         "NaNvl": Form(_nanvl, "`CASE WHEN isnan(…)`"),
         "StringLocate": Form(_locate, "`locate(…)`"),

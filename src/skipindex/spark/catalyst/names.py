@@ -109,13 +109,13 @@ NAMES: Final[Mapping[str, Form]] = MappingProxyType(
         "AttributeReference": Form(
             _attribute,
             "`name`",
-            "the table has a column of that name and type, and its metadata is no more "
-            "than a comment, or `VARCHAR`",
+            "the table has a column of that name and type, whose metadata is at most a "
+            "comment, or `VARCHAR`",
         ),
         "GetStructField": Form(_struct_field, "`name.field`", "of a column"),
         "UnresolvedAttribute": Form(_named, "`name`"),
         "UnresolvedExtractValue": Form(
-            _extracted, "`name.field`", "of a column, by a text"
+            _extracted, "`name.field`", "of a column, by a literal name"
         ),
         "UnresolvedFunction": Form(
             _function,
