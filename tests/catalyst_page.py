@@ -22,21 +22,21 @@ PAGE = Path(__file__).parents[1] / "docs" / "reference" / "catalyst.md"
 HEAD = """\
 # Expressions of Spark
 
-Spark's optimizer brings the conditions of a query into a final form: constants are
-folded, casts are moved to literals, names are columns.  skipindex translates this form,
-and the `Column`s of PySpark 3.5, into its own trees.
+Spark's optimizer brings conditions into a final form: it folds constants, moves casts
+to literals, and resolves names.  skipindex translates this form, and the `Column`s of
+PySpark 3.5.
 
-The tables list the supported classes.  *only* is a restriction.  Any other expression,
-such as a Python function, is opaque: every row may match its condition, and other
-conditions are still evaluated.  `plan.explain()` names the conditions that indexes do
-not evaluate.
+The tables list the supported classes, with restrictions in the column *only*.  Any
+other expression, such as a Python function, is opaque: every row may match its
+condition.  Other conditions are still evaluated, and `plan.explain()` names the opaque
+ones.
 
-- A column is supported if the table has it with the same name and type.  With a
-  collation, the padding of `CHAR` or a wider type it is another column.
-- All conditions are evaluated in one time zone, that of the first expression that
-  depends on one.  An expression with another zone is opaque.
+- A column is supported if the table has it with the same name and type, and without a
+  collation or the padding of `CHAR`.
+- All conditions are evaluated in the time zone of the first expression that depends on
+  one.  An expression with a different zone is opaque.
 - An expression that fails in ANSI mode, and is NULL or wraps around without it, is
-  evaluated for both.  `try_add`, `try_cast` and the like are opaque.
+  evaluated for both modes.  `try_add`, `try_cast` and the like are opaque.
 - A condition of more than 100 levels, or of more than 32 MiB, is opaque.
 
 `python -m tests.catalyst_page` writes this page.
@@ -62,8 +62,8 @@ def sections() -> Iterator[str]:
     for shapes in (COMPARISONS, CALLS):
         rows += [(name, f"`{one.sql}`", only(one)) for name, one in shapes.items()]
     yield table("class", "SQL", "only", sorted(rows))
-    yield "## Without an effect of their own\n"
-    yield "They are read as their operand.\n"
+    yield "## Ignored wrappers\n"
+    yield "These are translated as their operand.\n"
     yield "\n".join(f"- `{name}`" for name in TRANSPARENT) + "\n"
 
 

@@ -13,7 +13,7 @@ import re
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -29,23 +29,22 @@ HEAD = """\
 # Command line
 
 `pip install 'skipindex[cli]'` or `'skipindex[spark]'` installs the command
-`skipindex`.  `python -m skipindex` is the same.
+`skipindex`, which is also `python -m skipindex`.
 
 | exit code | meaning |
 |---|---|
 | 0 | success |
 | 1 | damaged or stale indexes (`verify`), or an unreadable file (`build`, `refresh`) |
-| 2 | wrong arguments; one line says which, and what is accepted |
+| 2 | wrong arguments; one line names them, and what is accepted |
 | 130 | Ctrl-C |
 
-Results go to the standard output as tables.  In a pipe or a file no cell is cut, and
-every row is one line.  `--json` prints [JSON](cli-json.md) with the names of Python.
-Progress goes to the standard error: a bar with rate and remaining time in a terminal, a
-line every ten seconds elsewhere.
+Results are tables on the standard output.  In a pipe or a file no cell is cut, and
+every row is one line.  Progress is on the standard error: a bar with rate and remaining
+time in a terminal, a line every ten seconds elsewhere.
 
-Line breaks and control characters in names are escaped, such as `\\n` and `\\x1b`.  So
-are characters that the output cannot encode, as under `LC_ALL=C`.  Bytes that are not
-UTF-8 are shown as U+FFFD.  `--json` is ASCII.
+Line breaks and control characters in names are escaped, such as `\\n` and `\\x1b`, as
+are characters that the output cannot encode.  Bytes that are not UTF-8 are shown as
+U+FFFD.  `--json` prints [JSON](cli-json.md) in ASCII, with the names of Python.
 
 PATH is a folder, or a URI such as `s3://bucket/events`.  With `--catalog` it is the
 name of a table in the catalog of a Spark session with the settings of `--master` and
@@ -53,7 +52,8 @@ name of a table in the catalog of a Spark session with the settings of `--master
 `skipindex status sales.orders --catalog --conf spark.sql.catalogImplementation=hive`.
 
 `python -m tests.cli_page` writes this page.  The examples use the folder that
-`skipindex sample /data/events` writes.
+`skipindex sample /data/events` writes.  All commands on a table have these options, and
+the other commands the last four of them:
 """
 EXAMPLES: Final = (
     "advise /data/events --columns user,status",
@@ -81,7 +81,7 @@ WITHOUT: Final = {"sample", "spark-conf", "completion"}
 def printed(*arguments: str) -> str:
     """What a command prints, in lines of 80 characters and without colours."""
     out = io.StringIO()
-    settings = {"COLUMNS": "80", "NO_COLOR": "1"}
+    settings = {"COLUMNS": "80", "NO_COLOR": "1", "PYSPARK_PYTHON": sys.executable}
     with (
         mock.patch.dict(os.environ, settings),
         contextlib.redirect_stdout(out),
@@ -113,11 +113,33 @@ def _block(name: str) -> str:
     return match[0] if match else ""
 
 
+def options(text: str) -> dict[str, str]:
+    """The lines of each option of a help text, by its names."""
+    _, _, rest = text.partition("\nOptions:\n")
+    block, _, _ = rest.partition("\n\n")
+    parts = re.split(r"^(?=  -)", block, flags=re.MULTILINE)[1:]
+    return {re.split(r" {2,}", part.strip())[0]: part.rstrip() for part in parts}
+
+
+def own_help(command: str, shared: Iterable[str]) -> str:
+    """The help of a command without the options of all commands."""
+    text = printed(*command.split(), "--help")
+    found = options(text)
+    before, _, rest = text.partition("\nOptions:\n")
+    own = [lines for name, lines in found.items() if name not in shared]
+    listed = "\n".join(["\nOptions:", *own, ""]) if own else ""
+    _, _, after = rest.partition("\n\n")
+    return f"{before}{listed}\n{after}"
+
+
 def sections(found: Mapping[str, str]) -> Iterator[str]:
+    shared = options(printed("merge", "--help"))
     yield HEAD
-    for command in ["", *COMMANDS]:
-        name = f"skipindex {command}".strip()
-        yield f"## {name}\n\n```text\n{printed(*command.split(), '--help')}\n```\n"
+    yield "```text\n" + "\n".join(shared.values()) + "\n```\n"
+    yield f"## skipindex\n\n```text\n{printed('--help')}\n```\n"
+    for command in COMMANDS:
+        text = own_help(command, shared)
+        yield f"## skipindex {command}\n\n```text\n{text}\n```\n"
         if found.get(command):
             yield f"```text\n{found[command]}\n```\n"
 

@@ -125,9 +125,7 @@ def test_a_file_that_cannot_be_read_is_exit_code_1(
     (folder / "3.parquet").write_bytes(b"no Parquet file")
     build = ["build", str(folder), "--index", "a=bitmap", "--workers", "1"]
     assert main(build) == 1
-    assert "indexed 3 files (0 had it already, 1 not readable)" in (
-        capsys.readouterr().out
-    )
+    assert "indexed 3 files (0 up to date, 1 not readable)" in (capsys.readouterr().out)
     assert main(["refresh", str(folder), "--workers", "1", "--json"]) == 1
     found = json.loads(capsys.readouterr().out)
     assert (found["files"], found["unchanged"], found["unread"]) == (0, 3, 1)

@@ -8,15 +8,15 @@
     print(plan.explain())
     df = plan.read(spark)                                  # same rows, fewer files
 
-The law: a file with a matching row is never skipped.
+A file with a matching row is never skipped.
 
-A table comes first, then the predicate, then keywords: ``plan_files(table, predicate)``
-and ``read(table, predicate, spark=spark)``; ``plan_files(predicate, table=table)`` is
-the same.  A session is ``spark`` everywhere: the first argument of a method that cannot
-do without one (``plan.read``, ``table.optimize``), and a keyword where it may be left
-out.  What calls return is in ``skipindex.api.types``, every error in
-``skipindex.errors``, and ``logging.getLogger("skipindex")`` tells of builds, commits
-and unusable indexes.
+Calls take the table first, then the predicate, then keywords: ``plan_files(table,
+predicate)`` and ``read(table, predicate, spark=spark)``; ``plan_files(predicate,
+table=table)`` is the same.  The Spark session is always called ``spark``.  It is the
+first argument of methods that require one (``plan.read``, ``table.optimize``), else an
+optional keyword.  ``skipindex.api.types`` has the types of results, and
+``skipindex.errors`` every error.  ``logging.getLogger("skipindex")`` reports builds,
+commits and unusable indexes.
 
 Importing this module loads nothing else; a name is loaded when it is first used.
 """

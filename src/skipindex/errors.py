@@ -3,22 +3,22 @@
 ::
 
     SkipIndexError
-      TableError(ValueError)              no such table, or not a Parquet table
-      PredicateError(ValueError)          the question is wrong
-      UnsupportedTypeError(TypeError)     no such index on such a column
-      UnknownIndexError(ValueError)       no index kind of that name
+      TableError(ValueError)              the path is not a Parquet table
+      PredicateError(ValueError)          the predicate cannot be read
+      UnsupportedTypeError(TypeError)     the kind does not support the column's type
+      UnknownIndexError(ValueError)       the index kind does not exist
       AdviceError(ValueError)             the arguments for choosing indexes are invalid
       LayoutError(ValueError)             the arguments of a clustering are invalid
-      PlanError(ValueError)               a plan cannot be read as asked
+      PlanError(ValueError)               a plan is impossible, or cannot be read
       EngineError(TypeError)              no query engine is known for a value
       CorruptIndexError(ValueError)       the bytes are not what was written
-        IndexVersionError                 another version of this library wrote them
-      CommitConflictError(RuntimeError)   another writer was faster, too often
-      BuildError(RuntimeError)            a process that builds indexes was lost
-      StorageError(OSError)               the file system refuses
+        IndexVersionError                 their version is not supported
+      CommitConflictError(RuntimeError)   other writers committed first, repeatedly
+      BuildError(RuntimeError)            a worker process was killed
+      StorageError(OSError)               the file system refuses a call
 
-A message says what, which, and what would be accepted, in one line.  ``plan_files``
-raises nothing under ``CorruptIndexError``: it reads the file.
+A message has one line: what happened, to which object, and what is accepted.
+``plan_files`` never raises ``CorruptIndexError``: it reads the file.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class SkipIndexError(Exception):
 
 
 class TableError(SkipIndexError, ValueError):
-    """The path is no Parquet table, or the table lacks a part that the call needs.
+    """The path is not a Parquet table, or the table lacks a part that the call needs.
 
     >>> sx.open_table("/nowhere")
     Traceback (most recent call last):
@@ -90,7 +90,7 @@ class UnknownIndexError(SkipIndexError, ValueError):
 
 
 class AdviceError(SkipIndexError, ValueError):
-    """Indexes cannot be chosen by these arguments."""
+    """The arguments for choosing indexes are invalid."""
 
 
 class LayoutError(SkipIndexError, ValueError):
@@ -104,7 +104,7 @@ class LayoutError(SkipIndexError, ValueError):
 
 
 class PlanError(SkipIndexError, ValueError):
-    """The plan cannot be read as asked.
+    """The arguments of a plan are invalid, or the plan cannot be read.
 
     >>> table.plan("price < 4", limit=-1)
     Traceback (most recent call last):
@@ -124,11 +124,11 @@ class EngineError(SkipIndexError, TypeError):
 
 
 class CorruptIndexError(SkipIndexError, ValueError):
-    """The bytes fail a check, so they are no index."""
+    """The bytes of an index fail a check."""
 
 
 class IndexVersionError(CorruptIndexError):
-    """A version of the library wrote the bytes that this one does not read."""
+    """This version of the library does not support the version of the bytes."""
 
 
 class CommitConflictError(SkipIndexError, RuntimeError):

@@ -151,8 +151,8 @@ def _small(measured: Measured) -> str:
         ]
         parts.append(f"{state}: {listed(faster)}")
     return (
-        "times as fast as the small files alone, the layout alone and with skipping: "
-        f"{'; '.join(parts)}"
+        "speed relative to the small files without skipping, for each layout without "
+        f"and with skipping: {'; '.join(parts)}"
     )
 
 
@@ -183,8 +183,7 @@ def _columns(measured: Measured) -> str:
     )
     return (
         f"files read with 0 to {len(rows) - 1} columns: {kept}; fewest with "
-        f"{best['value']}; times as fast as with none, the layout alone and with "
-        f"min/max: {faster}"
+        f"{best['value']}; speed relative to none, without and with min/max: {faster}"
     )
 
 
@@ -195,9 +194,9 @@ def _sizes(measured: Measured) -> str:
         f"{row['value']} MB {row['pruned s'] / best['pruned s']:.1f}" for row in rows
     ]
     return (
-        f"seconds of the 13 queries, as times those of the best ({best['value']} MB): "
-        f"{listed(parts)}; a file of 1,024 MB is one of "
-        f"{studies.ROWS_OF_LARGEST:,} rows here"
+        f"seconds of the 13 queries, relative to the best size ({best['value']} MB): "
+        f"{listed(parts)}; 1,024 MB are represented by "
+        f"{studies.ROWS_OF_LARGEST:,} rows"
     )
 
 
@@ -230,9 +229,9 @@ def _eighty(measured: Measured) -> str:
             )
             for indexes in ("minmax", ORACLE)
         )
-        holds = "holds" if by_range > 0.8 else "does not hold"
+        met = "met" if by_range > 0.8 else "not met"
         parts.append(
-            f"{layout} {percent(by_range)} ({holds}; at most {percent(by_all)})"
+            f"{layout} {percent(by_range)} ({met}; {percent(by_all)} possible)"
         )
     return f"by min/max alone, 13 queries: {listed(parts)}"
 
@@ -302,9 +301,7 @@ def _warehouse(measured: Measured) -> str:
         for row in measured.rows(warehouse.STUDY)
         if str(row.get("note", "")).startswith(("missing", "failed"))
     ]
-    head = (
-        "time of a warm query, as times that of Spark under `enable` (geometric mean)"
-    )
+    head = "time of a warm query relative to Spark under `enable` (geometric mean)"
     return "; ".join([f"{head}: {listed(parts)}", *note])
 
 
@@ -367,13 +364,13 @@ CLAIMS: Final = (
     ),
     Claim(
         "Hilbert is better than Z-order, and both than a sort",
-        "bilibili: in words; Paimon: to be confirmed",
+        "bilibili: without figures; Paimon: to be confirmed",
         skipped.STUDY,
         _hilbert,
     ),
     Claim(
         "Bloom filters help equality and not ranges",
-        "bilibili: in words",
+        "bilibili: without figures",
         f"{skipped.STUDY}/zorder",
         _bloom,
     ),
@@ -385,7 +382,7 @@ CLAIMS: Final = (
     ),
     Claim(
         "close to a dedicated warehouse",
-        "bilibili: in words, of ClickHouse",
+        "bilibili: of ClickHouse, without figures",
         warehouse.STUDY,
         _warehouse,
     ),

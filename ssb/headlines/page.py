@@ -97,7 +97,7 @@ def between(text: str, block: str, path: Path) -> str:
 def block(run: Mapping[str, Any], measured: Measured) -> Iterator[str]:
     """The lines between the marks."""
     yield from table(
-        ("claim", "theirs", "ours", "command"),
+        ("claim", "in the articles", "measured", "command"),
         [(c.claim, c.theirs, c.told(measured), c.command) for c in CLAIMS],
     )
     yield ""
@@ -139,9 +139,8 @@ def setting_lines(run: Mapping[str, Any], records: Records) -> Iterator[str]:
     if noisy:
         yield (
             f"{len(noisy)} steps ran beside other work, which took up to "
-            f"{percent(max(noisy))} of the processors, and not the same part of each "
-            "step: sides that took turns in a step compare, and between steps the "
-            "order of magnitude alone."
+            f"{percent(max(noisy))} of the processors.  Compare figures within one "
+            "step; between steps, only the order of magnitude."
         )
 
 
@@ -201,14 +200,14 @@ def _small_files(measured: Measured) -> Iterator[str]:
         f"{small_files.LEAST_ROWS} rows here"
     )
     yield (
-        f"The flat table of lineorder stands in {small['files']:,} files{wanted}.  "
-        f"`optimize` writes the others of it: joined alone, along curves by {by}, and "
-        "for a workload of the four queries.  Files, bytes and row groups are sums "
-        "over Q3.1 to Q3.4; row groups are what the footers' minimum and maximum "
-        f"leave.  The seconds are medians of {measured.effort.small} runs of the four "
-        "queries, with the least and the most.  Cold is without a byte of the table in "
-        "memory, and with the time to open it; the JVM runs already.  The size, and "
-        "the seconds in the last column, are of the data files and of the indexes."
+        f"The flat table of lineorder has {small['files']:,} files{wanted}.  "
+        f"`optimize` writes the other layouts: small files joined, curves by {by}, and "
+        "a layout for the four queries.  Files, bytes and row groups are sums over "
+        "Q3.1 to Q3.4; the footers' minimum and maximum exclude the other row groups.  "
+        f"Seconds are the median (least to greatest) of {measured.effort.small} runs "
+        "of the four queries.  A cold run has no byte of the table in memory, and "
+        "includes opening it, in a running JVM.  MB and write seconds are those of the "
+        "data files (layout alone) or of the indexes (with skipping)."
     )
     yield ""
     yield from table(
@@ -245,9 +244,8 @@ def _skipped(measured: Measured) -> Iterator[str]:
             row.get("lost") or 0 for row in measured.rows(skipped.STUDY, group=group)
         )
         yield (
-            f"The part of the files that is skipped over {n} {title}, and in brackets "
-            f"how many of them skip more than 80 %.  Files with a match that were "
-            f"skipped: {lost}."
+            f"Files skipped over {n} {title}, and in brackets the queries that skip "
+            f"more than 80 %.  Files with a match that were skipped: {lost}."
         )
         yield ""
         yield from table((title, *skipped.LAYOUTS), rows)
@@ -268,16 +266,16 @@ def why_eighty(measured: Measured) -> Iterator[str]:
     cannot = [name for name, (_, most) in by.items() if most["skipped"] <= 0.8]
     could = [name for name in by if name not in holds and name not in cannot]
     if holds:
-        yield f"The 80 % hold for {listed_of(holds)}."
+        yield f"The 80 % are reached by {listed_of(holds)}."
     if could:
         yield (
-            f"They hold for {listed_of(could)} with row-level indexes alone: ranges "
-            "of two or more columns overlap in files that hold no matching row."
+            f"Only row-level indexes reach them for {listed_of(could)}: ranges of two "
+            "or more columns overlap in files that hold no matching row."
         )
     if cannot:
         yield (
-            f"They hold with no index for {listed_of(cannot)}: too many files hold a "
-            "matching row, so only another layout could skip more."
+            f"No index reaches them for {listed_of(cannot)}: too many files hold a "
+            "matching row."
         )
 
 
@@ -308,10 +306,9 @@ def _warehouse(measured: Measured) -> Iterator[str]:
             load.get("note", ""),
         ))  # fmt: skip
     yield (
-        "The 13 queries, one after the other, each engine in turn: sums of the "
-        f"medians of {measured.effort.warm} warm and {measured.effort.cold} cold "
-        "runs.  Each query is planned again, and the time of planning counts.  A sum "
-        "with a star lacks queries that the engine failed."
+        f"Sums over the 13 queries of the medians of {measured.effort.warm} warm and "
+        f"{measured.effort.cold} cold runs; engines run alternately.  Planning is "
+        "included.  A sum with a star is without queries at which the engine failed."
     )
     yield ""
     yield from table(
@@ -368,9 +365,8 @@ def _studies(measured: Measured) -> Iterator[str]:
         )
 
     yield (
-        "The columns that the 13 queries name, along a Z-order curve.  Files are sums "
-        f"over the 13 queries; seconds are medians of {measured.effort.study} runs of "
-        "them."
+        "Columns of the 13 queries along a Z-order curve.  Files are sums over the 13 "
+        f"queries; seconds are medians of {measured.effort.study} runs."
     )
     yield ""
     yield from lines(
@@ -378,8 +374,8 @@ def _studies(measured: Measured) -> Iterator[str]:
     )
     yield ""
     yield (
-        f"A file of {studies.SIZES[-1]:,} MB in the articles is one of "
-        f"{studies.ROWS_OF_LARGEST:,} rows here, and smaller ones have fewer."
+        f"{studies.ROWS_OF_LARGEST:,} rows represent a file of {studies.SIZES[-1]:,} "
+        "MB in the articles; smaller files have fewer rows in proportion."
     )
     yield ""
     yield from lines(studies.BY_SIZE, "MB, scaled", measured.values(studies.BY_SIZE))
@@ -387,8 +383,8 @@ def _studies(measured: Measured) -> Iterator[str]:
     yield (
         "Half of the rows are written, and the others appended in "
         f"{measured.effort.appends} parts, with an incremental `optimize` after each.  "
-        "Bytes are those that the runs rewrote, as times the data at the end: the mean "
-        "of a run, the most of a run, and all."
+        "*Mean*, *most* and *all* are the bytes that a run rewrote on average, at "
+        "most, and in all, relative to the data at the end."
     )
     yield ""
     rows: list[Sequence[Cell]] = []

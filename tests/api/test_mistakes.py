@@ -273,7 +273,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
         PlanError,
         r"not a limit: '5' \(accepted: a number of rows\)",
     ),
-    "an order that is no text": (
+    "an order that is not text": (
         lambda t: t.table.plan("price < 4", limit=5, order_by=1),
         PlanError,
         r"not an order: 1 \(accepted: 'x', or a list",
@@ -306,7 +306,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "a session that is no cache": (
         lambda t: t.table.plan("price < 4", session="x"),
         PlanError,
-        r"session='x' holds no index bytes \(accepted: a skipindex.api.CacheSession",
+        r"session='x' is not a cache \(accepted: a skipindex.api.CacheSession",
     ),
     "a kind that there is not": (
         lambda t: t.table.plan("price < 4", kinds="blom"),
@@ -344,7 +344,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
         PredicateError,
         r"not a column: 0 \(accepted: its name",
     ),
-    "a pattern that is no text": (
+    "a pattern that is not text": (
         lambda _: sx.col("city").like(5),
         PredicateError,
         r"not a LIKE pattern: 5 \(expected text\)",

@@ -272,7 +272,7 @@ def test_options_are_of_a_store(tmp_path: Path) -> None:
     with pytest.raises(TableError, match="takes no storage_options"):
         sx.open_table(folder, sidecar=tmp_path / "side", storage_options={"a": "b"})
     table = sx.open_table(folder, sidecar=tmp_path / "side")
-    with pytest.raises(TableError, match=r"is open, so it has its sidecar .accepted"):
+    with pytest.raises(TableError, match=r"is open and keeps its sidecar .accepted"):
         sx.open_table(table, sidecar=tmp_path)
 
 

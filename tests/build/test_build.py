@@ -309,7 +309,7 @@ def test_the_report_reads_well(folder: Path) -> None:
     report = sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
     first, note = str(report).splitlines()
     assert first.startswith(
-        "indexed 4 files (0 had it already, 1 not readable), 0.0 MB of indexes, "
+        "indexed 4 files (0 up to date, 1 not readable), 0.0 MB of indexes, "
     )
     assert note.startswith("1 files: not readable: ")
     assert note.endswith("(first: x.parquet)")
@@ -476,8 +476,8 @@ def test_building_leaves_the_callers_arrow_threads_alone(folder: Path) -> None:
     [
         ({"nope": "bloom"}, PredicateError, "no column 'nope' in"),
         ({"a": "nope"}, UnknownIndexError, "unknown index kind 'nope' .known: "),
-        ({"a": 7}, UnknownIndexError, "7 asks for no index .accepted: "),
-        ({"a": [None]}, UnknownIndexError, "None asks for no index"),
+        ({"a": 7}, UnknownIndexError, "7 is not an index .accepted: "),
+        ({"a": [None]}, UnknownIndexError, "None is not an index"),
     ],
 )
 def test_a_wish_that_cannot_be_met_is_one_sentence(
@@ -523,8 +523,9 @@ def test_a_kind_for_all_columns_goes_to_those_that_it_fits(tmp_path: Path) -> No
     put(tmp_path / "f.parquet", {"l": [[1]], "i": [1], "t": ["abcdef"], "x": [1.5]})
     wanted = {"l": "bitmap", "*": ["ngram_bloom", "bloom"]}
     report = sx.build_indexes(tmp_path, wanted, workers=1)
-    assert report.notes[1:] == (
-        "2 columns: no ngram_bloom, which does not take their type (first: i)",
+    (note,) = report.notes[1:]
+    assert note.startswith(
+        "2 columns have no ngram_bloom index, which does not support"
     )
     assert sx.open_table(tmp_path).plan("t LIKE '%xyz%'").paths == []
     assert sx.open_table(tmp_path).refresh_indexes(workers=1).notes == ()

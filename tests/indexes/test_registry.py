@@ -118,7 +118,7 @@ def test_an_unknown_kind_lists_the_known_ones(name: str) -> None:
 
 @pytest.mark.parametrize("wish", [3, None, Bloom, ["bloom"]])
 def test_what_is_no_spec(wish: object) -> None:
-    with pytest.raises(UnknownIndexError, match="asks for no index"):
+    with pytest.raises(UnknownIndexError, match="is not an index"):
         parse_spec(wish)
 
 

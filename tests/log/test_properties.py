@@ -42,7 +42,7 @@ def test_a_damaged_property_is_left_out_with_a_note() -> None:
 
 @pytest.mark.parametrize("value", [None, [], "layout", 3])
 def test_properties_are_an_object(value: object) -> None:
-    with pytest.raises(CorruptIndexError, match="properties are no object"):
+    with pytest.raises(CorruptIndexError, match="properties are not an object"):
         TableProperties.from_json(value)
 
 

@@ -182,7 +182,7 @@ def test_a_commit_that_cannot_be_read_now_is_not_taken_for_another(
 
     with monkeypatch.context() as patch, unreadable(commit_path(2).__eq__, error):
         patch.setattr(Location, "write_new", lossy)
-        with pytest.raises(StorageError, match="cannot tell which writer made"):
+        with pytest.raises(StorageError, match="cannot determine who wrote"):
             commit(location, add("h"), operation="test")
     assert latest_version(location) == 2, "it has not committed once more"
     assert newest_snapshot(location).manifest.paths == ["f", "g", "h"]
@@ -216,7 +216,7 @@ def test_whether_a_commit_counts_is_not_guessed(
     with (
         meanwhile(Location, "write_new", other, after=True),
         unreadable(commit_path(3).__eq__, error),
-        pytest.raises(StorageError, match="cannot tell whether"),
+        pytest.raises(StorageError, match="cannot determine whether"),
     ):
         commit(location, add("h"), operation="test")
     assert latest_version(location) == 3

@@ -67,7 +67,7 @@ def test_what_does_not_fit_is_void(listing: list[FileInfo]) -> None:
     found, notes = ONE.live_files({file.path: file for file in listing}, is_visible)
     assert found == [file for file in listing if is_visible(file)]
     assert len(notes) == 1
-    assert "gone or changed" in notes[0]
+    assert "deleted or changed" in notes[0]
 
 
 X, Y = "_skipindex-1-0/x", "_skipindex-1-0/y"
@@ -132,7 +132,7 @@ def test_rewriting_again_joins_replacements() -> None:
     assert part.replacements[0].new == (hidden("z"), hidden("w"))
     apart = ONE.with_replaced([(added, newer)], now=9.0)
     assert apart.replacements == (*ONE.replacements, Replacement(added, newer, 9.0))
-    with pytest.raises(CommitConflictError, match="an overwrite gives visible names"):
+    with pytest.raises(CommitConflictError, match="an overwrite is publishing files"):
         OVERWRITE.with_replaced([(NEW, newer)], now=9.0)
 
 

@@ -22,11 +22,10 @@ _NO_COUNTS: Final = "- | - | - | -"
 PAGE_BEGINNING: Final = """\
 # What skipindex is tested with
 
-Written by `make test-matrix MATRIX=--write`.  A version that is not in a row that
-passed is not promised.  A row without figures was not run, and the list below says
-why.  Each cell is an environment of its own.  The cells without Spark have no PySpark
-installed and run all quick tests that need no session.  Those with Spark run all quick
-tests that need one.
+Written by `make test-matrix MATRIX=--write`.  Only versions in a row that passed are
+supported.  A row without figures was not run; the list below has the reason.  Each cell
+is a separate environment.  Cells without Spark have no PySpark, and run all quick tests
+that need no session.  Cells with Spark run all quick tests that need one.
 """
 
 

@@ -40,7 +40,7 @@ def test_the_whole_explanation(table: Table) -> None:
         "file maps 2 # # # 4",
         "value filters 2 # # # 0",
         "row indexes 1 # # # 4",
-        "rows that match: 0 to 1; files where every row does: 0",
+        "rows that match: 0 to 1; files where all match: 0",
         "conditions",
         "a IN (5, 106): minmax ruled out 1 files",
         "bitmap: ruled out no file by this condition alone",
@@ -133,7 +133,7 @@ def test_stages_that_were_not_run_say_why(table: Table) -> None:
     found = lines(table, "a = 105", kinds=["minmax"])
     assert "value filters - no such index on these columns" in found
     assert "row indexes - no such index on these columns" in found
-    assert "value filters - no file is left to decide" in lines(table, "a < 0")
+    assert "value filters - no undecided file remains" in lines(table, "a < 0")
 
 
 def test_conditions_that_rule_out_files_at_row_level_are_named(table: Table) -> None:
@@ -162,7 +162,9 @@ def test_notes_come_last(table: Table) -> None:
 def test_only_spark_can_type_a_partition(tmp_path: Path) -> None:
     put(tmp_path / "p=0x1F" / "f.parquet", {"a": [1]})
     text = build(tmp_path, {"a": Bloom()}).plan("p = 2 AND a = 1").explain()
-    assert "p = 2: not judged, only Spark can tell the partition column's type" in text
+    assert (
+        "p = 2: not judged, only Spark knows the type of the partition column" in text
+    )
 
 
 def test_the_story_of_one_file(table: Table) -> None:
@@ -170,7 +172,7 @@ def test_the_story_of_one_file(table: Table) -> None:
     assert plan.explain(file="0.parquet").splitlines() == [
         "0.parquet: read, some rows may match",
         "  still to be checked: a IN (5, 106) AND s = 'v2' AND soundex(s) = 'V2'",
-        "  index: it belongs to this file",
+        "  index: up to date",
         "  rows that match: 0 to 1",
         "  rows for which each condition is true",
         "    a IN (5, 106): 1",

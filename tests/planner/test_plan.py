@@ -192,7 +192,7 @@ def test_the_funnel_narrows_from_stage_to_stage(folder: Path) -> None:
 def test_stages_that_have_nothing_to_do_say_so(folder: Path) -> None:
     table = build(folder, {"a": "bitmap"})
     notes = [stage.note for stage in table.plan("a = 99").stages]
-    assert notes == ["", "", *3 * ["no file is left to decide"]]
+    assert notes == ["", "", *3 * ["no undecided file remains"]]
     notes = [stage.note for stage in table.plan("b = 5").stages]
     assert notes[:3] == ["", "", "no file map on these columns"]
     assert notes[3:] == 2 * ["no such index on these columns"]
@@ -256,7 +256,7 @@ def test_the_same_condition_twice_is_asked_once(folder: Path) -> None:
         ("a = 1 GROUP BY a", "GROUP"),
         ("nope = 1", "no column 'nope' in '.*' .columns: a, b, n."),
         ("a = 1 OR NOT nope IN (1)", "no column 'nope'"),
-        ("A.x = 1", "column 'a' is no struct"),
+        ("A.x = 1", "column 'a' is not a struct"),
     ],
 )
 def test_a_question_that_is_wrong_is_one_sentence(

@@ -280,7 +280,7 @@ def test_a_budget_bounds_what_is_joined(tmp_path: Path) -> None:
             ({"budget": budget}, "accepted: bytes, or a text such as '10GB'")
             for budget in (-1, True, 1.5, "ten", "10 apples", "")
         ),
-        ({"budget": "1GB", "mode": "full"}, "rewrites all files, whatever the budget"),
+        ({"budget": "1GB", "mode": "full"}, "rewrites all files, so it takes no"),
     ],
     ids=str,
 )

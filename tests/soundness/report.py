@@ -24,26 +24,26 @@ has seen.
 
 {judges}
 
-{failures}## What was swept
+{failures}## What was tested
 
 {swept}
 
-## What the kinds are worth
+## What each kind skips
 
-*Skipped* is how many of the files without a matching row were skipped, and *full* how
-many of the files in which every row matches were known to be so; both of indexed files
-alone. Each kind is asked on its own, without the statistics, so an exact kind that
-stops helping shows here, although it would lose no row. Trees with conditions that no
-index can judge are in these figures, so 100 % cannot be reached.
+*Skipped* is the fraction of the files without a matching row that were skipped. *Full*
+is the fraction of the files in which every row matches that were recognized. Both count
+indexed files only. Each kind is tested alone, without the statistics, so an exact kind
+that stops helping shows here, although it loses no row. The figures include conditions
+that no index can evaluate, so 100 % cannot be reached.
 
 {kinds}
 
 ## How to run it
 
-`make soundness SEED=2` makes other choices, and takes minutes; it also writes the
-figures by type, form, kind, writer and setting into `build/soundness-matrix.md`.
+`make soundness SEED=2` draws other cases in minutes, and writes the figures by type,
+form, kind, writer and setting into `build/soundness-matrix.md`.
 `python -m tests.soundness --types int8 --spark 0 --foreign 0` checks one type without
-Spark. A part of the matrix runs with every `make test`.
+Spark. Every `make test` runs a part of the matrix.
 """
 _MATRIX = """\
 # The soundness matrix, cell by cell

@@ -142,7 +142,7 @@ def test_the_page_of_the_docs_has_the_marks_and_begins_with_the_claims() -> None
     before, _, after = page.between(docs.read_text(), "x", docs).partition("\nx\n")
     assert before.count("\n## ") == 1
     assert "\n## " in after
-    assert "| claim | theirs | ours | command |" in docs.read_text()
+    assert "| claim | in the articles | measured | command |" in docs.read_text()
 
 
 @pytest.fixture

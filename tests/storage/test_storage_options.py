@@ -242,6 +242,6 @@ def test_what_is_refused(uri: str, options: Mapping[str, Any], message: str) -> 
 def test_a_table_that_is_open_has_its_options(tmp_path: Path) -> None:
     pq.write_table(pa.table({"x": [1]}), tmp_path / "f.parquet")
     table = sx.open_table(tmp_path)
-    with pytest.raises(TableError, match=r"is open, so it has its storage_options"):
+    with pytest.raises(TableError, match=r"is open and keeps its storage_options"):
         sx.open_table(table, storage_options=PLACE)
     assert sx.open_table(tmp_path, storage_options={}).paths == ["f.parquet"]

@@ -283,10 +283,10 @@ def test_a_dictionary_array_that_cannot_be_checked_has_no_index(
     assert read_by_duckdb(path, name) == ["aaaa", "aaaa", "cccc"]
     report = sx.build_indexes(tmp_path, {name: "bitmap", "w": "bitmap"}, workers=1)
     (note,) = report.notes
-    assert f"column '{name}': its dictionary cannot be read rightly" in note
+    assert f"column '{name}': its dictionary cannot be decoded" in note
     plan = report.table.plan(f"{name} = 'bbbb'")
     assert plan.paths == ["0.parquet"]
-    assert any("cannot be read rightly" in note for note in plan.notes)
+    assert any("cannot be decoded" in note for note in plan.notes)
     assert report.table.plan("w = 5").paths == []
 
 

@@ -109,7 +109,9 @@ def test_the_status_has_the_overlap_of_what_the_table_is_clustered_by(
     assert status.overlap["x"] == Overlap(pytest.approx(mean), 2)
     assert status.overlap["t"] == Overlap(3, 3), "no statistics: it lies everywhere"
     assert status.overlap["gone"] is None
-    assert "clustered by x: 1.3 files hold a value, 2 at worst" in str(status)
+    assert "clustered by x: 1.3 files contain a value on average, 2 at most" in str(
+        status
+    )
     assert "clustered by gone: not known" in str(status)
     assert main(["describe", str(tmp_path), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["overlap"]

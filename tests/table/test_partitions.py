@@ -201,7 +201,7 @@ def test_a_column_that_only_spark_can_type_prunes_nothing(tmp_path: Path) -> Non
     table = table_of(tmp_path, "0x10", "2")
     assert len(kept(table, "p = 7")) == 2
     assert len(kept(table, "p IS NULL")) == 2
-    assert "only Spark can tell" in table.plan("p = 7").explain()
+    assert "only Spark knows the type" in table.plan("p = 7").explain()
 
 
 def test_a_partition_column_has_no_index_to_build(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_paths_that_are_no_utf8_are_read_and_have_no_index(
     odd = {path for path in every if not path.isascii()}
     assert {*kept(tmp_path, "x = 5")} == every
     report = sx.build_indexes(tmp_path, {"x": "bitmap"}, workers=1)
-    assert f"{len(odd)} files: no index, as the path is no UTF-8" in str(report)
+    assert f"{len(odd)} files: not indexed: the path is not UTF-8" in str(report)
     assert (report.files, report.unchanged) == (len(every - odd), 0)
     str(report).encode()  # it can be printed
     again = sx.open_table(tmp_path).refresh_indexes(workers=1)

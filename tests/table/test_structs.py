@@ -97,8 +97,8 @@ def test_trap_c41_dots_in_names_are_not_paths(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ("a.z = 1", "no field 'z' of column 'a' .fields: b, n, x.y."),
-        ("a.b.c.d = 1", "column 'a.b.c' is no struct"),
-        ("i.z = 1", "column 'i' is no struct"),
+        ("a.b.c.d = 1", "column 'a.b.c' is not a struct"),
+        ("i.z = 1", "column 'i' is not a struct"),
     ],
 )
 def test_a_field_that_is_not_there(folder: Path, text: str, problem: str) -> None:

@@ -393,7 +393,7 @@ def test_slots_that_are_mixed_up_are_noticed(tmp_path: Path) -> None:
     commit(Location(str(tmp_path)), change, operation="test")
     plan = sx.plan_files(condition, table=tmp_path)
     assert "3.parquet" in plan.paths
-    assert "it is of another data file" in plan.notes[0]
+    assert "it belongs to another data file" in plan.notes[0]
 
 
 def test_a_blob_of_another_domain_answers_nothing(folder: Path) -> None:

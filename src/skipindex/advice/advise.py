@@ -80,7 +80,7 @@ def advise(
         sampled = [column for column in mine if column.name in wanted]
         size = LARGE_SAMPLE
     for name in wanted:  # but for those of the sample
-        bound.not_judged.setdefault(name, "it could not be sampled")
+        bound.not_judged.setdefault(name, "no rows could be sampled")
     workload, notes = bound.questions, bound.notes
     scores = measure(take_sample(opened, sampled, size), workload, notes)
     sample = scores.sample
@@ -119,7 +119,7 @@ def measure(
 ) -> CandidateScores:
     """All candidates on a sample, asked a workload, or likely questions if it is empty.
 
-    A kind that fails is left out, and why is added to ``notes``.
+    A kind that fails is omitted, and why is added to ``notes``.
     """
     variants = vary_literals(workload, sample)
     questions = [*workload, *variants] if workload else sample_questions(sample)

@@ -2,7 +2,7 @@
 
 A later build with the same arguments, for instance after an append, builds what was
 chosen then, so that all files have the same indexes.  Other columns, queries or another
-cap choose anew, and so does a build after indexes were dropped.  Indexes that a new
+cap choose again, and so does a build after indexes were dropped.  Indexes that a new
 choice leaves out are dropped, unless they were named.
 """
 
@@ -96,8 +96,8 @@ def build_advised(
     """
     if indexes is not None and criteria != AdviceRequest():
         raise AdviceError(
-            "columns, queries and max_bytes_ratio let the advisor choose indexes, and "
-            "indexes names them (accepted: one of the two)"
+            "indexes cannot be combined with columns, queries or max_bytes_ratio, by "
+            "which the advisor chooses (accepted: one of the two)"
         )
     if indexes is None and criteria == AdviceRequest() and has_any(table):
         report = refresh(
@@ -107,7 +107,7 @@ def build_advised(
             repair=repair,
             memory=memory,
         )
-        return _advised(report, None, "the earlier request of indexes is used")
+        return _advised(report, None, "the table's requested indexes are used")
     wanted = to_build(table, indexes, criteria)
     report = build(
         table,
@@ -121,7 +121,7 @@ def build_advised(
     )
     if indexes is not None:
         return report
-    again = ("the earlier choice of indexes is used",)
+    again = ("the table's chosen indexes are used",)
     return _advised(report, wanted.advice, *(() if wanted.advice else again))
 
 
@@ -195,7 +195,7 @@ def _advise(table: TableState, criteria: AdviceRequest) -> Advice:
 
 
 def _superseded(table: TableState, chosen: SpecsByColumn) -> set[SpecKey]:
-    """What was chosen before, and is neither chosen now nor asked for by name."""
+    """What was chosen before, and is neither chosen now nor requested by name."""
     kept = spec_keys(asked_for(table)) | spec_keys(chosen)
     return spec_keys(chosen_for(table)) - kept
 

@@ -112,7 +112,7 @@ def candidates(
     """Ways to index ``column``, by size; the first is nothing beyond min/max.
 
     Each answers something better than any that is smaller; the last one knows all.
-    A kind that fails is left out, and why is added to ``notes``.
+    A kind that fails is omitted, and why is added to ``notes``.
     """
     nothing = Candidate((), 0, {leaf: [None] * len(column.files) for leaf in leaves})
     if not leaves:
@@ -185,7 +185,7 @@ def built(
     except Exception as error:  # noqa: BLE001 (kinds of other packages too)
         _note(column, spec, error, notes)
         return []
-    if not kind.positional:  # "no row at all", or no opinion
+    if not kind.positional:  # "no row at all", or unknown
         answers = {
             leaf: [None if rows is None or rows else rows for rows in result]
             for leaf, result in answers.items()

@@ -169,11 +169,11 @@ def _verdict(trials: Sequence[Trial], at: int, *, n_distinct: float) -> str:
     alone = [trial.kept_alone for trial in trials]
     if at:
         cut = ", cut to fit under the cap" if min(kept) < kept[at] else ""
-        return f"keeps {kept[0] - kept[at]} files fewer than min/max{cut}"
+        return f"keeps {kept[0] - kept[at]} fewer files than min/max{cut}"
     if min(kept) < kept[0]:
         return "other columns skip more for the bytes"
     if min(alone) < alone[0]:
         return "the indexes of other columns skip as much without it"
     if n_distinct <= 1:
-        return "one value, which min/max has"
+        return "one value, which min/max covers"
     return "no index skips more than min/max"

@@ -74,7 +74,7 @@ def conditions_of(sql: str) -> list[str]:
     """The conditions of a text: statements between ``;``, each a SELECT or a WHERE.
 
     The condition of a SELECT is the WHERE of its outermost query, without the names of
-    tables before columns.  A SELECT without a WHERE is left out.
+    tables before columns.  A SELECT without a WHERE is omitted.
     """
     from sqlglot import exp, parse  # noqa: PLC0415 (plans are made without it)
     from sqlglot.errors import SqlglotError  # noqa: PLC0415

@@ -190,10 +190,10 @@ class Advice:
             )
             lines.append(f"  {', '.join(named)}")
         if self.unasked:
-            lines.append(f"min/max alone, in no query: {', '.join(self.unasked)}")
+            lines.append(f"min/max only, in no query: {', '.join(self.unasked)}")
         if self.not_judged:
             named = (f"{name} ({why})" for name, why in self.not_judged.items())
-            lines.append(f"min/max alone, not judged: {', '.join(named)}")
+            lines.append(f"min/max only, not judged: {', '.join(named)}")
         lines += self.notes[:_NOTES]
         if len(self.notes) > _NOTES:
             lines.append(f"and {len(self.notes) - _NOTES} more notes, in the details")
@@ -298,7 +298,7 @@ def _plain(value: ColumnAdvice | Trial) -> dict[str, Any]:
 def _these(n: int) -> str:
     """The number of chosen indexes, in words."""
     if n == 0:
-        return "min/max alone, because no index pays for its bytes,"
+        return "min/max only, because no index pays for its bytes,"
     return "this index" if n == 1 else f"these {n} indexes"
 
 

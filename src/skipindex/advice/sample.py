@@ -30,7 +30,7 @@ MIN_FILES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class SampleSize:
-    """How much is sampled: at most so many files, and about so many rows in all."""
+    """The most files of a sample, and about its most rows."""
 
     files: int
     rows: int
@@ -87,7 +87,7 @@ class SampledColumn:
     def overlap(self) -> float:
         """In what part of the files a value of one lies between minimum and maximum.
 
-        1 if every file spans all values, so that min/max cannot tell them apart.
+        1 if every file spans all values, so that min/max does not distinguish them.
         """
         lows = [column.minimum for column in self.files]
         highs = [column.maximum for column in self.files]
@@ -132,7 +132,7 @@ class Sample:
         files: their places in ``table.paths``.
         n_rows: of each.
         columns: by name; those that can have an index.
-        notes: what was left out, and why.
+        notes: what was omitted, and why.
     """
 
     table: TableState
@@ -172,8 +172,8 @@ def take_sample(
 ) -> Sample:
     """Some files from all parts of the table, or those at ``places``, with ``columns``.
 
-    A column is left out and noted if a file has it in another type, or if no file has
-    it readable: no index could be built on it.  A file is left out and noted if it, or
+    A column is omitted and noted if a file has it in another type, or if no file has
+    it readable: no index could be built on it.  A file is omitted and noted if it, or
     one of the other columns in it, cannot be read.
     """
     notes: list[str] = []
@@ -203,7 +203,7 @@ def take_sample(
                 break
     tell(len(looked_at))
     if not taken:
-        notes.append("no file with a row could be sampled")
+        notes.append("no sampled file has a row")
     mine = [c for c in columns if c.name not in others]
     mine = [c for c in mine if any(c.name in one.columns for one in taken)]
     whole = [one for one in taken if all(c.name in one.columns for c in mine)]

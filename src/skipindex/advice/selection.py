@@ -58,7 +58,7 @@ class CandidateScores:
 
     Args:
         sample: the files.
-        questions: that are asked.
+        questions: the evaluated queries.
         candidates: of each column, by size.
 
     Attributes:
@@ -166,7 +166,7 @@ class CandidateScores:
 
 
 def _intersection(parts: Iterable[Rows]) -> Rows:
-    """The rows of an AND; what stands behind a part without rows is not asked."""
+    """The rows of an AND; parts after one without rows are not evaluated."""
     result: Rows = None
     for rows in parts:
         result = both(result, rows)

@@ -1,8 +1,8 @@
-"""All that users call: the names of ``skipindex``, and a few more.
+"""The public functions and classes: the names of ``skipindex``, and a few more.
 
-``skipindex.api.types`` has what the calls return.  ``set_cache_bytes`` bounds the
-memory in which plans of this process find indexes again; a ``CacheSession`` is such a
-memory of its own.
+``skipindex.api.types`` has the types of results.  ``set_cache_bytes`` limits the index
+bytes that plans of this process keep in memory.  A ``CacheSession`` is a separate cache
+of index bytes.
 """
 
 from __future__ import annotations

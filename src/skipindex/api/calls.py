@@ -1,7 +1,7 @@
 """Helpers of the public calls: the Spark session, the log, and workers.
 
-The log has the name ``skipindex``.  INFO tells of builds, commits and vacuums.  WARNING
-tells of an index that a plan could not use, once for each table and reason, and of a
+The log has the name ``skipindex``.  INFO reports builds, commits and vacuums.  WARNING
+reports an index that a plan could not use, once for each table and reason, and a
 build that could not start worker processes.
 """
 

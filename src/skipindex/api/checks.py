@@ -1,6 +1,6 @@
 """Checks of arguments that Python itself would report late, or not at all.
 
-Each check raises an error of ours that says which argument, and what is accepted.
+Each check raises an error that names the argument, and what is accepted.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def check_cache(session: object) -> None:
     """Raise ``PlanError`` unless it is a cache, or None."""
     if not (session is None or isinstance(session, CacheSession)):
         raise PlanError(
-            f"session={kind_of(session)} holds no index bytes (accepted: a "
-            "skipindex.api.CacheSession; a session of Spark goes to plan.read)"
+            f"session={kind_of(session)} is not a cache (accepted: a "
+            "skipindex.api.CacheSession; pass a Spark session to plan.read)"
         )
 
 
@@ -179,7 +179,7 @@ def check_sidecar(sidecar: object) -> None:
 
 
 def names_of(names: Sequence[str] | None) -> Sequence[str] | None:
-    """A list of names; one that stands alone is a list of itself."""
+    """A list of names; a single name is a list of itself."""
     return [names] if isinstance(names, str) else names
 
 

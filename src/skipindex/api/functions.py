@@ -111,7 +111,7 @@ def place_of(
     if options or sidecar is not None:
         given = "storage_options" if options else "sidecar"
         raise TableError(
-            f"{table!r} is open, so it has its {given} (accepted: with a path or URI)"
+            f"{table!r} is open and keeps its {given} (accepted: a path or URI)"
         )
     return table.state
 
@@ -128,8 +128,8 @@ def _of_catalog(
     else:
         warn_once(
             named.location.full(""),
-            "its partitions are in folders of other names, so that it does not "
-            "count what its properties say of them, and files are those below it",
+            "the folders of its partitions are not named k=v, so the files below the "
+            "folder are read, and its properties for derived partitions are ignored",
         )
     return _needed(named.location, question, how) or open_state(named.location, **how)
 
@@ -543,7 +543,7 @@ def read(
 
     Raises:
         PredicateError: ``predicate`` cannot be parsed, or a column does not exist.
-        PlanError: a setting of the session would give the plan another meaning.
+        PlanError: a setting of the session would change the meaning of the plan.
         TableError: the table does not exist.
         EngineError: Spark is not installed, or no session is active.
 

@@ -108,8 +108,8 @@ def _newest(location: Location) -> Snapshot:
         return newest_for_writer(location)
     except IndexVersionError as error:
         raise TableError(
-            f"cannot tell which files of {location.full('')!r} count: {error} (remove "
-            "its indexes with the library that wrote them)"
+            f"cannot determine which files belong to {location.full('')!r}: {error} "
+            "(remove its indexes with the library that wrote them)"
         ) from error
 
 
@@ -140,7 +140,7 @@ def _check_rows_are_visible(
             f"only the log of {location.full('')!r} says which files belong to the "
             f"table: {n} rewritten or appended files are hidden, or replaced files "
             "still exist (accepted: vacuum(retention=timedelta(0)), which publishes "
-            "the former and deletes the latter, and then remove_indexes)"
+            "or deletes them, and then remove_indexes)"
         )
 
 

@@ -92,7 +92,7 @@ def register(spark: SparkSession, table: AnyTable) -> None:
         table: a ``Table``, a path or a URI, or the name of a table of the catalog.
 
     Raises:
-        TableError: there is no such table.
+        TableError: the table does not exist.
         EngineError: as for ``enable``.
 
     >>> sx.register(spark, sx.open_table(path))

@@ -624,8 +624,8 @@ class Table:
         state = self.state
         if field is None and (columns is None or format is not None):
             raise PredicateError(
-                "nothing to declare (accepted: columns, as a mapping, or field, with a "
-                "format if it is of strings)"
+                "nothing to declare (accepted: columns, as a mapping, or field, with "
+                "a format for strings)"
             )
         parts: Mapping[str, str] = {}
         if field is not None:
@@ -694,9 +694,9 @@ class Table:
                 mark = DECLARED
                 if why := difference_from_log(self.state.location, base):
                     raise TableError(
-                        f"the log of {self.folder!r} cannot stand for a listing: {why} "
-                        "(accepted: a plain folder of Parquet files, each of them "
-                        "indexed, as build_indexes leaves it)"
+                        f"the log of {self.folder!r} cannot replace a listing: {why} "
+                        "(accepted: a plain folder of Parquet files that are all "
+                        "indexed; build_indexes indexes them)"
                     )
             return base.manifest, replace(base.properties, exclusive=mark)
 
@@ -752,9 +752,9 @@ class Table:
         given = _given(layout, "declare_layout")
         if isinstance(given.get("cluster_by"), Workload):
             raise LayoutError(
-                "declare_layout reads no rows, so it takes no Workload to cluster by "
-                "(accepted: a list of columns, or None for the layout that the table "
-                "has; optimize takes a Workload)"
+                "declare_layout cannot choose columns for a Workload, because it "
+                "reads no rows (accepted: a list of columns, or None for the table's "
+                "layout; optimize takes a Workload)"
             )
         asked = OptimizeOptions(**given)
         declared = layout_to_declare(state, asked)
@@ -852,7 +852,7 @@ class Table:
         given = _given(layout, "optimize")
         if publish and into is not None:
             raise LayoutError(
-                "into= writes a copy, which every reader sees (accepted: no publish)"
+                "into= writes a copy that every reader sees (accepted: no publish)"
             )
         by = given.get("cluster_by")
         workload = given.pop("cluster_by") if isinstance(by, Workload) else None

@@ -1,7 +1,7 @@
 """Public classes that calls return or take, beyond the names of ``skipindex``.
 
-Import them for annotations.  Each is documented where it is defined: reports of calls,
-what a plan says of files and of conditions, and what a table says of itself.
+Import them for annotations: reports of calls, results of a plan for files and
+conditions, and the state of a table.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The files are dealt out to few large tasks.  A task reads only the columns that it
 indexes, one at a time, writes its payloads into packs beside the table, and returns a
-piece of a manifest.  One commit then makes all pieces visible at once.
+piece of a manifest.  One commit then makes all pieces visible together.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class BuildReport(InNotebook, Generic[TableT_co]):
     def __str__(self) -> str:
         unread = f", {self.unread} not readable" if self.unread else ""
         text = (
-            f"indexed {self.files} files ({self.unchanged} had it already{unread}), "
+            f"indexed {self.files} files ({self.unchanged} up to date{unread}), "
             f"{self.n_bytes / 1e6:.1f} MB of indexes, {self.seconds:.1f} s"
         )
         return "\n".join([text, *self.notes])
@@ -95,7 +95,7 @@ def build(
 ) -> BuildReport[TableState]:
     """Build what is missing of ``indexes``, and commit it with ``properties``.
 
-    The same commit removes data files that are gone, and small packs are merged after
+    The same commit removes deleted data files, and small packs are merged after
     it.  ``progress`` is called with the number of units done and of all.
     ``repair`` says how deeply the present indexes are checked: None is what is cheap,
     True every byte, False nothing.  A worker may take ``memory`` bytes; None is by the
@@ -141,7 +141,7 @@ def build(
             notes.setdefault(row["note"], []).append(row["path"])
     if len(unnamed := table.listing.unnamed):
         shown = (p.encode(errors="backslashreplace") for p in table.paths_at(unnamed))
-        notes["no index, as the path is no UTF-8"] = [path.decode() for path in shown]
+        notes["not indexed: the path is not UTF-8"] = [path.decode() for path in shown]
     if gone := asked.difference(fresh.paths):
         notes["deleted since they were listed"] = list(gone)
     unread = [r for r in rows if r["n_rows"] < 0 or NOT_READABLE in (r["note"] or "")]
@@ -172,7 +172,7 @@ def refresh(
     repair: bool | None = None,
     memory: int | None = None,
 ) -> BuildReport[TableState]:
-    """Build what new, changed and damaged files lack, and forget files that are gone.
+    """Build what new, changed and damaged files lack, and drop deleted files.
 
     The indexes are those that the table was asked to have so far, whether they were
     named or chosen; no new choice is made.

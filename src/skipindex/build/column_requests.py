@@ -47,7 +47,7 @@ def column_requests(
     """The columns to index, and what to build on each.
 
     Columns whose type does not fit a kind of ``*`` do not get it.  With ``notes``, a
-    named column that cannot be indexed is left out, unless all are; both are noted.
+    named column that cannot be indexed is omitted, unless all are; both are noted.
 
     Raises:
         UnsupportedTypeError: a named column cannot have an index of that kind.
@@ -79,8 +79,8 @@ def column_requests(
     if notes is not None:
         notes += map(str, failed)
         notes += [
-            f"{len(names)} columns: no {kind}, which does not take their type "
-            f"(first: {names[0]})"
+            f"{len(names)} columns have no {kind} index, which does not support their "
+            f"type (first: {names[0]})"
             for kind, names in unfit.items()
         ]
     return requests

@@ -176,7 +176,7 @@ class Memory:
 class ColumnSize:
     """How large a column of a file is, as far as the footer tells.
 
-    All figures are what is in memory at once at most, which was measured.
+    All figures are the measured peak of memory.
 
     Args:
         n_rows: of the file.

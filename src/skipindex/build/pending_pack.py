@@ -25,7 +25,7 @@ from skipindex.table.summaries import Summary
 class ColumnRequest:
     """What to build on the column, or the field, at ``path``; statistics always.
 
-    With ``alone``, the table has no other column of this name but for capitals.
+    With ``alone``, the table has no other column of this name in any capitals.
     """
 
     name: str
@@ -36,7 +36,7 @@ class ColumnRequest:
 
     @property
     def has_map(self) -> bool:
-        """Whether a file map goes with the indexes: with any that knows rows."""
+        """Whether a file map goes with the indexes: with any that has row positions."""
         return any(index_type(spec.kind).positional for spec in self.specs)
 
 
@@ -45,7 +45,7 @@ class IndexedFile:
     """One data file: its row of the manifest, statistics and payloads.
 
     What is built on a column goes by the name that the file has for it, as it holds
-    for no other name where names are told apart by their capitals.
+    for no other name if names differ by their capitals.
 
     ``n_bytes`` are those of the payloads.  ``spilled`` has packs of this file alone,
     with payloads that were too many to hold.

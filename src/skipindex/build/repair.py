@@ -88,7 +88,7 @@ def to_repair(table: TableState, repair: bool | None) -> Repair:  # noqa: FBT001
                 spec = spec_from_json(blob.meta.spec)
                 index_type(blob.meta.kind)
             except UnknownIndexError as error:
-                notes.append(f"pack {manifest.packs[number].name}: {error}; lost")
+                notes.append(f"pack {manifest.packs[number].name} not rebuilt: {error}")
                 continue
             if not isinstance(spec, MinMax):
                 specs.setdefault(column.name, {})[spec] = None

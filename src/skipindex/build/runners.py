@@ -56,7 +56,7 @@ T_co = TypeVar("T_co", covariant=True)
 class Task(Protocol[T_co]):
     """Work for one worker; in another process it is pickled, and so is its result.
 
-    A task that runs twice, or at two places at once, leaves what one run leaves.  It
+    A task that runs twice, or at two places, leaves what one run leaves.  It
     calls ``tell_done`` once for each of its units.
     """
 
@@ -101,7 +101,7 @@ class LocalRunner:
         return cls(n_cores(), ALONE_BYTES)
 
     def sized(self, sizes: Iterable[int]) -> LocalRunner:
-        """The runner for data files of so many bytes each: this process for few."""
+        """The runner for data files of this size in bytes: this process for few."""
         n_bytes = sum(max(size, _LEAST_BYTES) for size in sizes)
         return LocalRunner(1) if n_bytes < self.alone_bytes else self
 
@@ -213,7 +213,7 @@ def _environment() -> Mapping[str, str]:
 
 
 def _stop(pool: Any) -> None:
-    """End the workers: their tasks first, and what does not end then, at once."""
+    """End the workers: their tasks first, then the workers that remain."""
     for process in list(pool._processes or ()):  # noqa: SLF001
         stop_worker(process)
     # Each task that is waiting ends in a worker that was stopped as soon as it begins.

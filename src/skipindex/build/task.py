@@ -256,7 +256,7 @@ def _index_column(
     if column.name != name:
         indexed.summaries[name] = UNKNOWN
         if not request.alone:
-            yield f"the file has 0 columns {name!r}"
+            yield f"the file has no column {name!r}"
             return
         name = column.name
         indexed.respelled.append(replace(request, name=name))
@@ -311,7 +311,7 @@ class Together:
     def add(
         self, name: str, spec: TogetherSpec, column: EncodedColumn, n_bytes: int
     ) -> None:
-        """Let a column wait, which takes so many bytes."""
+        """Let a column wait, which takes this number of bytes."""
         key = spec_key(spec_to_json(spec))
         self._columns.setdefault(key, []).append((name, spec, column))
         self.n_bytes += n_bytes
@@ -319,7 +319,7 @@ class Together:
     def make_room(
         self, n_bytes: float, indexed: IndexedFile, memory: Memory
     ) -> Iterator[str]:
-        """Build now if so many bytes are not free."""
+        """Build now if this number of bytes is not free."""
         if n_bytes > memory.free and self._columns:
             before = indexed.n_bytes + self.n_bytes
             yield from self.build(indexed, memory)

@@ -1,6 +1,6 @@
 """Which packs a build merges, so that their number grows with the data alone.
 
-How full a pack is says its tier: a merged pack may hold so many files and bytes, and
+The tier of a pack is how full it is: a merged pack has limits of files and bytes, and
 the packs of a tier are an eighth as full as those of the tier above.  Once a tier has
 twelve packs with the same indexes, they become one, which is of a higher tier.  So a
 payload is written once a tier, and a table of any age has at most eleven packs of each

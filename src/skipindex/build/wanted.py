@@ -1,6 +1,6 @@
 """The indexes that a table should have, named by the user or chosen.
 
-A build records in the table's properties what it was asked for (``indexes``), or what
+A build records in the table's properties its request (``indexes``), or what
 the advisor chose (``choice``).  A refresh builds both, and the kinds that are present,
 on new and changed files.  The record outlives the files: a table that is overwritten
 every day has no index to tell by.
@@ -39,7 +39,7 @@ SpecKey: TypeAlias = tuple[str, str]
 
 
 def asked_for(table: TableState) -> SpecsByColumn:
-    """What builds were asked for; without a record, the indexes that are present."""
+    """The requested indexes; without a record, the indexes that are present."""
     record = table.snapshot.properties.indexes
     if isinstance(record, Mapping):
         return _read(record)
@@ -76,7 +76,7 @@ def wanted_of(table: TableState) -> SpecsByColumn:
 
 
 def asked_before(properties: TableProperties, table: TableState) -> SpecsByColumn:
-    """What builds of a table were asked for, on columns of the one that replaces it."""
+    """The requested indexes of a table, on columns of the one that replaces it."""
     record = properties.indexes
     return _possible(_read(record), table) if isinstance(record, Mapping) else {}
 
@@ -92,7 +92,7 @@ def _possible(request: SpecsByColumn, table: TableState) -> SpecsByColumn:
 
 
 def has_any(table: TableState) -> bool:
-    """Whether anything was ever built or asked for, and not dropped since."""
+    """Whether anything was ever built or requested, and not dropped since."""
     properties, manifest = table.snapshot.properties, table.snapshot.manifest
     was_asked = properties.indexes is not None or properties.choice is not None
     return bool(was_asked or manifest.packs or manifest.stats)
@@ -111,7 +111,7 @@ def restrictions(table: TableState) -> SpecsByColumn:
 
 
 def with_asked(table: TableState, request: Mapping[str, Any]) -> dict[str, Any]:
-    """The property that says what was asked for before, and ``request`` too."""
+    """The property that says what was requested before, and ``request`` too."""
     result = asked_for(table)
     for name, wanted in request.items():
         key = name if name == EVERY else table.find(name).name
@@ -162,7 +162,7 @@ def to_json(request: Mapping[str, Sequence[Spec] | None]) -> dict[str, Any]:
 
 
 def spec_keys(request: SpecsByColumn) -> set[SpecKey]:
-    """The columns and specs of a request, ``*`` left out."""
+    """The columns and specs of a request, without ``*``."""
     return {(name, _key(s)) for name, specs in request.items() for s in specs or ()}
 
 
@@ -171,7 +171,7 @@ def _key(spec: Spec) -> str:
 
 
 def _read(record: Mapping[str, Any]) -> SpecsByColumn:
-    """The request in a property; entries that cannot be read are left out."""
+    """The request in a property; entries that cannot be read are omitted."""
     result: SpecsByColumn = {}
     for name, specs in record.items():
         if specs is None:

@@ -56,9 +56,7 @@ def _names(value: str) -> list[str]:
     """Names with commas between them."""
     names = [name.strip() for name in value.split(",") if name.strip()]
     if not names:
-        raise click.BadParameter(
-            f"{value!r} names nothing (accepted: such as A or A,B)"
-        )
+        raise click.BadParameter(f"{value!r} has no name (accepted: such as A or A,B)")
     return names
 
 
@@ -73,7 +71,7 @@ def _index(value: str) -> tuple[str, str]:
 
 
 def _parted(parts: tuple[str, str, str], value: str, form: str) -> tuple[str, str]:
-    """What stands before and after the sign between them."""
+    """The parts before and after the sign between them."""
     if not (parts[0].strip() and parts[2].strip()):
         raise click.BadParameter(f"{value!r} (accepted: {form})")
     return parts[0], parts[2]
@@ -141,7 +139,7 @@ _CONDITION: Final = (
     _ZONE,
     _TRUST,
 )
-_DRY_RUN: Final = _flag("--dry-run", "only print what would be done")
+_DRY_RUN: Final = _flag("--dry-run", "print what would be done, and change nothing")
 
 COMMANDS: Final[Mapping[str, Command]] = {
     "status": Command(
@@ -160,7 +158,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         _CHOICE,
     ),
     "build": Command(
-        "build missing indexes: named, existing or advised ones",
+        "build missing indexes: named, requested before, or advised",
         "/data/events --index user_id=bitmap --index amount=bit_sliced",
         (
             _option(
@@ -182,9 +180,9 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "drop indexes of some columns or kinds, or --all",
         "/data/events --columns user_id --kinds bloom",
         (
-            _option("--columns", "A,B", "drop those of these columns", type=_names),
+            _option("--columns", "A,B", "drop indexes of these columns", type=_names),
             _option(
-                "--kinds", "A,B", "drop these kinds; minmax is the statistics",
+                "--kinds", "A,B", "drop these kinds; minmax are the statistics",
                 type=_names,
             ),
             _flag("--all", "drop all indexes"),
@@ -196,7 +194,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         (*_CONDITION, _flag("--files", "print only the paths, of all files")),
     ),
     "explain": Command(
-        "print the files that each index ruled out, and why not more",
+        "print how many files each index ruled out, and why others stay",
         '/data/events "user_id = 7" --file day=2024-01-01/part-0.parquet',
         (
             *_CONDITION,
@@ -234,7 +232,7 @@ COMMANDS: Final[Mapping[str, Command]] = {
         ),
     ),
     "vacuum": Command(
-        "publish rewritten files, and delete files that are not needed",
+        "publish rewritten files, and delete files that no reader needs",
         "/data/events --retention 7d --dry-run",
         (
             _option(

@@ -70,7 +70,7 @@ def at_work() -> Iterator[None]:
 
 @contextmanager
 def while_spark_starts() -> Iterator[None]:
-    """Ctrl-C ends the process at once in here, and afterwards it is ours again."""
+    """Ctrl-C ends the process immediately in here, and afterwards it is ours again."""
     # An exception in here would leave a JVM that no one has spoken to, and that goes on
     # for ever.  PySpark's own handler asks the JVM to cancel its jobs, over a
     # connection that may be in use, and tells at length that it could not.

@@ -27,8 +27,8 @@ def session(options: SimpleNamespace) -> SparkSession:
         sql = importlib.import_module("pyspark.sql")
     if not _has_java():
         raise EngineError(
-            "Spark needs Java, and there is none (accepted: the folder of a Java 17 as "
-            "JAVA_HOME, or java in the PATH)"
+            "Spark needs Java, and none is installed (accepted: the folder of a Java "
+            "17 as JAVA_HOME, or java in the PATH)"
         )
     is_first = sql.SparkSession.getActiveSession() is None
     builder = sql.SparkSession.builder.appName("skipindex")
@@ -41,7 +41,7 @@ def session(options: SimpleNamespace) -> SparkSession:
         with while_spark_starts():
             spark: SparkSession = builder.getOrCreate()
     except Exception as error:
-        raise EngineError(f"no session starts: {first_line(error)}") from error
+        raise EngineError(f"cannot start Spark: {first_line(error)}") from error
     if is_first and not options.verbose:
         spark.sparkContext.setLogLevel("OFF")  # what fails is an exception here
     return spark

@@ -236,7 +236,7 @@ class NotNullAtom:
 
 
 class Wildcard(Enum):
-    """What stands between the literal pieces of a pattern."""
+    """The wildcards between the literal pieces of a pattern."""
 
     ANY_TEXT = "%"
     ANY_CHARACTER = "_"

@@ -108,15 +108,15 @@ class Column:
         return ex.Like(self.reference, pattern, escape)
 
     def startswith(self, prefix: str) -> ex.Predicate:
-        """The column begins with ``prefix``; ``%`` and ``_`` stand for themselves."""
+        """The column begins with ``prefix``; ``%`` and ``_`` are plain text."""
         return ex.Like(self.reference, _no_pattern(prefix) + "%")
 
     def endswith(self, suffix: str) -> ex.Predicate:
-        """The column ends with ``suffix``; ``%`` and ``_`` stand for themselves."""
+        """The column ends with ``suffix``; ``%`` and ``_`` are plain text."""
         return ex.Like(self.reference, "%" + _no_pattern(suffix))
 
     def contains(self, text: str) -> ex.Predicate:
-        """The column contains ``text``; ``%`` and ``_`` stand for themselves."""
+        """The column contains ``text``; ``%`` and ``_`` are plain text."""
         return ex.Like(self.reference, f"%{_no_pattern(text)}%")
 
 

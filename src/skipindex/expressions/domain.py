@@ -11,7 +11,7 @@ uint64                 bytes    Spark makes it decimal(20, 0)
 boolean                int      0, 1
 date                   int      days since 1970-01-01
 timestamp              int      microseconds since the epoch, UTC
-timestamp_ntz          int      microseconds of the wall clock
+timestamp_ntz          int      microseconds of the local time
 timestamp in ns        int      the nanoseconds: a bigint to Spark, a time to others
 decimal(p <= 18, s)    int      the unscaled number
 decimal(p > 18, s)     bytes    16 bytes, big-endian, sign bit flipped
@@ -48,7 +48,7 @@ INT64_MAX: Final = (1 << 63) - 1
 """The ends of every domain of integers."""
 EPOCH: Final = date(1970, 1, 1)
 EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_EPOCH_WALL: Final = datetime(1970, 1, 1)  # noqa: DTZ001 (a wall clock has no zone)
+_EPOCH_WALL: Final = datetime(1970, 1, 1)  # noqa: DTZ001 (a local time has no zone)
 _SIGN_128: Final = 1 << 127
 _LOW_63: Final = 0x7FFF_FFFF_FFFF_FFFF
 NAN: Final = 0x7FF8_0000_0000_0000
@@ -111,7 +111,7 @@ class Domain:
     def tag(self) -> str:
         """The text that stands for this domain on disk.
 
-        Widths are left out: widening int to bigint, or float to double, keeps
+        Widths are omitted: widening int to bigint, or float to double, keeps
         every stored value true.
         """
         return f"{self.name}:{self.scale}" if "decimal" in self.name else self.name
@@ -224,8 +224,8 @@ def domain_of(dtype: pa.DataType, column: str = "?") -> Domain:
     if any(is_kind(dtype) for is_kind in _BYTES):
         return Domain("binary")
     raise UnsupportedTypeError(
-        f"cannot index column {column!r}: type {dtype} has no order that Spark "
-        f"shares (accepted: {ACCEPTED})"
+        f"cannot index column {column!r}: type {dtype} cannot be indexed (accepted: "
+        f"{ACCEPTED})"
     )
 
 

@@ -67,7 +67,7 @@ def _depths(root: _Node, below: Callable[[Any], Iterable[_Node]]) -> Iterator[in
 
 
 def _children(node: _Node) -> Iterator[_Node]:
-    """The terms and conditions right below ``node``; literals are left out."""
+    """The terms and conditions right below ``node``; literals are omitted."""
     match node:
         case ex.And() | ex.Or() | ex.Not():
             yield from _operands(node)

@@ -17,7 +17,7 @@ import numpy as np
 from skipindex.errors import PredicateError, kind_of
 
 Literal: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | None
-"""A value as written.  A datetime without a zone is a wall clock of the session."""
+"""A value as written.  A datetime without a zone is a local time of the session."""
 
 
 def literal_of(value: object) -> Literal:
@@ -78,7 +78,7 @@ def literal_sql(value: Literal) -> str:
 
 
 def literals_sql(values: Iterable[Literal]) -> str:
-    """Literals with commas between them; long lists of one plain kind at once."""
+    """Literals with commas between them; long lists of one plain kind together."""
     listed = tuple(values)
     match set(map(type, listed)):
         case kinds if kinds == {int}:

@@ -1,7 +1,7 @@
 """File maps: which data files of a pack hold a value, without opening indexes.
 
 One map stands for a column of all data files of a pack.  It is built with every index
-that knows rows, from the same values, and it only ever says "no row of this file has
+with row positions, from the same values, and only ever says "no row of this file has
 such a value", or, where it knows single values, "some row has".  Few distinct values
 are stored one by one.  Many are put into bins of about equally many values, and no map
 is written if nearly all files are in nearly all bins.
@@ -282,7 +282,7 @@ class FileMap:
     def ask(self, atom: Atom) -> tuple[Mask, Mask] | None:
         """The slots where no row is ruled out, and those where some row is TRUE.
 
-        None is "no opinion".  Slots that are not ``covered`` are in neither.
+        None is "unknown".  Slots that are not ``covered`` are in neither.
 
         Raises:
             CorruptIndexError: a part is damaged.
@@ -394,7 +394,7 @@ def _slots(
 
 def _cover(interval: Interval, n_levels: int) -> Iterator[tuple[int, Interval]]:
     """Intervals of sets, by level, whose codes are together those of the interval."""
-    # Only the ends are looked at in detail, as in dyadic ranges, with a fan of 16.
+    # Only the ends are probed in detail, as in dyadic ranges, with a fan of 16.
     start, stop = interval
     for level in range(n_levels):
         up = -(-start >> _FAN_BITS), stop >> _FAN_BITS

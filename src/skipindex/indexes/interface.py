@@ -30,7 +30,7 @@ class Index(Protocol):
     """One file's index on one column."""
 
     def probe(self, atom: Atom) -> Bounds[AbstractBitMap] | None:
-        """Bound the rows for which ``atom`` is TRUE, or None for no opinion.
+        """Bound the rows for which ``atom`` is TRUE, or None for unknown.
 
         A row whose value is NULL is in ``lower`` only for ``NullAtom``.
         """
@@ -74,7 +74,7 @@ class Dictionary(Protocol):
 
 
 class PackIndex(Protocol):
-    """An index on one column of all files of a pack, probed at once."""
+    """An index on one column of all files of a pack, probed together."""
 
     @property
     def covered(self) -> Mask:
@@ -83,7 +83,7 @@ class PackIndex(Protocol):
     def ask(self, atom: Atom) -> tuple[Mask, Mask] | None:
         """The slots where no row is ruled out, and those where some row is TRUE.
 
-        None is "no opinion".  Slots that are not ``covered`` are in neither.
+        None is "unknown".  Slots that are not ``covered`` are in neither.
 
         Raises:
             CorruptIndexError: a part is damaged.
@@ -115,13 +115,13 @@ class TogetherSpec(IndexSpec, Protocol):
 
 MEMORY_PER_ROW: Final = 64
 """Bytes a row that a spec may take to build, besides the payload and the column, ranked
-if the kind knows rows, unless its attribute ``memory_per_row`` says another number.
+if the kind has row positions, unless its attribute ``memory_per_row`` differs.
 ``memory_per_byte`` is of each byte of a text, and 0 unless it is said."""
 
 
 PROBE_COST: Final = 1.0
 """What it costs to ask a kind for all rows of a file, in bitmaps that are read and
-looked at, unless its attribute ``probe_cost`` says another number."""
+probed, unless its attribute ``probe_cost`` differs."""
 
 
 class IndexType(Protocol):
@@ -137,7 +137,7 @@ class IndexType(Protocol):
 
     @property
     def positional(self) -> bool:
-        """Whether it knows rows; other kinds say "no row at all" or have no opinion."""
+        """Whether it has row positions; other kinds answer "no row" or None."""
 
     @property
     def spec(self) -> type[IndexSpec]:
@@ -149,7 +149,7 @@ class IndexType(Protocol):
     def open(self, parts: Parts, domain: Domain, n_rows: int) -> Index:
         """Read the payload's header.
 
-        Later plans use the opened index too, and threads may probe it at once, so it
+        Later plans use the opened index too, and threads may probe it together, so it
         holds little, and no state of a probe.
 
         Raises:
@@ -165,7 +165,7 @@ def probe_cost(kind: IndexType) -> float:
 
 @runtime_checkable
 class PackableType(IndexType, Protocol):
-    """A kind that can pack payloads together, so that all files are probed at once.
+    """A kind that can pack payloads together, so that all files are probed together.
 
     It may leave some payloads as they are; these are opened one by one.
     """
@@ -187,7 +187,7 @@ class PackableType(IndexType, Protocol):
     def open_pack(self, shared: Parts, domain: Domain, n_files: int) -> PackIndex:
         """Read the header of ``shared``.
 
-        Later plans use the opened index too, and threads may probe it at once.
+        Later plans use the opened index too, and threads may probe it concurrently.
 
         Raises:
             CorruptIndexError: the header is not of this column of this pack.

@@ -132,7 +132,7 @@ class PositionalIndex(ABC):
     def places_of(self, values: Values) -> tuple[Ints, Ints] | None:
         """The rows with one of the values, ascending, and the places of their values.
 
-        ``values`` ascend.  None where an index knows rows only roughly.
+        ``values`` ascend.  None where an index has rows only roughly.
 
         Raises:
             CorruptIndexError: a part of the payload is damaged.

@@ -92,7 +92,7 @@ def parse_spec(spec: str | IndexSpec | MinMax) -> IndexSpec | MinMax:
     # A spec's class has a kind too.
     if isinstance(spec, type) or not isinstance(getattr(spec, "kind", None), str):
         raise UnknownIndexError(
-            f"{spec!r} asks for no index (accepted: a kind's name, or a spec such as "
+            f"{spec!r} is not an index (accepted: a kind's name, or a spec such as "
             "Bloom())"
         )
     return spec
@@ -101,7 +101,7 @@ def parse_spec(spec: str | IndexSpec | MinMax) -> IndexSpec | MinMax:
 def spec_to_json(spec: IndexSpec | MinMax) -> dict[str, Any]:
     """The spec as the commit log has it: equal for equal specs, and no other's.
 
-    A parameter that is None by default and is None is left out, so that a new one
+    A parameter that is None by default and is None is omitted, so that a new one
     leaves the specs of older tables as they are.  A whole number is an integer, as
     64.0 equals 64.
     """

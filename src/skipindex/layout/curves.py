@@ -70,8 +70,8 @@ class Curve:
         n_axes = sum(bits > 0 for bits in wanted)
         if n_axes > total:
             raise LayoutError(
-                f"cannot cluster by {n_axes} columns: their key has {total} bits, "
-                f"one for each is the least (two to four columns work best)"
+                f"cannot cluster by {n_axes} columns: their key has {total} bits, and "
+                "each column needs at least one (two to four columns work best)"
             )
         return self.share(wanted, total)
 

@@ -150,7 +150,7 @@ def _cut_groups(
 
 def _cut(keys: Keys, weights: Weights, n_files: int, seam_bits: int) -> list[_Segment]:
     """Segments that use every file; ``keys`` are distinct and ascend."""
-    # The share is worked out anew after every file from the weight and the files that
+    # The share is computed again after every file from the weight and the files that
     # are left, so the last file does not pay for the others' rounding.
     before = np.concatenate(([0.0], np.cumsum(weights)))
     changes = _at_and_below_highest_bit(keys[1:] ^ keys[:-1])

@@ -35,7 +35,7 @@ def split_by_weight(weights: Weights, n_runs: int) -> list[int]:
 
 
 def _cap(weights: Weights, n_runs: int) -> float:
-    """The share of a run when each heavier item has a run for itself."""
+    """The fraction of a run if each heavier item has its own run."""
     descending = np.sort(weights)[::-1][:n_runs]
     taken = np.concatenate(([0.0], np.cumsum(descending)[:-1]))
     shares = (weights.sum() - taken) / np.arange(n_runs, 0, -1)

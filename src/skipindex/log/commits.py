@@ -92,21 +92,20 @@ _LOOKS_BACK: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """One committed generation of a table's indexes.
+    """One commit of a table: its files and their indexes.
 
     Args:
         version: the number of the commit; -1 before the first one.
-        manifest: the data files that are known.
-        properties: of the table.
-        segments: the files of the manifest, whose live rows are its rows, one after
-            another.
-        lost: segments that cannot be read; nothing is known of their files.
+        manifest: the data files with their statistics.
+        properties: the properties of the table.
+        segments: the files of the manifest; it has their live rows, in order.
+        lost: segments that cannot be read; their files have no index.
         damaged: the number of the newest commit, if this is an older one because
             those after it cannot be read.
-        notes: what of the log is ignored, and why.
-        refused: the file system refuses to read a newer commit, which may be whole.
-        nonce: that no other commit has; empty before the first one.
-        needs: features that a reader and a writer of the table must know.
+        notes: ignored parts of the log, with the reason.
+        refused: whether the file system refuses to read a newer commit.
+        nonce: an identifier that no other commit has; empty before the first one.
+        needs: features that readers and writers of the table must support.
     """
 
     version: int
@@ -138,7 +137,7 @@ class Snapshot:
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether it names all files of the table, as far as skipindex can tell."""
+        """Whether it names all files of the table, as far as skipindex knows."""
         return is_exclusive(self)
 
     @property
@@ -232,7 +231,7 @@ def _require_own(location: Location, properties: TableProperties) -> None:
             f"the indexes in {location.full(FOLDER)!r} are of "
             f"{result or 'a table with indexes beside its data'}, not of {uri} "
             "(accepted: the folder that they were built for, or delete them and build "
-            "anew)"
+            "again)"
         )
 
 
@@ -264,7 +263,7 @@ def history(location: Location) -> list[CommitInfo]:
 def _reading(version: int) -> Iterator[None]:
     """Errors with the number of the commit that is read."""
     try:
-        with checking("it is no commit"):
+        with checking("it is not a commit"):
             yield
     except IndexVersionError:
         raise
@@ -288,7 +287,7 @@ def _body(location: Location, version: int) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    require(isinstance(value, str), "a name is no text")
+    require(isinstance(value, str), "a name is not text")
     return str(value)
 
 
@@ -478,9 +477,9 @@ def _refusing(location: Location, operation: str) -> Iterator[None]:
         yield
     except CorruptIndexError as error:
         raise TableError(
-            f"{operation}: nothing was committed to {location.full('')!r}, because no "
-            f"reader would take it: {reason(error)} (accepted: a change of fewer files "
-            "or columns at once)"
+            f"{operation}: nothing was committed to {location.full('')!r}, because "
+            f"readers would refuse it: {reason(error)} (accepted: fewer files or "
+            "columns in one change)"
         ) from error
 
 
@@ -506,7 +505,7 @@ def _holds(location: Location, path: str, data: bytes) -> bool:
         if isinstance(error, OSError) and error.errno in _ANOTHER:
             return False
         raise StorageError(
-            f"cannot tell which writer made {location.full(path)!r}: {reason(error)}"
+            f"cannot determine who wrote {location.full(path)!r}: {reason(error)}"
         ) from error
 
 
@@ -520,14 +519,14 @@ def _counts(location: Location, version: int, nonce: str) -> bool:
     if version + 1 not in versions:
         return False
     try:
-        with checking("it is no commit"):
+        with checking("it is not a commit"):
             return bool(_body(location, version + 1).get("parent") == nonce)
     except IndexVersionError:
         raise
     except RefusedError as error:
         raise StorageError(
-            f"cannot tell whether {location.full(commit_path(version))!r} is a commit "
-            f"of the table: the next one cannot be read: {reason(error)}"
+            f"cannot determine whether {location.full(commit_path(version))!r} is a "
+            f"commit of the table: the next one cannot be read: {reason(error)}"
         ) from error
     except CorruptIndexError:
         return False

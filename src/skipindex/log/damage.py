@@ -109,7 +109,7 @@ def damage_of(manifest: Manifest, location: Location, *, deep: bool) -> list[Dam
     result: list[Damage] = []
     for use in manifest.blobs():
         if use.pack.name not in sizes:
-            result.append(_whole(use, CorruptIndexError("the pack is gone")))
+            result.append(_whole(use, CorruptIndexError("the pack does not exist")))
         elif sizes[use.pack.name] != use.pack.size:
             problem = f"the pack has {sizes[use.pack.name]} of {use.pack.size} bytes"
             result.append(_whole(use, CorruptIndexError(problem)))
@@ -160,7 +160,7 @@ def _foreign(blob: Blob, use: BlobUse, manifest: Manifest) -> Iterator[tuple[int
         holds[:] = True
     wrong = holds & ~blob.fits(use.slots, n_rows, footers)
     for at in np.flatnonzero(wrong).tolist():
-        yield at, "it is of another data file"
+        yield at, "it belongs to another data file"
 
 
 def _broken(

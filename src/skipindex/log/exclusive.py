@@ -1,11 +1,11 @@
 """Exclusive tables: only skipindex changes their files, so the log lists them all.
 
 The property ``exclusive`` says so: ``{"commit": n}``.  It counts in commit ``n`` alone,
-and each commit writes it anew.  So a commit of a version of this library that does not
+and each commit writes it again.  So a commit of a version of this library that does not
 know the property ends it.
 
 A commit ends it too if the files that it names are not those that the commit before
-named, but for files that it says to have added or replaced itself.  Such a change shows
+named, except for files that it has added or replaced itself.  Such a change shows
 that another writer has been there.
 """
 
@@ -29,7 +29,7 @@ DECLARED: Final[dict[str, Any]] = {}
 
 
 class Committed(Protocol):
-    """What is asked of a snapshot."""
+    """The part of a snapshot that is used here."""
 
     @property
     def version(self) -> int:
@@ -53,7 +53,7 @@ class Committed(Protocol):
 
 
 def is_exclusive(snapshot: Committed) -> bool:
-    """Whether the snapshot names all files of the table, as far as skipindex can tell.
+    """Whether the snapshot names all files of the table, as far as skipindex knows.
 
     Not if a part of it cannot be read, or if a newer commit is damaged.
     """
@@ -118,7 +118,7 @@ def _unexplained(
     ended = [one.new for one in then.replacements if one.new not in open_]
     ours |= {file.path for files in ended for file in files}
     if foreign := sorted(set(gone) - ours):
-        return f"{foreign[0]!r} is gone or changed, and skipindex did not replace it"
+        return f"{foreign[0]!r} was deleted or changed, not replaced by skipindex"
     return ""
 
 

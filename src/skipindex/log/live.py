@@ -2,7 +2,7 @@
 
 The log says which files count beside those that a reader of the folder sees, so a
 reader looks at the log, lists the folder, and looks at the number of the newest commit
-again.  If rewrites were committed meanwhile, it begins anew.
+again.  If rewrites were committed meanwhile, it begins again.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def _look_at_once(
 
 
 def never_still(location: Location) -> TableError:
-    """The error where a table changes as often as it is looked at."""
+    """The error if a table changes as often as it is listed."""
     return TableError(
         f"{location.full('')!r} was rewritten {LOOKS} times while it was listed; try "
         "again when that is done"
@@ -170,7 +170,7 @@ def _require_listed(
     location: Location, there: Mapping[str, FileInfo], snapshot: Snapshot
 ) -> None:
     """Refuse a listing that lacks hidden files of the log that are there."""
-    # Hidden folders that are closed to this user are left out of listings.  What is
+    # Hidden folders that are closed to this user are omitted from listings.  What is
     # there through a link alone is none of our files.
     for replacement in snapshot.rewrites.replacements:
         for file in replacement.new:

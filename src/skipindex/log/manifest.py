@@ -7,7 +7,7 @@ One Arrow IPC file, one row a data file::
     mtime       int64           | the identity; a file that differs has no index
     footer_crc  uint32         /
     n_rows      int64
-    note        string         why an index is missing that was asked for, or null
+    note        string         why an index is missing that was requested, or null
     packs       list<int32>    positions in the list of packs
     slots       list<int32>    the file's slot in each of them
     tag         string         its ETag where a store gives one; part of the identity.
@@ -338,7 +338,7 @@ class Manifest:
     @classmethod
     def from_bytes(cls, data: bytes) -> Manifest:
         """The inverse of ``to_bytes``; ``data`` has the crc32c that the commit says."""
-        with checking("it is no manifest"):
+        with checking("it is not a manifest"):
             return cls._checked(data)
 
     @classmethod
@@ -381,7 +381,7 @@ class Manifest:
 def _require_columns(schema: pa.Schema) -> None:
     """Check that those of files come first."""
     first, ours = ([(f.name, f.type) for f in one] for one in (schema, _FILE_FIELDS))
-    require(first[: len(ours)] == ours, "it has other columns than a manifest")
+    require(first[: len(ours)] == ours, "its columns are not those of a manifest")
 
 
 def _index_of(blob: BlobEntry) -> tuple[str, str]:
@@ -425,7 +425,7 @@ def as_one_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 
 
 def positions(values: pa.ChunkedArray, among: pa.ChunkedArray) -> np.ndarray:
-    """Where each value stands in ``among``, or -1."""
+    """The position of each value in ``among``, or -1."""
     among = as_one_array(among)
     if len(values) * _FEW < len(among):  # a table of a few is made sooner than of many
         rows = np.flatnonzero(pc.is_in(among, value_set=as_one_array(values)))

@@ -44,7 +44,7 @@ class TableProperties:
 
     Args:
         layout: how the rows are distributed over files.
-        indexes: what builds were asked for; its content is not checked.
+        indexes: the requested indexes; the content is not checked.
         choice: what the advisor chose.
         derived: what the partition columns were computed from.
         runs: how the runs that wrote files have clustered or joined them.
@@ -74,7 +74,7 @@ class TableProperties:
             CorruptIndexError: ``value`` is no object.
             RefusedError: a property cannot be checked now.
         """
-        require(isinstance(value, dict), "the properties are no object")
+        require(isinstance(value, dict), "the properties are not an object")
         known: dict[str, Any] = {}
         others: dict[str, Any] = {}
         notes: list[str] = []
@@ -149,14 +149,14 @@ def _seconds(value: Any) -> None:
 
 def _texts(value: Any, what: str) -> None:
     good = isinstance(value, list) and all(isinstance(v, str) for v in value)
-    require(good, f"{what} is no list of names")
+    require(good, f"{what} is not a list of names")
 
 
 def _files(value: Any, is_ours: Callable[[str], bool], what: str) -> list[str]:
-    require(isinstance(value, list), f"the {what} files are no list")
+    require(isinstance(value, list), f"the {what} files are not a list")
     for entry in value:
         good = isinstance(entry, list) and len(entry) == 3
-        require(good, "a file is no triple")
+        require(good, "a file is not a triple")
         path, size, mtime = entry
         ours = is_plain_path(path) and is_ours(path)
         require(ours, f"{str(path)[:200]!r} is no {what} file of the table")
@@ -167,19 +167,19 @@ def _files(value: Any, is_ours: Callable[[str], bool], what: str) -> list[str]:
 
 def _check_tags(value: Any) -> None:
     good = isinstance(value, dict) and all(isinstance(v, str) for v in value.values())
-    require(good, "the tags of files are no texts")
+    require(good, "the tags of files are not texts")
 
 
 def _check_replacements(records: Any, *, is_open: bool) -> list[str]:
     """Check replacements, as ``Rewrites`` writes them; the paths that they name."""
-    require(isinstance(records, list), "the replacements are no list")
+    require(isinstance(records, list), "the replacements are not a list")
     old: list[str] = []
     new: list[str] = []
     for record in records:
-        require(isinstance(record, dict), "a replacement is no object")
+        require(isinstance(record, dict), "a replacement is not an object")
         overwrites = record.get("overwrites", False)
         for name in ("overwrites", "has_defaults"):
-            require(isinstance(record.get(name, False), bool), f"{name} is no bool")
+            require(isinstance(record.get(name, False), bool), f"{name} is not a bool")
         seen = _files(record.get("old"), is_data_file, "visible")
         require(bool(seen) or overwrites or not is_open, "there are no visible files")
         hidden = _files(record.get("new"), is_hidden_copy, "hidden")
@@ -199,7 +199,7 @@ def _check_rewrites(value: Any) -> None:
     hidden = _check_replacements(value.get("replacements", []), is_open=True)
     hidden += _check_replacements(value.get("shown", []), is_open=False)
     trash = value.get("trash", [])
-    require(isinstance(trash, list), "the trash is no list")
+    require(isinstance(trash, list), "the trash is not a list")
     for entry in trash:
         require(isinstance(entry, list) and len(entry) == 4, "trash is no four")
         _seconds(entry[3])
@@ -210,7 +210,7 @@ def _check_rewrites(value: Any) -> None:
 
 def _check_runs(value: Any) -> None:
     targets = value.get("targets")
-    require(isinstance(targets, list), "the targets are no list")
+    require(isinstance(targets, list), "the targets are not a list")
     for one in targets:
         _check_object(one)
         shape, size, runs = (one.get(part) for part in ("shape", "size", "runs"))
@@ -220,7 +220,7 @@ def _check_runs(value: Any) -> None:
         if size.get("cube_size") is not None:
             checked_int(size["cube_size"], 1)
         levels = size.get("levels", [])
-        require(isinstance(levels, list), "the levels are no list")
+        require(isinstance(levels, list), "the levels are not a list")
         for number in (*levels, *runs.values()):
             checked_int(number)
 
@@ -236,9 +236,9 @@ def _check_layout(value: Any) -> None:
     for one in attributes.values():
         _check_object(one)
         parts = (one.get(part) for part in _LOOKED_UP)
-        require(all(map(_is_text, parts)), "a column to look up is no object of texts")
+        require(all(map(_is_text, parts)), "a column to look up is not of texts")
     curve = value.get("curve")
-    require(curve is None or isinstance(curve, str), "curve is no name")
+    require(curve is None or isinstance(curve, str), "curve is not a name")
 
 
 def _is_text(value: Any) -> bool:
@@ -258,7 +258,7 @@ def _check_sidecar(value: Any) -> None:
 
 
 def _check_object(value: Any) -> None:
-    require(isinstance(value, dict), "it is no object")
+    require(isinstance(value, dict), "it is not an object")
 
 
 _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {

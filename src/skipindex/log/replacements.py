@@ -291,8 +291,8 @@ class Rewrites:
                 else:
                     _remove_copies(one.new, result)
                 notes.append(
-                    f"{len(one.new)} rewritten files not used: {mismatch!r} is gone or "
-                    "changed, so the visible files count"
+                    f"{len(one.new)} rewritten files not used: {mismatch!r} was "
+                    "deleted or changed, so the visible files count"
                 )
         return [result[path] for path in sorted(result)], notes
 
@@ -308,7 +308,7 @@ class Rewrites:
         Where the old ones of a change have hidden files, they become trash, and the
         replacements that made them become one with the new one.  An old one that counts
         though a replacement names it shows that this has ended: another writer has
-        written its name anew, or its visible copies count.
+        written its name again, or its visible copies count.
 
         ``now`` is in seconds since 1970, and ``has_defaults`` is that of the others.
         """
@@ -329,9 +329,9 @@ class Rewrites:
             ended = [numbered.pop(i) for i in sorted(numbers & numbered.keys())]
             if any(one.overwrites for one in (*touched, *ended)):
                 raise CommitConflictError(
-                    "optimize: an overwrite gives visible names to files that were to "
-                    "be rewritten; try again when it is done (if it was killed, vacuum "
-                    "finishes for it)"
+                    "optimize: an overwrite is publishing files that this run would "
+                    "rewrite; try again later (if the overwrite was killed, run "
+                    "vacuum)"
                 )
             made = {file.path for r in touched for file in r.new}
             whole = Replacement(

@@ -72,7 +72,7 @@ class Segment:
     def from_json(cls, record: Mapping[str, Any]) -> Segment:
         """The inverse of ``to_json``."""
         name = record["name"]
-        require(is_manifest_name(name), f"{name!r} is no name of a manifest")
+        require(is_manifest_name(name), f"{name!r} is not the name of a manifest")
         size = checked_int(record["size"], 0, MAX_MANIFEST)
         crc = checked_int(record["crc32c"], 0, (1 << 32) - 1)
         n_rows = checked_int(record["rows"], 0, _MAX_ROWS)
@@ -151,7 +151,7 @@ def nothing() -> Loaded:
 
 def check_segments(records: Any) -> tuple[Segment, ...]:
     """The segments that a commit names."""
-    require(isinstance(records, list), "its segments are no list")
+    require(isinstance(records, list), "its segments are not a list")
     require(len(records) <= _MAX_SEGMENTS, "it has too many segments")
     n_rows = sum(checked_int(record["rows"], 0, _MAX_ROWS) for record in records)
     require(n_rows <= _MAX_ROWS, "its segments have too many rows")
@@ -164,7 +164,7 @@ def check_segments(records: Any) -> tuple[Segment, ...]:
 
 def _unpacked(text: Any, n_rows: int) -> bytes:
     """The bitmap of the dead rows, which takes no more memory than it says."""
-    require(isinstance(text, str), "the dead rows of a segment are no text")
+    require(isinstance(text, str), "the dead rows of a segment are not text")
     n_bytes = -(-n_rows // 8)
     unpacker = zlib.decompressobj()
     try:
@@ -229,7 +229,7 @@ def _live_rows(location: Location, segment: Segment, known: Loaded) -> Manifest:
 def read_file(location: Location, segment: Segment) -> Manifest:
     """All rows of a segment, dead ones too."""
     data = fetched(location, segment.path, min(segment.size, MAX_MANIFEST))
-    with checking("it is no manifest"):
+    with checking("it is not a manifest"):
         require(crc32c(data) == segment.crc, "its manifest fails its crc32c")
         manifest = Manifest.from_bytes(data)
         same = segment.n_rows == len(manifest)
@@ -317,7 +317,7 @@ def _says_columns(
 
 
 def _written(location: Location, manifest: Manifest) -> Segment:
-    with checking("it is no manifest"):
+    with checking("it is not a manifest"):
         data = manifest.to_bytes()
         size = f"a segment would have {len(data)} bytes (at most {MAX_MANIFEST})"
         require(len(data) <= MAX_MANIFEST, size)

@@ -17,7 +17,7 @@ from skipindex.storage.file_system.location import Location
 
 
 def without_vanished(manifest: Manifest, location: Location) -> Manifest:
-    """The manifest without the files that are gone or have changed.
+    """The manifest without deleted and changed files.
 
     The folder is listed after the manifest was read, so a file that another writer
     has added and committed meanwhile is in the listing.

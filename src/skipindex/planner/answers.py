@@ -171,7 +171,7 @@ class MatchingRows:
 
 
 def _has_one_value(stats: FileStats, file: int) -> bool:
-    """Whether all values of a file are surely the same."""
+    """Whether all values of a file are certainly the same."""
     is_exact = bool(stats.bounded[file] and stats.exact[file])
     return is_exact and bound_of(stats.low, file) == bound_of(stats.high, file)
 

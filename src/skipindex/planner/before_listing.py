@@ -51,7 +51,7 @@ class Question:
 def open_needed(
     location: Location, question: Question, options: Options
 ) -> TableState | None:
-    """The table without folders that cannot match; None if that cannot be told."""
+    """The table without folders that cannot match; None if that is unknown."""
     known = newest_usable(location, None)
     if options.declared is None or known.rewrites.replacements or known.refused:
         return None
@@ -73,7 +73,7 @@ class Needed:
     """The files of the folders that a predicate needs.
 
     Attributes:
-        n_unlisted: the folders that the newest listing has left out.
+        n_unlisted: the folders that the newest listing has omitted.
     """
 
     location: Location
@@ -158,7 +158,7 @@ class Needed:
         )
 
     def _chosen(self, folder: str) -> tuple[list[FileInfo], list[str], int]:
-        """Files, folders to list with all below, and how many others are left out."""
+        """Files, folders to list with all below, and how many others are omitted."""
         whole: tuple[list[FileInfo], list[str], int] = [], [folder], 0
         below = self._below.get(folder)
         if below is None or below.kept is None or below.has_data:

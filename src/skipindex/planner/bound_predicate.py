@@ -109,7 +109,7 @@ NEVER: Final = TruthValue(value=False)
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """May be TRUE for any row; ``reason`` says why no index can tell.
+    """May be TRUE for any row; ``reason`` says why no index can evaluate it.
 
     Args:
         text: the condition as the user wrote it.

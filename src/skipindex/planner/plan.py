@@ -219,8 +219,8 @@ class Plan:
         left_out = [*evaluation.remarks, *evaluation.untested]
         if n := table.n_unlisted:
             left_out.append(
-                f"{n} folders without a matching row were not listed, so it is not "
-                "known how many files they have"
+                f"{n} folders without a matching row were not listed, so their number "
+                "of files is unknown"
             )
         return [*table.notes, *evaluation.problems, *gaps, *unused, *left_out]
 
@@ -252,10 +252,10 @@ class Plan:
 
     @cached_property
     def row_counts(self) -> RowCounts:
-        """Between how many and how many rows of every file match.
+        """The least and greatest number of matching rows of every file.
 
-        The first look counts the rows of files that surely hold a match: skipping
-        does not need them.
+        The first access counts the rows of files that certainly hold a match, which
+        skipping does not need.
         """
         return row_counts(self.evaluation)
 

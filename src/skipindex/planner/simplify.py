@@ -26,7 +26,7 @@ from skipindex.planner.bound_predicate import (
 def simplify(tree: BoundPredicate) -> BoundPredicate:
     """``tree``, smaller; TRUE for the same rows.
 
-    A part that occurs again is not looked at again.
+    A part that occurs again is not simplified again.
     """
     known: dict[BoundPredicate, BoundPredicate] = {}
 

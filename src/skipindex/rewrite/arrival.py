@@ -218,7 +218,7 @@ def _require_created(location: Location, base: Snapshot, mine: Collection[str]) 
     )
     if others or len(base.manifest) or base.rewrites.replacements:
         raise TableError(
-            f"{location.full('')!r} was written by another writer meanwhile; nothing "
+            f"{location.full('')!r} was created by another writer meanwhile; nothing "
             "was added"
         )
 
@@ -281,7 +281,7 @@ def _require_own(location: Location, files: Iterable[FileInfo]) -> None:
         if is_data_file(file.path) and (link := location.link_on_the_way(file.path)):
             raise TableError(
                 f"{location.full('')!r} cannot be overwritten, because "
-                f"{location.full(link)!r} is a link, and nothing that it leads to is "
+                f"{location.full(link)!r} is a link, and files outside are never "
                 "deleted (accepted: a table without links; remove the link)"
             )
 
@@ -345,9 +345,9 @@ def _delete_replaced(location: Location, files: Iterable[FileInfo]) -> None:
 
 
 def _sweep_marks(location: Location) -> None:
-    """Delete what tells of the files that are replaced, and empty files."""
+    """Delete summaries of the replaced files, and empty files."""
     files = list(location.list())
-    # The log of another format too, as from now on it names files that are gone.
+    # The log of another format too, because from now on it names deleted files.
     foreign = other_format(file.path for file in files)
     log = foreign[1].partition("/")[0] + "/" if foreign else None
     delete_files(

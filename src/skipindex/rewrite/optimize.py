@@ -150,13 +150,13 @@ class OptimizeReport(InNotebook, Generic[TableT_co]):
     def __str__(self) -> str:
         text = (
             f"rewrote {self.files_in} files ({self.bytes_in / 1e6:.1f} MB) into "
-            f"{self.files_out} ({self.bytes_out / 1e6:.1f} MB), left {self.files_left} "
-            f"as they are, {self.seconds:.1f} s"
+            f"{self.files_out} ({self.bytes_out / 1e6:.1f} MB), kept {self.files_left} "
+            f"unchanged, {self.seconds:.1f} s"
         )
         lines = [text]
         for name, after in self.overlap_after.items():
             before = self.overlap_before[name]
-            line = f"of {name}: {after} (before: {before})"
+            line = f"overlap of {name}: {after} (before: {before})"
             if before and after and self.files_in:
                 old = before.mean * self.bytes_in / self.files_in / 1e6
                 new = after.mean * self.bytes_out / self.files_out / 1e6
@@ -188,7 +188,7 @@ def optimize_files(
     """Cluster files, or join small ones, in one commit.
 
     ``writer`` makes what writes rows to a target.  ``timezone`` is that of the session,
-    for ``where``.  It raises what ``Table.optimize`` does, but for the settings of a
+    for ``where``.  It raises what ``Table.optimize`` does, except for the settings of a
     session.
     """
     began = time.perf_counter()
@@ -197,7 +197,7 @@ def optimize_files(
     target = target_of(table, options, request)
     mode = mode_named(options.mode)
     budget = budget_of(options)
-    column_requests(table, request)  # what cannot be built is refused at once
+    column_requests(table, request)  # what cannot be built is refused now
     chosen = choose(table, options.where, timezone=timezone)
     arriving = _arriving(table)
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
@@ -276,8 +276,8 @@ def _rewritable(
     n_left = sum(len(group.files) for group in groups if group not in kept)
     columns = ", ".join(sorted({name for names in foreign.values() for name in names}))
     note = (
-        f"{n_left} files were not rewritten: Spark would write other types for "
-        f"{columns}, and readers other than Spark would see these"
+        f"{n_left} files were not rewritten: Spark would write {columns} with other "
+        "types"
     )
     return kept, (note,)
 
@@ -324,8 +324,8 @@ def budget_of(options: OptimizeOptions) -> int | None:
         )
     if mode is Mode.FULL:
         raise LayoutError(
-            "mode='full' rewrites all files, whatever the budget (accepted: a budget "
-            "with mode='incremental')"
+            "mode='full' rewrites all files, so it takes no budget (accepted: a "
+            "budget with mode='incremental')"
         )
     return result
 
@@ -417,7 +417,7 @@ def _properties(
 
 
 def layout_to_declare(table: TableState, options: OptimizeOptions) -> TableProperties:
-    """The layout that a table is to have, where a part of it is asked for."""
+    """The layout that a table is to have, where a part of it is requested."""
     table.require_no_other_log("declare a layout of")
     require_unbucketed(table.folder, table.paths)
     declared = _recorded(table, target_of(table, options, wanted_of(table)))

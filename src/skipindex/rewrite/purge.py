@@ -1,8 +1,8 @@
 """Removing every trace of deleted data from what is stored beside a table.
 
-A commit forgets data files that are gone.  What is left of them is in older commits and
+A commit omits deleted data files.  What is left of them is in older commits and
 manifests, and in packs that they share with other files.  Purging writes those packs
-anew from the files that are there, drops what cannot be read, and blanks the older
+again from the existing files, drops what cannot be read, and blanks the older
 commits; the vacuum that follows deletes what nothing refers to any more.
 """
 
@@ -53,7 +53,7 @@ def _as_it_is(base: Snapshot) -> tuple[Manifest, TableProperties]:
 
 
 def _forget_packs(location: Location, opened: Callable[[], TableState]) -> list[str]:
-    """Write packs anew that hold more than what is in use, or give them up."""
+    """Write packs again that hold more than what is in use, or give them up."""
     impure = _impure(location)
     if not impure:
         return []

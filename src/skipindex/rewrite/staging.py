@@ -42,8 +42,8 @@ def hide_staged(
         if link := location.link_on_the_way(folder):
             raise TableError(
                 f"no file can be added to {location.full(folder)!r}, because "
-                f"{location.full(link)!r} is a link, and nothing that it leads to is "
-                "written or deleted (accepted: a folder of the table itself)"
+                f"{location.full(link)!r} is a link, and skipindex writes nothing "
+                "outside of the table (accepted: a folder of the table itself)"
             )
     numbers: dict[str, int] = {}
     targets = []

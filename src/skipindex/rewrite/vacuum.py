@@ -133,8 +133,8 @@ def _newest(location: Location) -> Snapshot:
         return newest_for_writer(location)
     except IndexVersionError as error:
         raise TableError(
-            f"cannot tell what {location.full('')!r} needs: {error} (vacuum with the "
-            "library that wrote it)"
+            f"cannot determine which files {location.full('')!r} needs: {error} "
+            "(vacuum with the library that wrote it)"
         ) from error
 
 
@@ -300,7 +300,7 @@ class _Run:
         self.deleted |= {path: there[path].size for path in gone if path in there}
 
     def _delete(self, files: Iterable[FileInfo]) -> None:
-        """Delete files of ours; the only place where vacuum deletes any."""
+        """Delete files of skipindex; vacuum deletes files only here."""
 
         def delete(file: FileInfo) -> None:
             is_deleted = delete_with_checksum(self._location, file)
@@ -322,7 +322,7 @@ class _Others:
         self._above = _is_below_a_table(location)
 
     def may_own(self, path: str) -> bool:
-        """Whether a hidden file that no commit of ours names may be of such a table."""
+        """Whether a hidden file that no commit names may be of such a table."""
         beside = is_hidden_copy(path) or is_copy_folder(path) or is_temporary(path)
         return beside and (self._above or path.startswith(self._below))
 

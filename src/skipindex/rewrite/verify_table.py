@@ -64,7 +64,7 @@ class TableReport(InNotebook):
         head = (
             f"{self.table}: {len(self.damaged)} damaged, {len(self.stale)} stale, "
             f"{len(self.orphans)} orphans; {self.index_bytes / 1e6:.2f} MB of indexes "
-            "are checked"
+            "were checked"
         )
         lines = [head]
         for name in ("damaged", "stale", "misplaced", "orphans"):
@@ -190,5 +190,5 @@ def _orphans(listing: list[FileInfo], needed: set[str]) -> Iterator[str]:
     for file in listing:
         ours = file.path.startswith(f"{FOLDER}/") or is_hidden_copy(file.path)
         if ours and file.path not in needed:
-            left = " (of a writer at work, or killed)"
+            left = " (of a running or killed writer)"
             yield file.path + left * file.path.startswith(STAGING)

@@ -84,7 +84,7 @@ def spark_schema(schema: pa.Schema) -> types.StructType:
         return from_arrow_schema(schema)
     except PySparkException as error:
         reason = first_line(error)
-        raise TableError(f"Spark has no such schema: {reason}") from error
+        raise TableError(f"not a schema of Spark: {reason}") from error
 
 
 def schema_of(df: DataFrame) -> types.StructType:

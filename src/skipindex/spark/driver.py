@@ -131,7 +131,7 @@ def missing_of(gateway: Any, loader: Any) -> str | None:
 
 
 def _no_classes(spark: str) -> str:
-    """What is said of a Spark that no jar is for."""
+    """The error for a version of Spark without a jar."""
     return (
         f"no classes for Spark {spark} are compiled (accepted: a released wheel, for "
         "Spark 3.5 with Scala 2.12 and for Spark 4; in a checkout type: make java)"

@@ -190,7 +190,7 @@ def _collect_from_server(
 
 
 def _reason(error: Exception) -> str:
-    """One line of it: the error of ours that a worker raised, if it is one."""
+    """One line of it: the error of skipindex that a worker raised, if it is one."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     ours = [line for line in lines if line.startswith(SkipIndexError.__module__)]
     if ours:

@@ -83,9 +83,8 @@ def check_reading(
                 )
     if CASE in reader:
         raise PlanError(
-            f"the files are read with {CASE}={reader[CASE]}, as the relation's own "
-            f"session has it, and the query has {settings.get(CASE)} (accepted: the "
-            "same)"
+            f"the files are read with {CASE}={reader[CASE]}, from the session of the "
+            f"relation, and the query has {settings.get(CASE)} (accepted: the same)"
         )
     for name, value in options.items():
         if value.lower() not in _REBASE:
@@ -109,7 +108,7 @@ def session_settings(spark: SparkSession, wanted: Mapping[str, str]) -> Iterator
 
 
 def is_case_sensitive(spark: SparkSession) -> bool:
-    """Whether names are told apart by their capitals."""
+    """Whether names differ by their capitals."""
     return is_true(spark, CASE)
 
 

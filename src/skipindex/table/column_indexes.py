@@ -28,14 +28,14 @@ from skipindex.table.statistics.of_log import LogStatistics
 from skipindex.table.summaries import summary_type
 
 Instants: TypeAlias = Callable[[int], tuple[int, int]]
-"""Maps a wall clock in microseconds to the first and last instant that it may be."""
+"""Maps a local time in microseconds to the first and last instant that it may be."""
 
 _ANY_ZONE: Final = 18 * 3_600_000_000
 """No zone of Java is farther from UTC."""
 
 
 def in_any_zone(wall: int) -> tuple[int, int]:
-    """The instants that a wall clock may be, whatever the zone."""
+    """The instants that a local time may be, whatever the zone."""
     return wall - _ANY_ZONE, wall + _ANY_ZONE
 
 
@@ -44,7 +44,7 @@ class ColumnIndexes:
     """What is stored of every column, in the order of the table's files.
 
     ``rows`` has for every file of the table its row in the manifest, or -1.  The values
-    of ``partitions`` stand in the paths, and ``instants`` is what their wall clocks may
+    of ``partitions`` stand in the paths, and ``instants`` is what their local times may
     be.  ``of_log`` has what the log of another format says of the files.  If
     ``exact_names``, capitals tell names apart.
     """
@@ -57,7 +57,7 @@ class ColumnIndexes:
     of_log: LogStatistics | None = None
     exact_names: bool = False
     _blobs: list[dict[str, list[BlobUse]]] = field(default_factory=list, repr=False)
-    """Once a column is asked for: all blobs by name.  Copies share it."""
+    """Once a column is requested: all blobs by name.  Copies share it."""
     _stats: dict[str, FileStats] = field(default_factory=dict, init=False, repr=False)
     _fitting: dict[str, np.ndarray | None] = field(
         default_factory=dict, init=False, repr=False

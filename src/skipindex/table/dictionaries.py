@@ -4,7 +4,7 @@ Arrow puts the entries of a dictionary page into a table that has each value onc
 takes the numbers of the data pages as they are.  Where an entry is repeated, as DuckDB
 does for the unused values of an ENUM, these numbers then mean other entries, or none.
 So the result is compared with the pages: if Arrow's entries are, byte for byte, those
-of the page, none was left out, and every number has its meaning.  Plain values behind
+of the page, none was omitted, and every number has its meaning.  Plain values behind
 the dictionary come after its entries and do not matter.
 """
 
@@ -22,7 +22,7 @@ _HEADER_BYTES: Final = 64
 """The header of a dictionary page has no more; it is some small numbers."""
 
 _MAX_PAGE: Final = 64 << 20
-"""A dictionary page of more bytes than this is not looked at."""
+"""A dictionary page of more bytes than this is not read."""
 
 _CODECS: Final = {"LZ4": "lz4_raw"}
 """Names of compressions that Arrow's codecs have otherwise."""

@@ -29,7 +29,7 @@ from skipindex.table.partitions.hive import partition_folders
 _SMALL_DICTIONARY: Final = 1 << 16
 """Compressed bytes; writers give up at 1 MB before compression."""
 
-_WRONG_DICTIONARY: Final = "its dictionary cannot be read rightly"
+_WRONG_DICTIONARY: Final = "its dictionary cannot be decoded"
 
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
@@ -161,7 +161,7 @@ class DataFile:
         return max(size, least) if any(c.has_dictionary_page for c in chunks) else size
 
     def has_small_entries(self, path: Sequence[str]) -> bool:
-        """Whether a column is read as dictionaries, if these are read rightly."""
+        """Whether a column is read as dictionaries, if these are read correctly."""
         return _has_dictionary(self._readers[0][1], path)
 
     def _is_right(self, values: pa.ChunkedArray, path: Sequence[str]) -> bool:

@@ -235,8 +235,8 @@ def read_schema(
         reason = first_line(error)
         raise TableError(
             f"{location.full(path)!r} is not a readable Parquet file: {reason} (Spark "
-            "takes the columns of the table from this file; accepted: a schema that is "
-            "given to open_table; names that begin with _ or . are ignored)"
+            "reads the columns of the table from this file; accepted: a schema that "
+            "is given to open_table; names that begin with _ or . are ignored)"
         ) from error
 
 

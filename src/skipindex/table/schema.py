@@ -22,7 +22,7 @@ from skipindex.expressions.domain import Domain, domain_of
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 from skipindex.table.spark_json import has_default
 
-UNORDERED: Final = "has no order that Spark shares"
+UNORDERED: Final = "cannot be indexed"
 """The end of the reason of a column whose type is a list, a map or a struct, say."""
 _OF_OTHER_FILES: Final = (
     "; they are the columns of one file: give open_table a schema with all columns"
@@ -34,13 +34,13 @@ class ColumnInfo:
     """One column of a table, or one field of a struct.
 
     Args:
-        name: what it has in all that is stored: ``stored_name`` of its path.
+        name: the name in the log, in statistics and in packs (``stored_name``).
         domain: the order of its values; None if it cannot be indexed.
-        reason: why not, for explanations; empty if it can.
-        is_partition: its values stand in the paths.
-        path: the names from the column inwards, as the schema spells them.
-        fields: of a struct.
-        has_default: files that lack the column have its default, and no NULL.
+        reason: why it cannot be indexed; empty if it can.
+        is_partition: whether its values are in the paths.
+        path: the name of the column, then those of the fields, as in the schema.
+        fields: the fields, if it is a struct.
+        has_default: whether files without the column have its default, not NULL.
     """
 
     name: str
@@ -64,14 +64,14 @@ class ColumnInfo:
         return [leaf for inner in self.fields for leaf in inner.leaves]
 
     def field(self, name: str) -> ColumnInfo:
-        """The field that Spark would take ``name`` for.
+        """The field that Spark finds by ``name``.
 
         An exact match wins over one in other capitals; Spark itself rejects a name that
         its session's setting makes ambiguous.
         """
         if not self.fields:
             raise PredicateError(
-                f"no field {name!r}: column {self.name!r} is no struct"
+                f"no field {name!r}: column {self.name!r} is not a struct"
             )
         exact = [inner for inner in self.fields if inner.own_name == name]
         folded = name.lower()
@@ -105,7 +105,7 @@ class Columns:
         return [leaf for column in self.by_name.values() for leaf in column.leaves]
 
     def resolve(self, name: str, *, case_sensitive: bool = False) -> ColumnInfo:
-        """The column that Spark would take ``name`` for.
+        """The column that Spark finds by ``name``.
 
         A partition column hides a column of the files that has its name.
 
@@ -146,9 +146,9 @@ class Columns:
     def find(self, text: str) -> ColumnInfo:
         """The column that a person means who names it in a request.
 
-        It is the one of that stored name.  Else it is the one that SQL would take the
-        name for, in any capitals: ``a.b`` is a field in a struct, and backticks quote.
-        Else it is the one of that own name.
+        First the column with this stored name.  Then the column that SQL finds, in any
+        capitals: ``a.b`` is a field of a struct, and backticks quote.  Then the column
+        whose own name this is.
 
         Raises:
             PredicateError: there is none, or more than one.
@@ -170,12 +170,12 @@ class Columns:
         return column
 
     def is_alone(self, column: ColumnInfo) -> bool:
-        """Whether the table has no other column of this name but for capitals."""
+        """Whether the table has no other column of this name in any capitals."""
         return self._folded[column.name.lower()] == 1
 
     @cached_property
     def _folded(self) -> Counter[str]:
-        """How many columns have a name, but for capitals."""
+        """How many columns have a name, in any capitals."""
         return Counter(leaf.name.lower() for leaf in self.leaves)
 
     @cached_property
@@ -201,7 +201,7 @@ def columns_of(
     }
     for partition in partitions:
         domain = partition_domain(partition)
-        reason = "" if domain else "only Spark can tell the partition column's type"
+        reason = "" if domain else "only Spark knows the type of the partition column"
         path = (partition.name,)
         columns[partition.name] = ColumnInfo(
             stored_name(path), domain, reason, is_partition=True, path=path

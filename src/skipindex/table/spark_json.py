@@ -128,6 +128,6 @@ def _declared(
     elif spelled.startswith("char("):
         why = _PADDED
     else:
-        why = f"type {spelled} has no order that the stored values share"
+        why = f"type {spelled} is not ordered as the stored values"
     refused[stored_name(path)] = why
     return pa.null()

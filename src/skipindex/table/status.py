@@ -166,7 +166,7 @@ class Status:
         if self.undeclared:
             lines.append(
                 f"{', '.join(self.undeclared)}: partition columns that may be computed "
-                "from a time, and nothing is declared (propose_derived compares rows)"
+                "from a time, not declared (propose_derived compares rows)"
             )
         if self.waiting:
             lines.append(self.waiting)

@@ -225,7 +225,7 @@ def check_stored(
 
     Returns:
         The names as the file has them.  They may differ in capitals, where nothing
-        has the very name: so Spark reads them too, unless names are told apart by
+        has the very name: so Spark reads them too, unless names are distinguished by
         their capitals.
     """
     _, refused = stored_schema(file)

@@ -101,7 +101,7 @@ class TableState:
         self.source = observed.source
         self.notes = observed.notes
         self.n_unlisted = 0
-        """Folders that were left out before they were listed."""
+        """Folders that were omitted before they were listed."""
         self.listing = FileList.of(observed.listing)
         # Without the files, which ``listing`` has, in columns of the manifest.
         self._observed = replace(observed, listing=())
@@ -431,7 +431,7 @@ def open_state(
 ) -> TableState:
     """The table below a folder; ``skipindex.open_table`` tells the rest.
 
-    A ``TableState`` is returned as it is; if ``fresh``, its files are looked at again,
+    A ``TableState`` is returned as it is; if ``fresh``, its files are listed again,
     as it was opened.
     """
     check_trust(trust)

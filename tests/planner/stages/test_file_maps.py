@@ -100,7 +100,9 @@ def test_a_map_of_other_data_files_is_not_believed(folder: Path) -> None:
     commit(location_of(folder), change, operation="test")
     plan = sx.plan_files("a = 35", table=folder)
     assert len(plan.paths) == N_FILES
-    assert any("file map not used: it is of another" in note for note in plan.notes)
+    assert any(
+        "file map not used: it belongs to another" in note for note in plan.notes
+    )
 
 
 def test_every_flipped_byte_of_a_map_keeps_its_files(folder: Path) -> None:

@@ -68,7 +68,7 @@ def test_a_file_that_no_index_knows_is_not_counted_on(folder: Path) -> None:
 def test_no_row_is_wanted(folder: Path) -> None:
     plan = build(folder).plan("a >= 0", limit=0)
     assert plan.paths == []
-    assert {s.reason for s in plan.skipped} == {"no row is wanted"}
+    assert {s.reason for s in plan.skipped} == {"the limit is 0"}
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_slots_that_are_mixed_up_are_noticed(folder: Path) -> None:
     commit(location_of(folder), change, operation="test")
     plan = sx.plan_files(condition, table=folder)
     assert len(plan.paths) == N_FILES
-    assert "it is of another data file" in plan.notes[0]
+    assert "it belongs to another data file" in plan.notes[0]
 
 
 def test_a_file_without_the_column_is_all_null(folder: Path) -> None:

@@ -134,7 +134,7 @@ def test_a_driver_of_another_version_reads_all(tmp_path: Path) -> None:
         text = f"read 1 60 0\n{json.dumps(question)}\n{json.dumps([equal('id', 1)])}"
         assert planner.answer(text) == protocol.NO_ANSWER
         assert len(planner.records) == n_records
-        assert f"asks by version {version}" in planner.records[-1].problem
+        assert f"the driver has version {version}" in planner.records[-1].problem
 
 
 def test_the_driver_has_the_same_version() -> None:

@@ -158,7 +158,7 @@ def test_an_application_of_the_jvm_alone(made: Path) -> None:
         "FOUND 10 in 2",
     ]
     assert (
-        told.count("the planner has ended: its process has ended with exit code") == 1
+        told.count("the planner has stopped: its process has ended with exit code") == 1
     )
     assert told.count("queries read all files") == 1
 
@@ -227,7 +227,7 @@ def test_classes_of_another_version_are_refused(made: Path) -> None:
         check=False,
     )
     assert done.returncode == 1
-    assert "of another version" in done.stderr
+    assert "have different versions" in done.stderr
 
 
 def test_spark_sql(made: Path) -> None:

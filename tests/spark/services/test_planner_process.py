@@ -165,7 +165,7 @@ while True:
         (["/bin/true"], "ended with exit code 0"),
         (["/bin/sh", "-c", "kill -9 $$"], "ended with exit code 137"),
         (["/bin/sh", "-c", "echo 'other words' >&4"], "first bytes are not those"),
-        (["/bin/sh", "-c", "exec 4>&-; exec sleep 9"], "closed its answers"),
+        (["/bin/sh", "-c", "exec 4>&-; exec sleep 9"], "closed its output"),
         # The shell that stays has its descriptors.
         (["/bin/sh", "-c", "sleep 9 & exit 5"], "ended with exit code 5"),
     ],

@@ -185,7 +185,7 @@ def test_published_files_are_what_every_reader_sees(
     assert len(report.table) == 2
     assert not list(tmp_path.rglob("_skipindex-*"))
     assert report.table.status().waiting == ""
-    with pytest.raises(sx.LayoutError, match="writes a copy, which every reader sees"):
+    with pytest.raises(sx.LayoutError, match="writes a copy that every reader sees"):
         table.optimize(spark, into=tmp_path / "copy", publish=True)
 
 

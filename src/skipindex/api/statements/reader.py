@@ -45,7 +45,7 @@ _MOST_HOURS: Final = 10_000_000
 
 
 class StatementError(Exception):
-    """A word that is not expected where it stands.
+    """A word that is not expected at its place.
 
     Args:
         near: the word, or "end of input".
@@ -375,7 +375,7 @@ class _Reader:
         return self._columns() if self._takes("LOCALLY", "ORDERED", "BY") else None
 
     def _condition(self) -> str:
-        """The text up to the next clause that stands in no brackets."""
+        """The text up to the next clause outside of brackets."""
         first = last = self._next
         while not self._begins_clause():
             if self._next.key in OPENING:

@@ -113,7 +113,7 @@ def _opened(target: Target, spark: SparkSession) -> Table:
 
 
 def _forget_files(target: Target, spark: SparkSession) -> None:
-    """Let the session list the files anew where it remembers them."""
+    """Let the session list the files again if it remembers them."""
     if target.is_path:
         spark.catalog.refreshByPath(target.name)
     else:

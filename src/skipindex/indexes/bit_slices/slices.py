@@ -25,7 +25,7 @@ _DECODE_FROM_INTERVALS: Final = 16
 _NARROW: Final = 4
 """An interval with one code in so many is looked for from the highest bit down."""
 _SLICES_READ_AHEAD: Final = 4
-"""How many more slices than the logarithm of the rows are read at once."""
+"""How many more slices than the logarithm of the rows are read together."""
 
 
 @dataclass(slots=True)

@@ -15,7 +15,7 @@ import numpy as np
 from skipindex.expressions.arrays import Bits, UnsignedInts
 
 _BATCH_BYTES: Final = 1 << 12
-"""Bytes of a filter that are transposed at once."""
+"""Bytes of a filter that are transposed together."""
 
 
 def pack_rows(

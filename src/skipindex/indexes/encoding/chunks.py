@@ -41,7 +41,7 @@ _FEW_TEXTS: Final = 256
 _OF_A_TEXT: Final = 48
 """Bytes that Python takes for a byte string beside its own, and for its place."""
 _BLOCK: Final = 1 << 18
-"""Byte strings that are weighed at once; a chunk has fewer."""
+"""Byte strings that are measured together; a chunk has fewer."""
 
 
 @dataclass(frozen=True, slots=True)

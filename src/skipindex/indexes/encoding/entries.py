@@ -40,7 +40,7 @@ MIXED: Final = 16
 _MAX_RAW: Final = 1 << 26
 """Bytes of the gaps of a frame before compression."""
 _LARGE: Final = 1 << 10
-"""A bitmap of so many bytes takes longer to read than to look up."""
+"""Bytes from which a bitmap takes longer to read than to look up."""
 
 Rows: TypeAlias = npt.NDArray[np.uint16] | npt.NDArray[np.uint32]
 
@@ -202,7 +202,7 @@ class EntryParts:
     ) -> Iterator[tuple[Entries, int, int]]:
         """Entries of the codes of ascending intervals, and which of them these are.
 
-        No part is read twice, and those of an interval are read at once.
+        No part is read twice, and those of an interval are read together.
         """
         read: dict[int, Entries] = {}
         for start, stop in intervals:

@@ -27,7 +27,7 @@ _PART_BYTES: Final = 1 << 14
 _FEW_VALUES: Final = 64
 """Up to here one pass over the codes for every value beats sorting them."""
 _BLOCK: Final = 1 << 20
-"""Rows of the values whose parts are made at once."""
+"""Rows of the values whose parts are made together."""
 _LEVEL: Final = 1
 _WORTH: Final = 0.75
 """Rows are compressed if they shrink to this share."""

@@ -38,7 +38,7 @@ _SAMPLE: Final = 4096
 _TIE_PASSES: Final = 16
 """Passes of 4 bytes before the rest of very long ties is left to Python's sort."""
 _BATCH: Final = 1 << 15
-"""Byte strings whose words are taken at once: what is needed meanwhile is small."""
+"""Byte strings whose words are taken together, which limits the memory."""
 _32: Final = np.uint64(32)
 
 

@@ -10,10 +10,10 @@ may fall together::
 
 Place ``p`` is bit ``p mod 8``, the lowest first, of byte ``p // 8``.  ``b`` is 3 to 16.
 
-A block is read at once, and is filled while it is in the processor's nearest memory;
+A block is read in one piece, and filled while it is in the processor's nearest memory;
 numpy fills all blocks of some ten thousand keys together.  The keys of a block vary
 around their mean, which costs some bits: the size is the least for which the mean over
-all blocks is the error rate that was asked for.
+all blocks is the error rate that was requested.
 
 Source: Putze, Sanders and Singler, Cache-, Hash- and Space-Efficient Bloom Filters,
 WEA 2007; the block of a hash is taken as in Parquet's split-block filters.
@@ -34,7 +34,7 @@ from skipindex.expressions.atoms import Value
 from skipindex.indexes.filters.splitmix import Keys, hash_of, hashes_of, out, outputs
 
 _BATCH: Final = 1 << 15
-"""Keys that are added at once: a byte a bit of their blocks is in memory."""
+"""Keys that are added together: a byte a bit of their blocks is in memory."""
 _TEXT: Final = re.compile(rb"splitmix64/b(\d{1,2})/k(\d{1,2})")
 _LEAST_WIDTH: Final = 3
 _MOST_WIDTH: Final = 16

@@ -124,7 +124,7 @@ class FilterIndex:
     wanted: RequiredKeys
 
     def probe(self, atom: Atom) -> Bounds[AbstractBitMap] | None:
-        """No row, if the filter lacks a key of every alternative; else no opinion."""
+        """No row, if the filter lacks a key of every alternative; else None."""
         if saturates(atom, self.head.k):
             return None
         alternatives = self.wanted(atom)

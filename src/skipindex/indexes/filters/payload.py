@@ -14,7 +14,7 @@ The payload, version 1, of all kinds that are filters::
               t    the domain's tag
               s    the scheme: splitmix64 / b and the width of a block / k and k
               ..   what the kind adds
-    part 1    f64  error rate that was asked for
+    part 1    f64  error rate that was requested
               u64  k
               u64  m
               u64  capacity: n, rounded up, so that the filters of most files of a
@@ -51,7 +51,7 @@ from skipindex.indexes.filters.splitmix import Keys
 
 VERSION: Final = 1
 FILE_HEAD: Final = struct.Struct("<dQQQQ")
-"""What stands before the bits."""
+"""The header before the bits."""
 
 PYBLOOM: Final = "pybloom"
 """The hashing of pybloom-live, as a spec asks for it."""
@@ -72,7 +72,7 @@ KeyAlternatives: TypeAlias = Sequence[Sequence[Value]]
 """Lists of keys: a value has all keys of at least one of them."""
 
 RequiredKeys: TypeAlias = Callable[[Atom], KeyAlternatives | None]
-"""The keys of every value that makes an atom TRUE; None is "no opinion"."""
+"""The keys of every value that makes an atom TRUE; None is "unknown"."""
 
 
 def saturates(atom: Atom, k: int) -> bool:
@@ -111,7 +111,7 @@ def pack_filter(
     """The parts of a filter of some keys.
 
     ``keys`` are distinct integers, or byte strings, which may repeat.  ``error_rate``
-    is the share of absent keys that are taken for present ones, and ``own`` ends the
+    is the fraction of absent keys that are not excluded, and ``own`` ends the
     header.  ``hashing`` is ``PYBLOOM``, or None for blocks.
     """
     if hashing != PYBLOOM:
@@ -240,7 +240,7 @@ def check_scheme(head: FilterHead, kind: str) -> None:
 
 
 def may_hold(bits: memoryview, shape: Shape, key: Value) -> bool:
-    """Whether ``key`` may be in the filter of these bits; if not, it surely is not."""
+    """Whether ``key`` may be in the filter of these bits; if not, it is not."""
     return all(bits[bit >> 3] >> (bit & 7) & 1 for bit in shape.places(key))
 
 

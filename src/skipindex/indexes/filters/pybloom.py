@@ -35,7 +35,7 @@ _WIDE: Final = 1 << 31
 _MIDDLE: Final = 1 << 15
 """Bits of a slice from which a hash word has 8 bytes, or 4."""
 _BATCH: Final = 1 << 16
-"""Keys that are hashed at once."""
+"""Keys that are hashed together."""
 _CHECKED_KEYS: Final = tuple(f"key {i} \u00e9".encode() for i in range(20))
 
 

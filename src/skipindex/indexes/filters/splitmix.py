@@ -57,7 +57,7 @@ _STEP: Final = 0x9E3779B97F4A7C15
 _FIRST: Final = 0xBF58476D1CE4E5B9
 _SECOND: Final = 0x94D049BB133111EB
 _BATCH: Final = 1 << 14
-"""Numbers that are hashed at once: they stay in the processor's nearest memory."""
+"""Numbers that are hashed together: they stay in the processor's nearest memory."""
 _FEW: Final = 128
 """Byte strings of which a further word is not taken from all of them at once."""
 _MANY: Final = 512
@@ -135,7 +135,7 @@ def _numbers(texts: Pieces) -> Words:
 
 def _add_words(numbers: Words, begins: Ints, lengths: Ints, data: Bits) -> None:
     """Add the mixed words of some byte strings to their numbers."""
-    # Word by word of all strings at once; from where few have another word, or after
+    # Word by word of all strings together; from where few have another word, or after
     # many words, string by string.
     n = 0 if len(begins) < _FEW else min(int(lengths.min()) // 8, _MANY)
     for i in range(n):  # words that all have, and whole

@@ -49,7 +49,7 @@ class TextFilterSpec(FilterSpec):
     def wanted_by(cls, own: bytes) -> RequiredKeys:
         """The keys of every value with an atom's fragments, by alternative of the atom.
 
-        No opinion if there is an alternative without keys, or none at all.
+        Unknown if there is an alternative without keys, or none at all.
         """
         keys_of = cls.keys_by(own)
 

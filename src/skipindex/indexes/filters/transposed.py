@@ -290,7 +290,7 @@ class TransposedFilters:
     def ask(self, atom: Atom) -> tuple[Mask, Mask] | None:
         """The slots where no row is ruled out, and, of none, those where one is TRUE.
 
-        None is "no opinion".  Slots that are not ``covered`` are in neither.
+        None is "unknown".  Slots that are not ``covered`` are in neither.
 
         Raises:
             CorruptIndexError: a part is damaged.

@@ -49,7 +49,7 @@ class Bloom(FilterSpec):
 
     @classmethod
     def wanted_by(cls, own: bytes) -> RequiredKeys:  # noqa: ARG003 (there are none)
-        """One key for every value that is asked for."""
+        """One key for every value that is requested."""
         return _wanted
 
     def keys(self, column: EncodedColumn) -> Keys:

@@ -1,4 +1,4 @@
-"""The distinct integers of a file as roaring bitmaps, to test many keys at once.
+"""The distinct integers of a file as roaring bitmaps, to test many keys together.
 
 For the keys of a join: a million wanted keys are answered by one intersection, exactly,
 and so is a range.  Costs 2 bytes a distinct key where keys are scattered over less than
@@ -142,7 +142,7 @@ class KeySetIndex:
     ends: tuple[int, ...]
 
     def probe(self, atom: Atom) -> Bounds[AbstractBitMap] | None:
-        """No row, if no key makes ``atom`` TRUE; else no opinion."""
+        """No row, if no key makes ``atom`` TRUE; else None."""
         match atom:
             case OneOf(values=values):
                 possible = self._count(values, any_is_enough=True) > 0

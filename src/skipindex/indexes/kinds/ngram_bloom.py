@@ -2,8 +2,8 @@
 
 A value that contains a text contains every run of ``n`` bytes of that text, so a file
 whose filter lacks one of them has no such value.  LIKE with any number of pieces,
-``contains``, ``startswith``, ``endswith``, ``=`` and IN are answered; nothing is said
-of a negation, nor of a text of fewer than ``n`` bytes.  Letters are told from capitals,
+``contains``, ``startswith``, ``endswith``, ``=`` and IN are answered; a negation, and a
+text of fewer than ``n`` bytes, are unknown.  Letters differ from capitals,
 as LIKE does.
 
 ``filters.payload`` has the layout, with u64 ``n`` and u64 rows of the file at the end
@@ -31,7 +31,7 @@ from skipindex.indexes.filters.text_keys import TextFilterSpec, text_layout
 _OWN: Final = struct.Struct("<Q")
 _LENGTHS: Final = range(2, 9)
 _BATCH_BYTES: Final = 1 << 21
-"""Bytes whose pieces are made at once."""
+"""Bytes whose pieces are made together."""
 _TABLE_LENGTH: Final = 3
 """Up to this length, a table of all possible pieces is smaller than a sort."""
 

@@ -1,11 +1,11 @@
 """A Bloom filter of all words: which files have no ``'% word %'``.
 
 A word (*token*) is a longest run of ASCII letters and digits and of bytes beyond
-ASCII.  Of a text that is asked for, only the words count that are surely whole in the
+ASCII.  Of a requested text, only the words count that are certainly complete in the
 value: those with another character on both sides, or at the value's own beginning or
 end.  So ``LIKE '%error: disk full%'`` looks for ``disk``, and ``LIKE '%disk%'`` gets
-no opinion, because it is true of ``disks``.  Smaller than ``ngram_bloom``, and made for
-log lines, paths and sentences; nothing is said of a negation.
+unknown, because it is true of ``disks``.  Smaller than ``ngram_bloom``, and made for
+log lines, paths and sentences; a negation is unknown.
 
 ``filters.payload`` has the layout, with u64 rows of the file at the end of part 0.
 The words are the keys.
@@ -50,7 +50,7 @@ class TokenBloom(TextFilterSpec):
 
     @classmethod
     def keys_by(cls, own: bytes) -> Callable[[Fragment], Sequence[Value]]:  # noqa: ARG003
-        """The words that are surely whole in every value with a fragment."""
+        """The words that are certainly complete in every value with a fragment."""
         return _keys
 
     @property
@@ -82,7 +82,7 @@ def _in_token(data: Bits) -> Mask:
 
 
 def _keys(fragment: Fragment) -> list[bytes]:
-    """The words that are surely whole in every value with the fragment."""
+    """The words that are certainly complete in every value with the fragment."""
     text = fragment.text
     return [
         word[0]

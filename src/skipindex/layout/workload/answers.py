@@ -54,9 +54,9 @@ FORMAT: Final = 1
 MAX_CONDITIONS: Final = 48
 """Bits of a signature; similar conditions are merged down to these."""
 MAX_QUERIES: Final = 256
-"""Different queries that are looked at, the most frequent first."""
+"""Most different queries that are evaluated, the most frequent first."""
 MAX_TOLD: Final = 100
-"""Queries that were left out, as the table records them."""
+"""Queries that were omitted, as the table records them."""
 _MAX_SIGNATURES: Final = 1 << 12
 """Distinct signatures of a sample; those with the most rows are known."""
 _RANK_BITS: Final = 14
@@ -179,7 +179,7 @@ def choose_answers(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Asked:
-    """Queries whose rows are taken as one set, and how often they are asked."""
+    """Queries whose rows are taken as one set, and how often they run."""
 
     trees: tuple[BoundPredicate, ...]
     rows: Mask
@@ -215,7 +215,7 @@ def _that_fit(
     taken: list[_Asked] = []
     others: list[_Asked] = []
     together = np.zeros(len(loads), np.bool_)
-    # First come those that match few rows for how often they are asked.
+    # First come those that match few rows for how often they run.
     for one in sorted(asked, key=lambda one: loads[one.rows].sum() / (one.weight or 1)):
         is_asked = one.weight > 0
         if is_asked and float(loads[together | one.rows].sum()) <= most:

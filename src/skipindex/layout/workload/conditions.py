@@ -61,7 +61,7 @@ ALL_ROWS = Every(())
 
 
 def condition_of(tree: BoundPredicate, steps: Sequence[Steps]) -> Condition:
-    """The condition of a query; what codes cannot tell counts as TRUE.
+    """The condition of a query; parts that codes cannot evaluate are TRUE.
 
     So a row that matches the query matches the condition.  Both are the same where
     the query has comparisons with literals alone.

@@ -110,7 +110,7 @@ class WhatIf:
         return counts
 
     def score(self, codes: CodeMatrix, files: FileNumbers) -> float:
-        """The files read in all, each query as often as it is asked."""
+        """The files read in all, each query as often as it runs."""
         return float(self.n_read(codes, files) @ self.weights)
 
     def _may_hold(self, leaf: Leaf | Computed, boxes: Boxes) -> Mask | np.bool_:

@@ -56,14 +56,14 @@ class Workload:
 
         Args:
             queries: WHERE conditions in Spark SQL, or built with ``col``.
-            weights: how often each is asked; None is equally often.
+            weights: how often each query runs; None is equally often.
             method: ``"curve"`` chooses columns and a curve.  ``"answers"`` puts the
                 rows that match queries into a few files, and orders all others along
                 that curve: for row-level indexes, because min/max says little of
                 such files.
             timezone: of the session that will ask.
             answers_share: of ``"answers"``, the most rows that are put together, as
-                a share of all; queries that match more are left out.
+                a share of all; queries that match more are omitted.
 
         Raises:
             LayoutError: there is no query, or no such method, or a weight is
@@ -74,7 +74,7 @@ class Workload:
             raise LayoutError(f"a workload is a list of conditions, not {queries!r}")
         texts = tuple(q if isinstance(q, str) else to_sql(q) for q in queries)
         if not texts:
-            raise LayoutError("a workload of no queries (at least 1)")
+            raise LayoutError("a workload has no queries (at least 1)")
         if method not in METHODS:
             accepted = ", ".join(map(repr, METHODS))
             raise LayoutError(f"no method is named {method!r} (accepted: {accepted})")
@@ -120,7 +120,7 @@ class Workload:
                 domains[leaf.column] = domain
         if not domains:
             raise LayoutError(
-                "no query has a condition on one column that files could be cut by"
+                "no query has a condition on a single column to cluster by"
             )
         return BoundWorkload(trees, np.array(self.weights), domains)
 

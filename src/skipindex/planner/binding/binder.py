@@ -108,7 +108,7 @@ class Binder:
         except NotJudgedError as refused:
             return Unknown(ex.to_sql(node), str(refused))
         except UNSURE:
-            return Unknown(ex.to_sql(node), "only Spark can tell the value")
+            return Unknown(ex.to_sql(node), "only Spark can compute the value")
 
     def _with_budget(self, node: ex.Predicate) -> Binder:
         """A condition in another one shares the budget of that one."""
@@ -272,7 +272,7 @@ class Binder:
             raise
         for part in reference.parts[1:]:
             if column.reason.startswith(_REPEATED):
-                return None, "what is inside lists and maps has no index"
+                return None, "elements of lists and maps have no index"
             column = column.field(part)
         return column, column.reason
 

@@ -1,6 +1,6 @@
 """Casts of dates and times in terms, and their sums with intervals.
 
-An instant becomes the wall clock of the session, whose zone may be unknown; then the
+An instant becomes the local time of the session, whose zone may be unknown; then the
 result is known only approximately (``functions/dates.py``).
 """
 
@@ -29,7 +29,7 @@ def coerced(operand: BoundTerm, coercion: Coercion, zone: str | None) -> BoundTe
         return operand
     existing = dates.existing(zone)
     if existing and isinstance(operand, BoundCall) and _is_instant(operand, zone):
-        # Of a wall clock: it is known nearly once, not twice.
+        # Of a local time: it is known nearly once, not twice.
         operand = through(existing, operand.arguments[0], text)
     elif is_of(operand, "timestamp"):
         operand = through(dates.wall_clock(zone), operand, text)
@@ -93,7 +93,7 @@ def moved(
     micros = number * CLOCK_UNITS[str(unit)]
     if name == "timestamp_ntz" or abs(micros) < DAY:
         return _later(operand, micros, text)
-    # Whole days of an instant, 24 hours too, are those of the session's wall clock.
+    # Whole days of an instant, 24 hours too, are those of the session's local time.
     # Hours beside them are not, and old settings count 24 hours as such: so the rules
     # are only good for a day.
     local = through(replace(dates.wall_clock(zone), exact=None), operand, text)

@@ -150,7 +150,7 @@ class ColumnBinding:
                 assert at.ge is not None
                 exact.add(at.ge)
             elif at.ge is not None and at.ge != at.gt:
-                return Unknown(self.text, "several values equal one of the list")
+                return Unknown(self.text, "several values equal one in the list")
         if exact:
             return self._leaf(kind(self.name, atoms.values_of(exact)))
         # No row equals any of them.
@@ -167,7 +167,7 @@ class ColumnBinding:
         if texts and name not in {"string", "int", "date"}:
             return "Spark may compare the list as text"
         if name == "date" and any(map(_is_early, values)):
-            return "Spark's old formatter shows days before 1582-10-15 as others"
+            return "Spark's old formatter changes days before 1582-10-15"
         if name == "float" or not _holds_a(Decimal, values):
             return ""
         return "" if fits_decimal(self.domain, values) else "the list makes Spark round"
@@ -190,7 +190,7 @@ class ColumnBinding:
         result = self._like(node)
         if isinstance(result, Unknown) or max(node.pattern, default="") <= "\uffff":
             return result
-        unknown = Unknown(self.text, "not all Spark matches characters beyond U+FFFF")
+        unknown = Unknown(self.text, "versions of Spark differ beyond U+FFFF")
         return AnyOf((result, unknown)) if node.negated else AllOf((result, unknown))
 
     def _like(self, node: Like) -> BoundPredicate:
@@ -200,7 +200,7 @@ class ColumnBinding:
         try:
             pattern = parse_pattern(node.pattern, node.escape)
         except UnicodeEncodeError:
-            return Unknown(self.text, "the pattern is no valid text")
+            return Unknown(self.text, "the pattern is not valid text")
         match pattern:
             case None:
                 return Unknown(self.text, "the pattern ends in, or misuses, its escape")

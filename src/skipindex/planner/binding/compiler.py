@@ -58,7 +58,7 @@ _SECONDS: Final = ("unix_timestamp", "to_unix_timestamp")
 _READ_ALIKE: Final = dict.fromkeys(
     ("to_timestamp", "try_to_timestamp", "to_date", *_SECONDS), "to_timestamp_ntz"
 )
-"""Functions that first read a wall clock from text, as another one does."""
+"""Functions that first read a local time from text, as another one does."""
 _ARITHMETIC: Final = {"+", "-", "*", "/", "%", "mod"}
 
 
@@ -145,7 +145,7 @@ class Compiler:
         operands = [coerced(operand, coercion, self.zone) for operand in operands]
         result = applied(_READ_ALIKE.get(name, name), operands, text)
         if name == "date_trunc" or name in _READ_ALIKE:
-            # The wall clock of an instant.
+            # The local time of an instant.
             result = through(dates.instant(self.zone), result, text)
         if name in _SECONDS:
             return through(dates.unix_seconds(), result, text)
@@ -166,7 +166,7 @@ class Compiler:
             return operand
         assert operand.domain is not None
         if self.rounded:
-            raise NotJudgedError("nanoseconds that readers may round in two ways")
+            raise NotJudgedError("readers may round nanoseconds differently")
         self.rounded.append(operand)
         rounding = dates.microseconds(operand.domain, up=self.rounds_up)
         return through(rounding, operand, operand.expression)

@@ -4,7 +4,7 @@
     >>> print(with_values(parse("d > DATE '2024-01-31' + 1 AND a = CAST('5' AS INT)")))
     d > DATE '2024-02-01' AND a = 5
 
-Where only Spark can tell a value, the condition is one that every row may match.
+If only Spark can compute a value, the condition is one that every row may match.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ class _Constants:
         return result
 
     def _later(self, moment: Term | Literal, number: int, unit: str) -> Call | Literal:
-        """A time moved by an interval; None if only Spark can tell."""
+        """A time moved by an interval; None if only Spark knows."""
         match moment:
             case Call("timestamp_ntz", (datetime() as wall,)):
                 return typed(moved(wall, number, unit), "TIMESTAMP_NTZ")
@@ -158,7 +158,7 @@ class _Constants:
                 is_wall = moment.tzinfo is None
             case _:
                 return _computed(Call("+", (moment, Call("interval", (number, unit)))))
-        # Days of an instant, and 24 hours too, are days of the session's wall clock.
+        # Days of an instant, and 24 hours too, are days of the session's local time.
         is_long = abs(number) * CLOCK_UNITS.get(unit, DAY) >= DAY
         is_day = unit == "DAY" or unit not in CLOCK_UNITS
         clock = self._clock()
@@ -198,7 +198,7 @@ def _shown(clock: Clock, argument: Term | Literal) -> Term | Literal:
 
 
 def _computed(call: Call) -> Call | Literal:
-    """The value of a function of literals, typed; None if only Spark can tell."""
+    """The value of a function of literals, typed; None if only Spark knows."""
 
     def no_column(_: Reference) -> BoundColumn:
         raise NotJudgedError("a column")

@@ -87,7 +87,7 @@ def over_columns(
     if len(rows) > _MAX_ROWS:
         raise NotJudgedError(_MANY)
     answers: dict[bool | None, BoundPredicate] = {
-        None: Unknown(text, "only Spark can tell the value"),
+        None: Unknown(text, "only Spark can compute the value"),
         **{known: TruthValue(known) for known in (True, False)},
     }
     result = [(row, answers[judged(tree, row)]) for row in checked(rows)]  # type: ignore[arg-type]

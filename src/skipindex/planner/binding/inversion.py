@@ -259,7 +259,7 @@ class BoundCall:
     def _rough_preimage_of(
         self, child: BoundTerm, wanted: Sequence[Interval], asked: Asked
     ) -> BoundPredicate:
-        """TRUE where the value is surely wanted, and perhaps where it may be."""
+        """TRUE where the value certainly matches, and perhaps where it may be."""
         sure: list[Interval] = []
         possible: list[Interval] = []
         for low, high in wanted:

@@ -137,7 +137,7 @@ def _cast_other(value: Literal, type_name: str, clock: Clock | None) -> Literal:
 
 
 def _by_clock(clock: Clock, value: datetime, type_name: str) -> date:
-    """What the session's wall clock shows at a time."""
+    """What the session's local time shows at a time."""
     instant = value if value.tzinfo is not None else clock.instant(value)
     shown = clock.wall(instant)
     return shown.date() if type_name == "DATE" else shown

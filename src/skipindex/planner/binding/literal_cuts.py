@@ -314,7 +314,7 @@ def _timestamp(value: Literal, zone: str | None) -> Cut | Refusal:
 
 
 def _in_region(moment: datetime, zone: str, *, is_day: bool = False) -> Cut | Refusal:
-    """A wall clock of a zone with rules."""
+    """A local time of a zone with rules."""
     known = instant_at(zone, _microseconds(moment), is_day=is_day)
     if known is not None:
         return _at(known)
@@ -342,14 +342,14 @@ def _wall_clock(value: Literal, zone: str | None) -> Cut | Refusal:
         if isinstance(moment.tzinfo, ZoneInfo):
             return Refusal("the time zone's rules are known only approximately")
         if moment.tzinfo is not None:
-            # In integers: the wall clock may be beyond the years of Python.
+            # In integers: the local time may be beyond the years of Python.
             distance = offset.utcoffset(None) // MICROSECOND
             return _at(_microseconds(moment) + distance)
     return _at(_microseconds(moment))
 
 
 def _wall_clock_in_region(value: datetime, zone: str) -> Cut | Refusal:
-    """The wall clock of an instant, if no other is near whose order is another."""
+    """The local time of an instant, if no other is near whose order is another."""
     at, shift = _timestamp(value, zone), shift_of(zone, to_instant)
     if isinstance(at, Refusal):
         return at

@@ -72,7 +72,7 @@ class BoundTerm(Protocol):
         """The term's value in a row where its only column has this value.
 
         Raises:
-            UnsureError: only Spark can tell.
+            UnsureError: only Spark knows.
         """
 
     def preimage(self, question: Atom, asked: Asked) -> BoundPredicate:

@@ -26,7 +26,7 @@ CLOCK_UNITS: Final = {
     "SECOND": SECOND,
     "MICROSECOND": 1,
 }
-"""Microseconds of the units of a wall clock, which are always as long."""
+"""Microseconds of the units of a local time, which are always as long."""
 
 _ERA_YEARS: Final = 400
 _ERA_DAYS: Final = 146_097

@@ -43,7 +43,7 @@ _INTEGER_TEXT: Final = re.compile(r"[+-]?[0-9]{1,99}")
 
 @FUNCTIONS.named("cast", takes="any string")
 def _cast(value: Argument, target: Argument) -> Function | None:
-    """``cast(value, 'TYPE')``; the caller converts timestamps to wall clocks."""
+    """``cast(value, 'TYPE')``; the caller converts timestamps to local times."""
     if value.domain is None:
         return None
     result = _cast_to(value.domain, str(target.value))
@@ -154,7 +154,7 @@ def _to_decimal(source: Domain, digits: int, scale: int) -> Function | None:
 
 
 def iso_moment(moment: int) -> str:
-    """``2020-01-31 12:00:00.5``, as Spark casts a wall clock to text."""
+    """``2020-01-31 12:00:00.5``, as Spark casts a local time to text."""
     day, micros = divmod(moment, DAY)
     text = calendar.iso_date(day)
     if text is None:

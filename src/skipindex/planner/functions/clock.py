@@ -1,4 +1,4 @@
-"""The session's wall clock, by which constants of a condition are computed.
+"""The session's local time, by which constants of a condition are computed.
 
 Java's copy of a zone's rules may be another one than Python's.  So a plan relies on the
 offsets around what it computes, or, of its moment, the engine is asked for the value.
@@ -32,7 +32,7 @@ from skipindex.planner.functions.zones import fixed_offset, relies_here
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The wall clock of a time zone.
+    """The local time of a time zone.
 
     Args:
         rules: the zone.
@@ -54,7 +54,7 @@ class Clock:
         self._rely(wall.date())
         shown = [wall.replace(tzinfo=self.rules, fold=fold) for fold in (0, 1)]
         if shown[0].utcoffset() != shown[1].utcoffset():
-            raise NotJudgedError("a wall clock that is shown twice, or never")
+            raise NotJudgedError("a local time that occurs twice, or never")
         return _in_zone(shown[0], UTC)
 
     def _rely(self, day: date) -> None:
@@ -65,7 +65,7 @@ class Clock:
     def later(self, instant: datetime, number: int, unit: str) -> datetime:
         """An instant moved by so many units.
 
-        Months and days are those of the wall clock.  24 hours are a day of it too,
+        Months and days are those of the local time.  24 hours are a day of it too,
         except for old settings and intervals of ``make_interval``.
         """
         wall = self.wall(instant)
@@ -76,7 +76,7 @@ class Clock:
         by_days = self.instant(wall + timedelta(days=days)) if days else instant
         later = instant + micros * MICROSECOND
         if by_days + (micros - days * DAY) * MICROSECOND != later:
-            raise NotJudgedError("24 hours that are no day of the wall clock")
+            raise NotJudgedError("24 hours that are not a day of local time")
         return later
 
     def truncated(self, unit: str, instant: datetime) -> datetime:
@@ -113,7 +113,7 @@ def clock_of(zone: str | None, *, relies: bool = False) -> Clock | None:
 
 
 def moved(wall: datetime, number: int, unit: str) -> datetime:
-    """A wall clock moved by so many units; the last day of a month where it ends."""
+    """A local time moved by so many units; the last day of a month where it ends."""
     if unit not in MONTHS:
         return wall + timedelta(**{f"{unit.lower()}s": number})
     day = add_months(_number(wall.date()), number * MONTHS[unit])

@@ -1,8 +1,8 @@
-"""Functions of dates and of wall clocks.
+"""Functions of dates and of local times.
 
-A timestamp is an instant; its date and its hours are those of the session's wall
-clock.  With a zone of one fixed offset that is arithmetic.  With any other zone, or
-with none known, the wall clock is only known to a day: enough to bound a range.  The
+A timestamp is an instant; its date and its hours are those of the session's local
+time.  With a zone of one fixed offset that is arithmetic.  With any other zone, or
+with none known, the local time is only known to a day: enough to bound a range.  The
 ends of the range are exact where the plan may rely on the zone's rules (``zones``).
 """
 
@@ -61,19 +61,19 @@ TRUNCATED: Final = {
 
 
 def wall_clock(zone: str | None) -> Function:
-    """From an instant to the session's wall clock."""
+    """From an instant to the session's local time."""
     return _moved(WALL_CLOCK, zone, 1, to_wall)
 
 
 def instant(zone: str | None) -> Function:
-    """From a wall clock of the session to an instant."""
+    """From a local time of the session to an instant."""
     return _moved(INSTANT, zone, -1, to_instant)
 
 
 def existing(zone: str | None) -> Function | None:
-    """From a wall clock to the one that its instant has; None if that is the same.
+    """From a local time to the one that its instant has; None if that is the same.
 
-    A zone skips an hour in spring, and some have skipped a whole day: a wall clock in
+    A zone skips an hour in spring, and some have skipped a whole day: a local time in
     between is moved forward by what is skipped, whatever the rules are.
     """
     if zone is not None and fixed_offset(zone) is not None:
@@ -138,7 +138,7 @@ def microseconds(domain: Domain, *, up: bool) -> Function:
 
 
 def to_date() -> Function:
-    """From a wall clock to its day."""
+    """From a local time to its day."""
     return Function(DATE, lambda t: t // DAY, 1, key="to_date")
 
 
@@ -219,7 +219,7 @@ def _trunc(_: Argument, word: Argument) -> Function | None:
 
 @FUNCTIONS.named("date_trunc", takes="any timestamp_ntz", coercion=Coercion.INSTANT)
 def _date_trunc(word: Argument, _: Argument) -> Function | None:
-    """A wall clock, truncated; the caller converts it back to an instant."""
+    """A local time, truncated; the caller converts it back to an instant."""
     unit, length = UNITS.get(_word(word)), TRUNCATED.get(_word(word))
     span = INT64_MIN + 367 * DAY, INT64_MAX
     if length is not None:
@@ -303,7 +303,7 @@ SHOWN_DAYS: Final = (_GREGORIAN, _LAST)
 are (``spark.sql.legacy.timeParserPolicy``): it knows the Julian calendar."""
 _SHOWN_CLOCKS: Final = (_GREGORIAN * DAY, (_LAST + 1) * DAY - 1)
 ISO_CLOCK_SPAN: Final = (calendar.day_number(1, 1, 1) * DAY, (_LAST + 1) * DAY - 1)
-"""The wall clocks whose year has four digits."""
+"""The local times whose year has four digits."""
 
 
 @FUNCTIONS.named(

@@ -31,8 +31,8 @@ _LIKE_OTHERS: Final = set("iksIKS")
 _FRACTION: Final = range(10)
 """How many digits of a fraction of a second there may be."""
 EXPECTED: Final = (
-    "expected yyyy, then any of MM, dd, HH, mm, ss and .SSS, none left out before "
-    "another, with signs or quoted letters between them"
+    "expected yyyy, then MM, dd, HH, mm, ss and .SSS in this order, up to any of "
+    "them, with signs or quoted letters in between"
 )
 _FIRST: Final = calendar.day_number(1, 1, 1) * DAY
 _STOP: Final = calendar.day_number(10_000, 1, 1) * DAY
@@ -44,10 +44,10 @@ class Pattern:
     """A datetime pattern whose texts are ordered like their moments.
 
     As Spark's parser reads texts by it, by default: the case of letters does not count,
-    and a fraction may have fewer digits.  Moments are microseconds of a wall clock.
+    and a fraction may have fewer digits.  Moments are microseconds of a local time.
 
     Args:
-        separators: what stands behind each field.
+        separators: the text behind each field.
         digits: of the fraction of a second, the last field; 0 if there is none.
     """
 

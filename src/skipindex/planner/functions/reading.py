@@ -1,6 +1,6 @@
 """Functions that read dates and times from text, with a pattern and without one.
 
-A text that is not of the form has no value, or is an error: only Spark can tell.  Other
+A text that is not of the form has no value, or is an error: only Spark knows.  Other
 settings of Spark read more texts by a pattern, and days before 1582-10-15 as others, so
 no text is known to have no value.
 """
@@ -29,7 +29,7 @@ FUNCTIONS: Final = FunctionTable()
 
 DATE_OF_TEXT: Final = "date of text"
 CLOCK_OF_TEXT: Final = "clock of text"
-"""Keys of the casts: of the latter, with the zone that texts of other zones get."""
+"""Keys of the casts; the second has the zone that texts of other zones get."""
 
 _DATE: Final = r"([0-9]{4})(?:-([0-9]{1,2})(?:-([0-9]{1,2})"
 _DATE_TEXT: Final = re.compile(rf"{_DATE}(?:[ T].*)?)?)?", re.DOTALL)
@@ -43,7 +43,7 @@ _WITHOUT_DATE: Final[Sequence[TextInterval]] = (
 )
 """Times alone, which are those of the day of writing."""
 _FARTHEST: Final = 36 * 3600 * SECOND
-"""From the wall clock of one zone to that of another."""
+"""From the local time of one zone to that of another."""
 _EVERY_TEXT: Final[Sequence[TextInterval]] = ((None, None),)
 _PLAIN_DAYS: Final = (
     calendar.day_number(1000, 1, 1),
@@ -56,7 +56,7 @@ _PLAIN_DAYS: Final = (
 @FUNCTIONS.named("try_to_timestamp", takes="string string")
 @FUNCTIONS.named("unix_timestamp", "to_unix_timestamp", takes="string string")
 def _by_pattern(_: Argument, pattern: Argument) -> Function | None:
-    """The wall clock of a text; the caller makes of it what the function returns."""
+    """The local time of a text; the caller makes of it what the function returns."""
     if not isinstance(pattern.value, str):
         return None
     form = pattern_of(pattern.value)
@@ -97,7 +97,7 @@ class CastTexts:
         if not _PLAIN_DAYS[0] <= first <= last < _PLAIN_DAYS[1]:
             return _EVERY_TEXT
         start, end = calendar.civil(first), calendar.civil(last)
-        # Parts that are left out are 1.  The least of the texts has all zeros, and the
+        # Parts that are omitted are 1.  The least of the texts has all zeros, and the
         # greatest none: it begins with the parts that all values have in common.
         year, month, day = start
         least = f"{year}-{month:02}-{day:02}".removesuffix("-01").removesuffix("-01")
@@ -121,9 +121,9 @@ def date_of_text() -> Function:
 
 
 def clock_of_text(zone: str | None, *, moves: bool) -> Function:
-    """From text to a wall clock.
+    """From text to a local time.
 
-    Where it ``moves``, a text may name another zone, and its value is the wall clock of
+    Where it ``moves``, a text may name another zone, and its value is the local time of
     the session's ``zone`` then.
     """
 

@@ -36,11 +36,11 @@ TextInterval: TypeAlias = tuple[bytes | None, bytes | None]
 
 
 class UnsureError(Exception):
-    """Only Spark can tell the value, or whether it is an error."""
+    """Only Spark knows the value, or whether it is an error."""
 
 
 UNSURE: Final = (UnsureError, ArithmeticError)
-"""What a function raises of values that only Spark can tell: of a number that is too
+"""What a function raises of values that only Spark knows: of a number that is too
 large for Python, Python's own error."""
 
 
@@ -107,7 +107,7 @@ class Function:
             is so and ``apply`` is sure; None is "all of its type".
         least: if the argument is a byte string, the least one whose value is at least
             the given one, or None if there is none.
-        unsure: if the argument is a byte string, those of which only Spark can tell
+        unsure: if the argument is a byte string, those of which only Spark knows
             whether their value is at least the given one.
         slack: the true value lies within this distance of ``apply``'s; where it is
             not 0, ``apply`` serves for bounds alone.
@@ -145,11 +145,11 @@ class Coercion(Enum):
 
     NONE = auto()
     CLOCK = auto()
-    """Instants to wall clocks of the session."""
+    """Instants to local times of the session."""
     DATE = auto()
-    """Instants and wall clocks to dates."""
+    """Instants and local times to dates."""
     INSTANT = auto()
-    """Dates and wall clocks to instants; the function gets their wall clocks."""
+    """Dates and local times to instants; the function gets their local times."""
     TEXT = auto()
     """All of them to text."""
 

@@ -41,7 +41,7 @@ Pieces: TypeAlias = "list[tuple[int, int, int]]"
 have values in common that may be shifted either way."""
 
 _DAYS: Final = day_number(1900, 1, 1), day_number(2038, 1, 1)
-"""Rules of older days are told apart by few, and those of later days are foretold."""
+"""Rules of older days are uncertain, and those of later days are predictions."""
 _EVERY_DAY: Final = 0, _DAYS[1]
 """The days of values that are converted one by one.  Of those before 1970, copies of
 the rules differ most."""
@@ -154,7 +154,7 @@ def relies_here(zone: str, day: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """A step between the instants and the wall clocks of a zone with rules.
+    """A step between the instants and the local times of a zone with rules.
 
     Args:
         zone: its name.
@@ -199,18 +199,18 @@ def shift_of(zone: str, pieces: Callable[[Offsets], Pieces]) -> Shift | None:
 
 
 def to_wall(offsets: Offsets) -> Pieces:
-    """From instants to wall clocks."""
+    """From instants to local times."""
     starts = [start * SECOND for start, _ in offsets[1:]]
     shifts = [offset * SECOND for _, offset in offsets]
     return list(zip([INT64_MIN, *starts], [*starts, INT64_MAX], shifts, strict=True))
 
 
 def to_instant(offsets: Offsets) -> Pieces:
-    """From wall clocks to instants.
+    """From local times to instants.
 
     Of one that is shown twice, or never, Spark takes the offset before the change or
     that after it: it depends on the function, and a cast of a column that is compared
-    becomes a comparison of wall clocks.
+    becomes a comparison of local times.
     """
     start, result = INT64_MIN, []
     for (_, before), (at, after) in pairwise(offsets):
@@ -221,7 +221,7 @@ def to_instant(offsets: Offsets) -> Pieces:
 
 
 def to_existing(offsets: Offsets) -> Pieces:
-    """From wall clocks to those that are shown."""
+    """From local times to those that are shown."""
     start, result = INT64_MIN, []
     for (_, before), (at, after) in pairwise(offsets):
         if after > before:
@@ -232,7 +232,7 @@ def to_existing(offsets: Offsets) -> Pieces:
 
 
 def instant_at(zone: str, wall: int, *, is_day: bool) -> int | None:
-    """The instant of a wall clock, the first of two; None if that is not known.
+    """The instant of a local time, the first of two; None if that is not known.
 
     One that is never shown is moved forward by what is skipped.  Of a day that begins
     so, Spark takes what is shown first.
@@ -249,7 +249,7 @@ def instant_at(zone: str, wall: int, *, is_day: bool) -> int | None:
 
 
 def instants(zone: str | None) -> Callable[[int], tuple[int, int]]:
-    """The first and the last instant that a wall clock of the zone may be.
+    """The first and the last instant that a local time of the zone may be.
 
     Exact in a zone without rules.  Otherwise an instant is only trusted to a day.
     """

@@ -73,7 +73,7 @@ def explain(plan: Explainable) -> str:
         )
     certain = int((evaluation.certain & evaluation.possible).sum())
     rows = f"{low:,} to unknown" if high is None else _rows((low, high))
-    lines.append(f"  rows that match: {rows}; files where every row does: {certain}")
+    lines.append(f"  rows that match: {rows}; files where all match: {certain}")
     lines.append("conditions")
     for condition in plan.conditions:
         lines += _of_condition(condition)
@@ -218,7 +218,7 @@ def _rows(matching: tuple[int, int] | None) -> str:
 
 
 def file_explanation(plan: Explainable, path: str) -> FileExplanation:
-    """What ``plan`` knows of one file; each condition is evaluated anew, alone."""
+    """What ``plan`` knows of one file; each condition is evaluated again, alone."""
     table = plan.table
     if path not in table.paths:
         raise PlanError(
@@ -252,7 +252,7 @@ def file_explanation(plan: Explainable, path: str) -> FileExplanation:
         path=path,
         verdict=verdict,
         reason=reason,
-        index=table.gaps[i] or "it belongs to this file",
+        index=table.gaps[i] or "up to date",
         encodings=_encodings(plan.evaluation, i),
         matching=counted(plan.evaluation),
         evidence=against,

@@ -106,7 +106,7 @@ class VerifyReport(InNotebook):
 
     def __str__(self) -> str:
         n = len(self.violations)
-        wrong = f"{n} claims do not hold" if n else "the plan is right"
+        wrong = f"{n} claims do not hold" if n else "the plan is correct"
         unchecked = sum(self.unchecked.values())
         others = f", {unchecked} could not be checked" if unchecked else ""
         return f"{self.checked} files checked{others}: {wrong}"

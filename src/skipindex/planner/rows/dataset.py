@@ -1,7 +1,7 @@
 """Files of a table as a dataset of Arrow with the table's columns.
 
 Arrow reads a column that a file lacks as NULL, and casts one of another type.  Spark
-does so too, but not always: so each file is looked at first, and one of which Arrow
+does so too, but not always: so each file is checked first, and one of which Arrow
 would read other values is refused.
 """
 
@@ -36,7 +36,7 @@ from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 from skipindex.table.partitions.inference import INSTANT
 
 _AT_ONCE: Final = 8
-"""Files that are looked at together."""
+"""Files that are checked together."""
 
 
 def dataset_of(
@@ -82,7 +82,7 @@ class _Partition:
         domain = partition_domain(column)
         if domain is None or column.dtype is None:
             raise PlanError(
-                f"only Spark can tell the type of the partition column {column.name!r} "
+                f"only Spark knows the type of the partition column {column.name!r} "
                 "(accepted: a table that was opened with its type in partition_types)"
             )
         self.name, self.dtype = column.name, column.dtype
@@ -106,7 +106,7 @@ class _Partition:
 
 
 def _zone_of(column: PartitionColumn, timezone: str | None) -> tzinfo:
-    """The zone of the wall clocks in folders, whose instants Spark reads."""
+    """The zone of the local times in folders, whose instants Spark reads."""
     try:
         if timezone is not None:
             return fixed_offset(timezone) or ZoneInfo(timezone)
@@ -187,7 +187,7 @@ def _read_otherwise(
         alike = [name for name in named if name.lower() == field.name.lower()]
         if field.name not in named:
             if alike and not exact:
-                return f"{field.name!r} is spelled {alike[0]!r} here, another to Arrow"
+                return f"{field.name!r} is spelled {alike[0]!r} in this file"
             continue
         mine = named[field.name]
         fields, inner = _inside(mine), _inside(field)
@@ -199,7 +199,7 @@ def _read_otherwise(
             and pa.types.is_struct(mine.type)
             and pa.types.is_struct(field.type)
         ):
-            return f"{field.name!r} has other fields here, which is NULL to Spark 3.5"
+            return f"{field.name!r} has none of the table's fields here"
     return ""
 
 

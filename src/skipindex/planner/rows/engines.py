@@ -60,7 +60,7 @@ def to_arrow(plan: Readable, rows: Rows) -> ds.Dataset:
     result, limit = _rows_of(plan, rows)
     if limit is not None:
         raise PlanError(
-            f"a dataset cannot stand for the first {limit} rows (accepted: a plan "
+            f"a dataset cannot be limited to the first {limit} rows (accepted: a plan "
             f"without limit, or {FILES_INSTEAD}, and head({limit}) of the dataset)"
         )
     return result
@@ -137,7 +137,7 @@ def _rows_of(plan: Readable, rows: Rows) -> tuple[ds.Dataset, int | None]:
         return whole, None
     if plan.row_limit.order_by:
         raise PlanError(
-            "rows come in no order without Spark (accepted: plan.read(spark), or "
+            "rows have no order without Spark (accepted: plan.read(spark), or "
             f"{FILES_INSTEAD}, to filter and to sort there)"
         )
 

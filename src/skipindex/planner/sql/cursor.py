@@ -125,7 +125,7 @@ class Cursor:
         return self._condition(self)
 
     def plain_literal(self) -> Operand | None:
-        """A number or a string, if it alone stands before a comma or parenthesis."""
+        """A number or a string, if it alone is before a comma or parenthesis."""
         token, after = self.tokens[self.at : self.at + 2]
         if after.key not in {",", ")"}:
             return None
@@ -238,5 +238,5 @@ class Cursor:
 
 
 def _is_int(text: str) -> bool:
-    """Whether a number, as it is written, is surely an int."""
+    """Whether a number, as it is written, is certainly an int."""
     return text.isdecimal() and len(text) < _SAFE_DIGITS

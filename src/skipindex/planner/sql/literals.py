@@ -90,7 +90,7 @@ def string(text: str, *, doubled: bool) -> str:
     try:  # two halves of a pair, each written as \uXXXX, are one character
         return joined.encode("utf-16-le", "surrogatepass").decode("utf-16-le")
     except UnicodeDecodeError:
-        raise NotJudgedError("a lone surrogate is no character") from None
+        raise NotJudgedError("a lone surrogate is not a character") from None
 
 
 def has_doubled_quote(text: str) -> bool:
@@ -149,5 +149,5 @@ def _escape(match: re.Match[str]) -> str:
         return _ESCAPED.get(other, other)
     code = int(octal, 8) if octal else int(unit or point, 16)
     if code > 0x10FFFF:
-        raise NotJudgedError(f"{match[0]!r} is no character")
+        raise NotJudgedError(f"{match[0]!r} is not a character")
     return chr(code)

@@ -143,7 +143,7 @@ def _value(
             return literal_sql(zone)
         case "day" if clock is not None:
             return literal_sql(clock.wall(now).date())
-        case "wall clock" if clock is not None:
+        case "local time" if clock is not None:
             return argument_sql(typed(clock.wall(now), "TIMESTAMP_NTZ"))
         case _:
             return None
@@ -151,5 +151,5 @@ def _value(
 
 def _of_engine(kind: str, now: datetime) -> str | None:
     """What depends on the session, as the engine computes it from the instant."""
-    targets = {"day": "DATE", "wall clock": "TIMESTAMP_NTZ"}
+    targets = {"day": "DATE", "local time": "TIMESTAMP_NTZ"}
     return f"CAST({literal_sql(now)} AS {targets[kind]})" if kind in targets else None

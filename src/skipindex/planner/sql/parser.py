@@ -60,7 +60,7 @@ def cursor_of(text: str) -> Cursor:
 
 
 _ENDING_VALUES: Final = {",", "WHEN", "THEN", "ELSE", "END"}
-"""What ends a condition that stands as a value."""
+"""The end of a condition that is a value."""
 _AFTER_VALUES: Final = {
     *("AND", "OR", "IS", "NOT", "IN", "BETWEEN", "LIKE", "ILIKE", "RLIKE", "REGEXP"),
     *("DIV", "COLLATE", "AT", "OVER", "FILTER", "WITHIN", "IGNORE"),
@@ -151,7 +151,7 @@ def _ends_condition(cursor: Cursor, token: Token) -> bool:
 
 
 def _condition_inside(cursor: Cursor) -> Predicate:
-    """A condition that stands as a value; ``NotJudgedError`` unless all is judged."""
+    """A condition that is a value; ``NotJudgedError`` unless all is judged."""
     cursor.nested += 1
     try:
         return require_small(_tree(cursor))

@@ -42,7 +42,7 @@ class Side:
         column: its name.
         values: all that the file has, ascending; None if they are too many, or not
             known.
-        ask: the bounds of the rows for which an atom is TRUE; None is "no opinion".
+        ask: the bounds of the rows for which an atom is TRUE; None is "unknown".
     """
 
     column: str

@@ -52,7 +52,7 @@ the values of others, which are tested once."""
 
 @dataclass(slots=True)
 class ValueHistory:
-    """How often the values of a file were looked at for one leaf.
+    """How often the values of a file were tested for one leaf.
 
     Args:
         n: times.
@@ -84,7 +84,7 @@ class ValueBudget:
         return cls(min(max(_SHARE * reading, _LEAST), _MOST))
 
     def max_values(self, leaf: Computed, reading: float) -> int:
-        """How many values a file may have to be looked at.
+        """How many values a file may have to be tested.
 
         ``reading`` is the seconds that reading the file takes.
         """
@@ -152,7 +152,7 @@ def probe_index(
     value_budget: ValueBudget | None = None,
     reading: float = 0.0,
 ) -> Bounds[AbstractBitMap] | None:
-    """What ``index`` says of a leaf's rows; None is "no opinion".
+    """What ``index`` says of a leaf's rows; None is "unknown".
 
     Tests of values are paid from ``value_budget``, at any price if it is None;
     ``reading`` is the seconds that reading the file takes.

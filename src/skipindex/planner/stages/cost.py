@@ -1,7 +1,7 @@
 """Costs of planning: whether a stage pays off, and the order of conditions.
 
 Stages run from the cheapest to the most expensive: the paths, then the statistics,
-which answer for all files at once, then filters, then bitmaps.  The last two are asked
+which answer for all files together, then filters, then bitmaps.  The last two are asked
 once a file and condition.  Where that takes longer than reading every file that is
 left, the stage is not run.  Where each file of a sample holds many matches, bitmaps of
 the others are not asked: a file without any is too rare to pay for that.
@@ -38,7 +38,7 @@ SECONDS_PER_FILE: Final = 1e-3
 BYTES_PER_SECOND: Final = 2.5e8
 """One core decodes and filters."""
 SECONDS_PER_QUESTION: Final = {False: 2e-5, True: 5e-5}
-"""Probing one index of one file; the key is whether the index knows rows."""
+"""Probing one index of one file; the key is whether it has row positions."""
 SECONDS_PER_LISTED: Final = 1e-7
 """In addition, for every value of a list, or of the column if it has fewer."""
 _SECONDS_PER_CONDITION: Final = 3e-4
@@ -50,11 +50,11 @@ SECONDS_PER_STEP: Final = 2e-6
 """To combine the rows of a condition that was asked before with those of others."""
 _LOOKED_AT: Final = 64
 _LEAST_STEP: Final = 4
-"""At least so many files have their rows looked at first, of so many times as many."""
+"""Fewest files of a sample, and its step at least."""
 _MANY: Final = 16
 """Matches in each file of a sample from which other files are taken to have some."""
 _SOME: Final = 2
-"""Fewest matches per sampled file from which the share of empty files is estimated."""
+"""Matches of each sampled file at which the fraction of empty files is estimated."""
 _ODD_FILES: Final = 0.25
 """Expected files without a match, of those not asked, up to which none is asked."""
 FEW: Final = 64
@@ -64,7 +64,7 @@ _OF_FEW: Final = 0.3
 _SAMPLE: Final = 256
 """About how many files tell what share of the rows a condition leaves."""
 _RARE: Final = 0.01
-"""The share of one value among byte strings, or of NULL."""
+"""The fraction of one value among byte strings, or of NULL."""
 _BETWEEN: Final = 0.1
 _ONE_SIDED: Final = 0.4
 """Guessed shares of the rows: of two bounds or another test, and of one bound."""
@@ -171,7 +171,7 @@ def sample_of(files: np.ndarray) -> np.ndarray:
 def hardly_empty(n_files: int, matches: Sequence[int]) -> str:
     """Why files are not worth asking, as hardly one has no match; empty if they are.
 
-    ``matches`` counts the rows that surely match, for each file of a sample, and
+    ``matches`` counts the rows that certainly match, for each file of a sample, and
     ``n_files`` others are not asked yet.
     """
     fewest = min(matches, default=0)
@@ -186,7 +186,7 @@ def hardly_empty(n_files: int, matches: Sequence[int]) -> str:
 
 
 def _share_of_none(counts: Sequence[int]) -> float:
-    """About the share of zeros, by the negative binomial distribution of the counts."""
+    """The fraction of zeros, by the negative binomial distribution of the counts."""
     mean, variance = float(np.mean(counts)), float(np.var(counts))
     if variance <= mean:
         return math.exp(-mean)
@@ -202,7 +202,7 @@ def in_order(
     *,
     costs: Mapping[str, float],
 ) -> BoundPredicate:
-    """The tree with the children of every AND in the order in which they are asked.
+    """The tree with the children of every AND in the order in which they are probed.
 
     First comes the child with which all of them cost least, as others are asked of
     few rows if it leaves few.  The child that leaves the least share of the rows of

@@ -157,7 +157,7 @@ def derivation(table: TableState, name: str, text: str) -> Derivation:
         compiler = Compiler(column, condition, PlanBudget.of(term), zone)
         bound_term = compiler.compile(term)
     except (NotJudgedError, *UNSURE) as refused:
-        why = str(refused) or "only Spark can tell its value"
+        why = str(refused) or "only Spark can compute its value"
         raise PredicateError(
             f"cannot derive a partition by {text!r}: {why} ({expected})"
         ) from None
@@ -230,7 +230,7 @@ class DerivedPartitions:
         return possible
 
     def unasked(self, tree: BoundPredicate) -> list[str]:
-        """Why no partition is left out where columns are compared, one a condition.
+        """Why no partition is omitted where columns are compared, one a condition.
 
         Nothing is said if another condition of ``tree`` may leave out some.
         """
@@ -423,7 +423,7 @@ def _question_to(
 
 
 def _is_clock_of(column: Hashable, key: Hashable) -> bool:
-    """Whether it is a cast of the column to a wall clock, in any zone."""
+    """Whether it is a cast of the column to a local time, in any zone."""
     match key:
         case ((kind, _), argument):
             return kind == CLOCK_OF_TEXT and argument == column
@@ -671,7 +671,7 @@ def _prefix_test(one: Derivation, atom: Range) -> Callable[[Value], bool] | None
 
 
 def _common_prefix(atom: Range) -> str:
-    """What all texts of the range surely begin with."""
+    """What all texts of the range begin with."""
     low, high = atom.low, atom.high
     if not isinstance(low, bytes) or not isinstance(high, bytes):
         return ""

@@ -1,6 +1,6 @@
 """The state of one plan: what is known of the files, and the loop over stages.
 
-Each stage refines what is known of the leaves and evaluates the whole tree anew; a
+Each stage refines what is known of the leaves and evaluates the whole tree again; a
 file is skipped as soon as it provably holds no row for which the tree is TRUE.
 ``planning_stages`` has the stages.
 """
@@ -71,7 +71,7 @@ class Evaluation:
         possible: the files that may hold a matching row.
         certain: the files whose every row matches.
         rows: what bitmaps say of files, by their number.
-        deferred: files that hold a matching row, surely or nearly so, and whose rows
+        deferred: files that hold a matching row, certainly or probably, and whose rows
             were not counted yet (``planning_stages.count_deferred_rows``).
         remarks: what was left undone, in words.
         problems: declarations of the table that cannot be used, in words.

@@ -50,7 +50,7 @@ _SLOT_BYTES: Final = 8
 _PACK: Final = -1
 """Stands for a slot, for what is opened of all files of a blob together."""
 _AT_ONCE: Final = 32
-"""Packs of a store that are asked at once."""
+"""Packs of a store that are read concurrently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ class IndexReader:
             self.notes[reason] = self.notes.get(reason, 0) + 1
 
     def open_ahead(self, columns: Iterable[ColumnInfo]) -> None:
-        """Read what opens the blobs of these columns, all at once from a store."""
+        """Read what opens the blobs of these columns, concurrently from a store."""
         if self._is_local:
             return
         uses = [use for column in columns for use in self._uses(column)]
@@ -157,7 +157,7 @@ class IndexReader:
         return [*self.maps(column), *(source.use for source in self._of(column))]
 
     def shared_ahead(self, columns: Iterable[ColumnInfo]) -> None:
-        """Read the parts of all data files together, all at once from a store."""
+        """Read the parts of all data files together, concurrently from a store."""
         if self._is_local:
             return
         columns = list(columns)
@@ -177,7 +177,7 @@ class IndexReader:
         )
 
     def payloads_ahead(self, located: Iterable[Iterable[IndexLocation]]) -> None:
-        """Read the payloads at these places, all at once from a store."""
+        """Read the payloads at these places, concurrently from a store."""
         if self._is_local:
             return
         fetch_ahead(
@@ -189,7 +189,7 @@ class IndexReader:
         )
 
     def each(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-        """What ``call`` makes of each item; of several at once where reads are slow."""
+        """The result of ``call`` for each item; concurrently if reads are slow."""
         every = list(items)
         if self._is_local or len(every) < 2:
             return map(call, checked(every))
@@ -212,7 +212,7 @@ class IndexReader:
     def cost(self, column: ColumnInfo) -> float:
         """About what it costs to ask for the rows of a file; 0 without such an index.
 
-        In units of a bitmap that is read and looked at.
+        In units of a bitmap that is read and probed.
         """
         kinds = (source.kind for source in self._of(column))
         return max((probe_cost(kind) for kind in kinds if kind.positional), default=0.0)
@@ -261,7 +261,7 @@ class IndexReader:
         """The ``wanted`` files that a map rules out, and those with a matching row.
 
         A file that the map does not cover, or that has changed, is in neither.
-        None is "no opinion".
+        None is "unknown".
         """
         return self._probe_shared(use, FileMap.open, "file map", atom, column, wanted)
 
@@ -321,7 +321,7 @@ class IndexReader:
         if not self._all_fit(use, blob):
             fits = blob.fits(slots, *self.identity(files))
             if not fits.all():
-                self.note(f"{what} not used: it is of another data file")
+                self.note(f"{what} not used: it belongs to another data file")
                 files, slots = files[fits], slots[fits]
         possible, sure = result
         ruled_out = index.covered & ~possible

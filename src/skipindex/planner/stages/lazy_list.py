@@ -18,8 +18,8 @@ _BLOCK = 4096
 class LazyList(Sequence[T]):
     """What a plan says of some files, in order: a list that cannot be changed.
 
-    It has a length at once, and equals the list of its items.  An item is made each
-    time that it is looked at, so ``list(...)`` holds what is looked at often.
+    It has a length immediately, and equals the list of its items.  An item is made each
+    time that it is used, so ``list(...)`` keeps items that are used often.
 
     Args:
         files: by their positions in the table, which ascend.
@@ -52,7 +52,7 @@ class LazyList(Sequence[T]):
         return self._make(self._files[at : at + 1])[0]
 
     def of_file(self, file: int) -> T | None:
-        """What is said of a file, by its position in the table; None if nothing is."""
+        """The note on a file, by its position in the table; None if there is none."""
         at = int(np.searchsorted(self._files, file))
         is_there = at < len(self) and self._files[at] == file
         return self[at] if is_there else None

@@ -143,7 +143,7 @@ class Needed:
     Args:
         mask: the files that are needed, among those that may hold a match.
         reason: why the others are not.
-        note: why none could be left out, or empty.
+        note: why none could be omitted, or empty.
     """
 
     mask: np.ndarray
@@ -189,7 +189,7 @@ def needed(
     assert limit is not None
     possible = evaluation.possible
     if limit == 0:
-        return Needed(np.zeros_like(possible), "no row is wanted")
+        return Needed(np.zeros_like(possible), "the limit is 0")
     lower = np.where(possible, counts.lower, 0)
     if lower.sum() < limit:
         return Needed(possible, note=f"fewer than {limit} rows certainly match")

@@ -1,11 +1,11 @@
-"""The stages of planning: every file at once, then the rows of what is left.
+"""The stages of planning: all files together, then the rows of what is left.
 
 ====================  =========================================================
 stage                 what it asks
 ====================  =========================================================
 ``Partitions``        the paths
 ``Statistics``        min and max of every file, from the manifest
-``FileMaps``          which files of a pack hold a value, all files of it at once
+``FileMaps``          which files of a pack hold a value, all its files together
 ``Filters``           kinds that know values but no rows, on the files left
 ``Rows``              bitmaps of row positions, combined over all columns
 ====================  =========================================================
@@ -59,7 +59,7 @@ from skipindex.storage.deadline import checked
 from skipindex.storage.parts import reads_so_far
 from skipindex.table import ColumnInfo
 
-_DECIDED: Final = "no file is left to decide"
+_DECIDED: Final = "no undecided file remains"
 
 
 class Partitions:
@@ -230,7 +230,7 @@ class Filters:
 class Rows:
     """Bitmaps of rows, of the files that they may rule out.
 
-    Where some row surely matches, bitmaps can only tell how many do.  Such files are
+    Where some row certainly matches, bitmaps only count matches.  Such files are
     left for ``count_deferred_rows``, and so are all others where each file of a sample
     holds many matches: to ask takes longer than the odd file without a match.
     """
@@ -372,7 +372,7 @@ def _look_at_rows(
 
 
 def _with_a_match(evaluation: Evaluation, files: Mask) -> Mask:
-    """The files among ``files`` with a row surely TRUE for the tree; errs to fewer."""
+    """The ``files`` with a row certainly TRUE for the tree; errs to fewer."""
 
     # By node: the files with such a row, and those whose every row is TRUE.
     def of_leaf(leaf: Leaf | Computed) -> tuple[Mask, Mask]:

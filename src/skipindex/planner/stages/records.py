@@ -63,7 +63,7 @@ class LeafRecord:
     Args:
         column: the column that it asks about.
         bounds: the files whose every row makes it TRUE, and where some row may.
-        holds: files where some row surely makes it TRUE.
+        holds: files where some row certainly makes it TRUE.
     """
 
     column: ColumnInfo
@@ -95,7 +95,7 @@ IndexLocation = tuple[IndexType, Blob, int]
 class Locations(Mapping[int, Sequence[IndexLocation]]):
     """Where the indexes on one column are, by file, the newest first.
 
-    It has no object for each file: thousands, made anew by each plan, would let Python
+    It has no object for each file: thousands, made by each plan, would let Python
     look for garbage in all of its memory again and again.
 
     Args:

@@ -53,7 +53,7 @@ class RowCounts:
 def row_counts(evaluation: Evaluation) -> RowCounts:
     """The bounds that ``evaluation`` proves; a skipped file has no row that matches.
 
-    The rows of files that surely hold a match are looked at now, if they were not yet.
+    The rows of files that certainly hold a match are counted now, if not yet done.
     """
     count_deferred_rows(evaluation)
     n_rows = evaluation.table.n_rows.astype(np.int64)

@@ -3,7 +3,7 @@
 The codes of files with the same dictionary are compared in one numpy call for each
 condition, where ``rows`` takes several calls for each file and condition.  First a
 sample of the rows of every large file is marked: where one of them matches, a file is
-kept, and its other rows need not be looked at.
+kept, and its other rows are not tested.
 """
 
 from __future__ import annotations
@@ -354,7 +354,7 @@ class RowMarks:
 
 
 class _Group:
-    """Codes of adjoining rows that are compared with the same set at once."""
+    """Codes of adjoining rows that are compared with the same set together."""
 
     def __init__(self, marks: Mask) -> None:
         self._marks = marks

@@ -67,7 +67,7 @@ class RowEvaluator:
     """Bounds the matching rows of files, one file at a time.
 
     Args:
-        tree: any bound tree; the first child of an AND is asked first.
+        tree: any bound tree; the first child of an AND is probed first.
         known: what is known of its leaves, and of comparisons of two columns.
         reader: opens their indexes.
         locations: by column name and file, where the indexes are.

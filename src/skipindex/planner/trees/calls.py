@@ -51,7 +51,7 @@ from skipindex.planner.trees.times import INTERVAL_FUNCTIONS, made_interval
 MOMENTS: Final = {
     **dict.fromkeys(("now", "current_timestamp"), "instant"),
     **dict.fromkeys(("curdate", "current_date"), "day"),
-    "localtimestamp": "wall clock",
+    "localtimestamp": "local time",
     "unix_timestamp": "seconds",
     "current_timezone": "zone",
 }

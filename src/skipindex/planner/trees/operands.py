@@ -36,7 +36,7 @@ class LiteralOperand:
 
 @dataclass(frozen=True, slots=True)
 class BooleanOperand:
-    """A condition that stands as a value."""
+    """A condition that is a value."""
 
     tree: Predicate
 

@@ -64,7 +64,7 @@ def date_of(text: str) -> date:
 
 
 def timestamp_of(text: str) -> datetime:
-    """The value of ``TIMESTAMP 'text'``; without a zone, a wall clock."""
+    """The value of ``TIMESTAMP 'text'``; without a zone, a local time."""
     if _ISO.fullmatch(text):
         try:
             return datetime.fromisoformat(text)

@@ -24,7 +24,7 @@ _ANYWHERE: Final = int(np.iinfo(np.int64).max)
 _BITS: Final = 60
 """The most bits of a position along the curve."""
 _ALIKE: Final = 0.5
-"""The share of a cube's files that lie in one place, above which they are not told
+"""The fraction of a cube's files in one place, above which they are not told
 apart by the clustering columns."""
 
 
@@ -80,7 +80,7 @@ class Boxes:
         return np.argsort(hilbert(kept, bits=bits), kind="stable")
 
     def volumes(self, files: Iterable[EligibleFile]) -> npt.NDArray[np.float64]:
-        """The share of the space that the box of each file takes."""
+        """The fraction of the space that the box of each file takes."""
         rows = self._rows(files)
         most = np.where(self.high < _ANYWHERE, self.high, 0).max(axis=0)
         sides = np.minimum(self.high[rows], most) - self.low[rows] + 1
@@ -141,7 +141,7 @@ class Boxes:
             lowest[block] = np.where(holds, levels[by_cube], _ANYWHERE).min(axis=1)
             total[by_cube] += n_cubes[block] @ holds
             n_held[by_cube] += holds.sum(axis=0)
-        # A file that holds no middle that was asked for is as its neighbour.
+        # A file that holds no middle that was requested is as its neighbour.
         near = np.empty((3, len(files)), np.int64)
         each = np.repeat([n_cubes, n_mine, lowest], step, axis=1)
         near[:, order] = each[:, : len(files)]

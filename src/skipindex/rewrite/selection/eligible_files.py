@@ -58,9 +58,9 @@ def choose(
     for task in plan.tasks:
         if task.verdict is not Verdict.ALL:
             raise PredicateError(
-                f"cannot optimize WHERE {plan.where}: it does not tell whether it is "
-                f"TRUE for {task.path!r} (expected comparisons of partition columns "
-                f"with literals; there are: {names})"
+                f"cannot optimize WHERE {plan.where}: it is not known whether it is "
+                f"TRUE for {task.path!r} (expected comparisons of "
+                f"partition columns with literals; there are: {names})"
             )
     row = {path: i for i, path in enumerate(table.paths)}
     return [row[path] for path in plan.paths]

@@ -171,7 +171,7 @@ def plan_joining(
 ) -> list[Group]:
     """The groups of small files to join, one a partition.
 
-    A file is small below the target.  Clustered files are left alone.  There is
+    A file is small below the target.  Clustered files are not joined.  There is
     nothing to do where no small files fit together that no earlier run has joined.
     Bins of the lightest files come first where not all of them fit into ``budget``
     bytes.

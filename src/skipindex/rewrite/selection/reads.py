@@ -17,7 +17,7 @@ class Reads:
     """What a workload reads of a table.
 
     Args:
-        shares: of the files that are read at all, the share of queries that read each,
+        shares: for each file that is read at all, the fraction of queries that read it,
             by weight.
         mean: the files that a query reads, on average by weight.
     """

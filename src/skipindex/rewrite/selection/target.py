@@ -81,8 +81,8 @@ class Target:
                 )
         if not self.ratio >= 0:
             raise LayoutError(
-                f"cannot merge cubes of up to {self.ratio} times as many bytes "
-                "(accepted: 0 or more; infinity merges all that are not sealed)"
+                f"cannot merge cubes of up to {self.ratio} times the bytes (accepted: "
+                "0 or more; infinity merges all unsealed cubes)"
             )
         for what, size in (("files", self.limit), ("cubes", self.cube_size)):
             if size < 1:

@@ -44,11 +44,11 @@ _DEEP: Final = 1.5
 _DEEPER: Final = 1.0
 """How many more these are with each level of what is lowest there."""
 _NEW: Final = 0.5
-"""The share of its box that is gained of a new file that lies alone."""
+"""Gain of clustering a file that overlaps no other, as a fraction of its box."""
 _UNREAD: Final = 1e-3
 """What a file counts that no query of a workload reads."""
 _TRIES: Final = 8
-"""Runs of files that are looked at before a partition is left as it is."""
+"""Runs of files that are tried before a partition stays unchanged."""
 _STEP: Final = 2.0
 """Layers of which one is so much denser than the next sparser one are weighed apart."""
 
@@ -157,7 +157,7 @@ class _Offer:
         return sum(sorted(file.size for file in self.files)[:n])
 
     def within(self, room: int) -> list[EligibleFile]:
-        """The files that so many bytes gain most by; empty where none is worth it."""
+        """The files whose rewrite under these bytes gains most; empty if none pays."""
         if self.is_whole:
             return self.files if weight_of(self.files) <= room else []
         gains = self.gains.copy()
@@ -229,7 +229,7 @@ class _Space:
         return _Offer(order, self._gains(order, share), is_whole)
 
     def old(self, part: _Part, room: int) -> _Offer | None:
-        """The layers of which so many bytes gain most, as far as they are deep."""
+        """The layers whose rewrite under these bytes gains most, if they are deep."""
         result = [self._of_chain(chain) for chain in self._chains(part.cubes)]
         offers = sorted(
             (offer for offer in result if offer is not None),

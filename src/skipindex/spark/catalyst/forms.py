@@ -123,7 +123,7 @@ def _member(write: Writer, value: Node, listed: Sequence[Node]) -> Operand | Non
     operands = write.compared_operands([value, *listed])
     if value.kind != "timestamp_ntz" or len(listed) > _MOST_ALTERNATIVES:
         return call("in", operands)
-    # The planner takes wall clocks one by one.
+    # The planner takes local times one by one.
     return call("or", [call("=", [operands[0], one]) for one in operands[1:]])
 
 
@@ -144,7 +144,7 @@ def _row_member(write: Writer, made: Node, listed: Sequence[Node]) -> Operand | 
 
 
 def _row_values(row: Node) -> Sequence[Node]:
-    """What stands in a row; nothing if that is not known."""
+    """The values of a row; nothing if they are not known."""
     match row:
         case Node(name="CreateNamedStruct", held=()):
             return row.children[1::2]
@@ -232,7 +232,7 @@ _TRIMMED: Final = Form(_trim, "`trim(…)`, `ltrim(…)`, `rtrim(…)`")
 _INTERVAL: Final = Form(
     _later, "`+ INTERVAL`", "an interval of whole seconds, or of months"
 )
-_BY_PATTERN: Final = "of a text, by a pattern that is a literal"
+_BY_PATTERN: Final = "of a string, by a literal pattern"
 _SECONDS: Final = Form(_seconds_of_text, "`unix_timestamp(…)`", _BY_PATTERN)
 
 FORMS: Final[Mapping[str, Form]] = MappingProxyType(
@@ -254,7 +254,7 @@ FORMS: Final[Mapping[str, Form]] = MappingProxyType(
         "Literal": Form(
             _literal,
             "a literal",
-            "no arrays and maps; text in UTF-8; days and times of the years 1 to 9999",
+            "no arrays and maps; strings in UTF-8; dates and times of years 1 to 9999",
         ),
         "NaNvl": Form(_nanvl, "`CASE WHEN isnan(…)`"),
         "StringLocate": Form(_locate, "`locate(…)`"),

@@ -65,7 +65,7 @@ def literal(kind: str, value: Any, *, compared: bool = False) -> Operand:
             moment = _moment(kind, value)
             if kind != "timestamp_ntz":
                 return LiteralOperand(moment)
-            # As text it is brought into the domain of a wall clock without a zone.
+            # As text it is brought into the domain of a local time without a zone.
             as_text = LiteralOperand(str(moment))
             return as_text if compared else operand_of(typed(moment, "TIMESTAMP_NTZ"))
         case _, str() if (match := _DECIMAL.fullmatch(kind)) is not None:

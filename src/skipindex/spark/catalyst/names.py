@@ -16,7 +16,7 @@ from skipindex.table.spark_json import DEFAULTS
 
 _DECLARED: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _HARMLESS: Final = DEFAULTS | {"comment"}
-"""The schema of the files tells of defaults too, and the table goes by that."""
+"""The schema of the files has defaults too, and the table uses it."""
 
 _NEWER: Final[Sequence[Sequence[Held]]] = ([], [[]], [[], False])
 """What a function holds in newer versions: WITHIN GROUP, and whether Spark calls it."""
@@ -109,13 +109,13 @@ NAMES: Final[Mapping[str, Form]] = MappingProxyType(
         "AttributeReference": Form(
             _attribute,
             "`name`",
-            "the table has a column of that name and type, and its metadata is no more "
-            "than a comment, or `VARCHAR`",
+            "the table has a column of that name and type, whose metadata is at most a "
+            "comment, or `VARCHAR`",
         ),
         "GetStructField": Form(_struct_field, "`name.field`", "of a column"),
         "UnresolvedAttribute": Form(_named, "`name`"),
         "UnresolvedExtractValue": Form(
-            _extracted, "`name.field`", "of a column, by a text"
+            _extracted, "`name.field`", "of a column, by a literal name"
         ),
         "UnresolvedFunction": Form(
             _function,

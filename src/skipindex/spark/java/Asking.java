@@ -58,15 +58,15 @@ class Asking {
       if (permits.tryAcquire(0L, TimeUnit.NANOSECONDS)) return; // after those that wait
       if (query == null || query.seconds <= inVain) {
         throw new TimeoutException(
-            "the planner is busy with other questions about " + of
-            + ", and a query waited for it in vain");
+            "the planner is busy with other requests for " + of
+            + ", and another query has waited without success");
       }
       long nanos = query.left();
       if (permits.tryAcquire(Math.max(nanos, 0L), TimeUnit.NANOSECONDS)) return;
       // A query that had little time left says nothing of others.
       if (nanos * 2.0 >= query.seconds * 1e9) inVain = Math.max(inVain, query.seconds);
       throw new TimeoutException(
-          "the planner was busy with other questions about " + of + " for all that was left of "
+          "the planner was busy with other requests for " + of + " until the time limit of "
           + query.seconds + " s (" + Query.TIME_LIMIT + ")");
     }
 

@@ -182,6 +182,6 @@ final class Child {
     } catch (InterruptedException stopped) {
       Thread.currentThread().interrupt();
     }
-    return new EOFException("it has closed its answers");
+    return new EOFException("it has closed its output");
   }
 }

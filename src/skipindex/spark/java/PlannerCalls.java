@@ -160,7 +160,7 @@ public class PlannerCalls {
       // A question that waited for its gates says nothing of its own table.
       if (age * 2L >= query.seconds * 1e9) {
         resting.put(root, new Rest(System.currentTimeMillis() + restMillis, query.seconds));
-        why += ", so the table is left alone for " + restMillis / 1000L + " s";
+        why += ", so queries of the table read all files for " + restMillis / 1000L + " s";
       }
       throw noAnswer(root, number, why);
     } catch (InterruptedException stopped) {
@@ -189,7 +189,7 @@ public class PlannerCalls {
       resting.remove(root);
       return false;
     }
-    if (tells) noAnswer(root, 0L, "the table is left alone, as its planning took too long");
+    if (tells) noAnswer(root, 0L, "all files of the table are read, as planning took too long");
     return true;
   }
 

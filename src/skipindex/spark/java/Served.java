@@ -48,7 +48,7 @@ final class Served extends Sessions {
       String jar = Paths.get(own.toURI()).getFileName().toString();
       child = new Child(conf.get(PYTHON, "python3"), "-P", "-m", MODULE, jar);
     } catch (Exception problem) {
-      log("no planner is started: " + problem);
+      log("the planner cannot be started: " + problem);
     }
   }
 
@@ -62,7 +62,7 @@ final class Served extends Sessions {
     if (!isKnown)
       meet();
     else if (end != null)
-      give("the planner has ended: " + end.getMessage());
+      give("the planner has stopped: " + end.getMessage());
     return super.planner();
   }
 
@@ -70,7 +70,7 @@ final class Served extends Sessions {
     long age = System.nanoTime() - begun;
     try {
       if (!child.hasBegun(BEGIN_NANOS - age) && age < HELLO_NANOS) {
-        log("the planner has not begun within a second");
+        log("the planner did not start within a second");
         return;
       }
       String[] hello = child.hello(HELLO_NANOS - age);

@@ -189,8 +189,8 @@ def fit_clustering(
         require_order(df.schema[name])
     if len(named) > MAX_COLUMNS:
         warnings.warn(
-            f"clustering by {len(named)} columns clusters each of them badly: two to "
-            f"{MAX_COLUMNS} work best, those first that queries narrow down most",
+            f"clustering by {len(named)} columns clusters each of them poorly: two to "
+            f"{MAX_COLUMNS} work best, the most selective first",
             stacklevel=3,
         )
     sample, sizes = _sample(df, columns, **sampling)

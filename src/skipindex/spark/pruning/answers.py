@@ -147,7 +147,7 @@ def _results(
 
 
 def _enough(n: int, plan: Plan, table: ScannedTable, listed: Mask) -> Answer | None:
-    """Answer a LIMIT of ``n`` without reading; None unless ``n`` rows surely match."""
+    """Answer a LIMIT of ``n`` without reading; None unless ``n`` rows must match."""
     lower = np.where(listed, plan.row_counts.lower, 0)
     best = np.argsort(-lower, kind="stable")
     files = best[: int(np.searchsorted(np.cumsum(lower[best]), n)) + 1]

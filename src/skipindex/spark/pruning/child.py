@@ -92,8 +92,9 @@ def main(jar: str) -> int:
     answers.flush()
     if not is_own_jar(jar):
         sys.stderr.write(
-            f"skipindex: {jar} is of another version than {sys.executable} has "
-            "(accepted: the settings of skipindex spark-conf, of one installation)\n"
+            f"skipindex: {jar} and skipindex in {sys.executable} have different "
+            "versions (accepted: the settings of skipindex spark-conf, of one "
+            "installation)\n"
         )
         return 1
     from skipindex.spark.pruning import query_planner, tables  # noqa: PLC0415 - as above

@@ -26,7 +26,7 @@ from skipindex.storage.file_system.sidecar import with_sidecar
 VERSION: Final = 3
 """The version of the messages that ask; ``Question.java`` has the same."""
 NO_ANSWER: Final = b""
-"""The question has no answer: it failed, took too long, or is asked again later."""
+"""The question has no answer: it failed, took too long, or is repeated later."""
 
 _IN_JSON: Final[Mapping[Any, Any]] = {Mapping: dict, Sequence: list}
 
@@ -151,7 +151,7 @@ class Function:
 
 @dataclass(frozen=True, kw_only=True)
 class Results:
-    """Results that are asked for instead of rows.
+    """Results that are requested instead of rows.
 
     Args:
         rows: whether so many match, if not None; then nothing else is asked.
@@ -215,9 +215,8 @@ class Question(Scan):
         version = result.get("version")
         if version != VERSION:
             raise PlanError(
-                f"the driver asks by version {version!r} of the protocol, and this "
-                f"planner knows version {VERSION} (accepted: one skipindex on both "
-                "sides)"
+                f"the driver has version {version!r} of the protocol, and the planner "
+                f"version {VERSION} (accepted: one version of skipindex on both sides)"
             )
         return _read(cls, _with_sides(result) | {"conjuncts": conjuncts})
 
@@ -271,7 +270,7 @@ class Answer:
         listing: the number of the planner's listing.
         files: for each file of it, whether it need not be read; None tells the number
             alone.
-        results: over these files, where results are asked for.
+        results: over these files, where results are requested.
     """
 
     listing: int

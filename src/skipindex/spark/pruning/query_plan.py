@@ -11,14 +11,14 @@ from skipindex.planner.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class DimensionKeys:
-    """What was read of a dimension that a scan is joined with.
+    """The keys of a dimension that a scan is joined with.
 
     Args:
-        column: of the scan, which is joined.
-        folder: of the dimension.
-        n_keys: that its conditions leave, or more; None if they are not known.
-        seconds: that it took to read it and to evaluate its conditions.
-        problem: why the keys are not known; else empty.
+        column: the joined column of the scan.
+        folder: the folder of the dimension.
+        n_keys: the number of keys under its conditions, or more; None if unknown.
+        seconds: the time to read it and to evaluate its conditions.
+        problem: why the keys are unknown; else empty.
     """
 
     column: str

@@ -56,12 +56,12 @@ LOG: Final = logging.getLogger("skipindex")
 _GRACE: Final = 1.0
 """Seconds after which a plan stops that the driver does not wait for any more."""
 MAX_RECORDS: Final = 32
-"""Most plans that are told of, and most verdicts that are remembered."""
+"""Most reported plans, and most remembered verdicts."""
 _MAX_LATE: Final = 256
 """Most questions remembered that the driver gave up."""
 
 SETTINGS: Final = (ZONE, CASE, *READING)
-"""What a question tells of the session.
+"""The session as a question describes it.
 
 What an expression of Catalyst means is fixed, so that settings for SQL text do not
 matter here.
@@ -80,7 +80,7 @@ class QueryPlanner:
         self._asked: OrderedDict[int, QueryPlan] = OrderedDict()
         """By question, its record before a scan told what it lists."""
         self._told: OrderedDict[tuple[int, int], QueryPlan] = OrderedDict()
-        """By question and scan, the record that tells of the scan."""
+        """By question and scan, the record of the scan."""
         self._late: deque[int] = deque(maxlen=_MAX_LATE)
         """The questions whose answers do not count any more."""
         self._verdicts: OrderedDict[_Key, Verdict] = OrderedDict()
@@ -167,8 +167,8 @@ class QueryPlanner:
         if not self._warned:
             self._warned = True
             LOG.warning(
-                "a query reads all files, as it could not be planned (logged once; "
-                "last_plans has the others): %s",
+                "a query reads all files, because it could not be planned (logged "
+                "once; see last_plans for others): %s",
                 reason,
             )
 

@@ -143,9 +143,9 @@ def _gateway(spark: SparkSession) -> Any:
     """The way to the driver."""
     if not has_driver(spark):
         raise EngineError(
-            f"{type(spark).__module__}.{type(spark).__name__} has no driver that rules "
-            "can be added to (accepted: a classic session; with Spark Connect, "
-            "skipindex.read reads the planned files of a condition)"
+            f"{type(spark).__module__}.{type(spark).__name__} gives no access to its "
+            "driver, to which enable adds rules (accepted: a classic session; with "
+            "Spark Connect, skipindex.read reads the planned files of a condition)"
         )
     return spark.sparkContext._gateway  # noqa: SLF001 (PySpark has no public name)
 

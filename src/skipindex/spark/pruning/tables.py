@@ -30,7 +30,7 @@ from skipindex.storage.file_system.uris import SCHEMES, StorageOptions
 from skipindex.table import TableState, declared_schema, derived_by, open_state
 
 MAX_TABLES: Final = 64
-"""Most tables remembered; the one that was asked for least recently goes."""
+"""Most tables remembered; the least recently used one goes."""
 _MAX_SCHEMAS: Final = 16
 """Schemas under which one table is remembered."""
 _MAX_RECENT: Final = 8
@@ -292,7 +292,7 @@ class Tables:
                 for one in filter(None, (known, known.counted)):
                     if one.number == number:
                         return one
-        raise TableError(f"listing {number} is not remembered any more")
+        raise TableError(f"listing {number} is no longer in memory")
 
 
 def _is_current(known: ScannedTable) -> bool:

@@ -108,9 +108,9 @@ class Verdict:
 
     Args:
         files: that need not be read, unless they have changed.
-        condition: of the scan, in SQL, with the first rows that are asked for.
+        condition: of the scan, in SQL, with the first rows that are requested.
         plan: says why.
-        answered: the results that are asked for.
+        answered: the results that are requested.
         results: over these files; ``ENOUGH`` if no more than the others is needed.
     """
 

@@ -138,9 +138,9 @@ def _check_moment(spark: SparkSession, moment: Moment) -> None:
     for constant, is_alike in zip(known, answers or (), strict=True):
         if not is_alike:
             raise PlanError(
-                f"at {moment.now} Spark takes {constant.text} for another value than "
-                f"{constant.value}: its rules of the time zone are others than those "
-                "of Python (accepted: another tzdata or Java, or the literal)"
+                f"at {moment.now} Spark reads {constant.text} as another value than "
+                f"{constant.value}: its rules of time zones differ (accepted: another "
+                "tzdata or Java, or the literal)"
             )
 
 

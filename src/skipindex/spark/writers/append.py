@@ -53,8 +53,8 @@ def append(
     require_no_sidecar(location, "append")
     if name and opened.partitions and opened.options.folders is None:
         raise TableError(
-            f"cannot append to {name!r}, as its partitions are in folders of other "
-            "names (accepted: a table whose folders have the names of their values)"
+            f"cannot append to {name!r}, as the folders of its partitions are not "
+            "named k=v (accepted: a table whose folders are named so)"
         )
     require_unbucketed(opened.folder, opened.paths)
     layout = opened.snapshot.properties.layout
@@ -64,7 +64,7 @@ def append(
             "with Spark, and call build_indexes)"
         )
     request = wanted_of(opened) if indexes is None else indexes
-    column_requests(opened, request)  # what cannot be built is refused at once
+    column_requests(opened, request)  # what cannot be built is refused now
     rows = conformed(
         completed(df, opened),
         _schema(df.sparkSession, opened, name),

@@ -31,7 +31,7 @@ _CODECS: Final[Mapping[str, str]] = {
 def rows_in(
     n_bytes: int, df: DataFrame, n_rows: int, options: Mapping[str, str] | None
 ) -> int:
-    """The rows of a file of so many bytes; clustered ones take somewhat less.
+    """The rows of a file of this size in bytes; clustered rows take somewhat less.
 
     Args:
         n_bytes: of a file.

@@ -76,8 +76,8 @@ def optimize(
     """See ``Table.optimize``; ``table`` is a state, a path or a URI."""
     if not has_driver(spark):
         raise EngineError(
-            "optimize reads under settings of its own, in a session that Spark Connect "
-            "cannot clone (accepted: a classic session)"
+            "optimize needs a copy of the session, which Spark Connect cannot make "
+            "(accepted: a classic session)"
         )
     check_session(spark)
     check_row_groups(spark, asked.rows_per_group)
@@ -214,7 +214,7 @@ def _copy(
     options: Mapping[str, str],
     progress: Progress | None,
 ) -> OptimizeReport[TableState]:
-    """Write the whole table anew, somewhere else."""
+    """Write the entire table to another folder."""
     request = wanted_of(table) if asked.indexes is None else asked.indexes
     target = target_of(table, asked, request)
     files = eligible_files(table, range(len(table)))

@@ -91,7 +91,7 @@ def write_table(
     if indexes is None and overwrite:
         before = newest_usable(location, None).properties
         indexes = asked_before(before, planned) or None
-    if indexes is not None:  # what cannot be built is refused at once
+    if indexes is not None:  # what cannot be built is refused now
         column_requests(planned, indexes)
     runner = SparkRunner(df.sparkSession)
     tell = part("laying out", "steps", 1)

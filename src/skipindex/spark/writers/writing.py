@@ -39,7 +39,7 @@ _WAIT: Final = 60.0
 def own_session(spark: SparkSession, table: TableState | None = None) -> SparkSession:
     """A session of the same application that writes what every reader understands.
 
-    It has the caller's settings, which stay as they are for other threads, but for
+    It has the caller's settings, which stay as they are for other threads, except for
     dates and times: they are written as Parquet defines them.  Where the files of
     ``table`` have times of 96 bits, new files have them too: other engines take them
     for times without a zone, and would shift one of the two kinds.

@@ -81,7 +81,7 @@ def list_from_log(
         snapshot = newest_usable(location, known)
         why = _why_not(location, snapshot, insist=insist)
         if gone and known is not None and snapshot.version == known.version:
-            why = why or f"{gone!r}, which it names, is gone or changed"
+            why = why or f"{gone!r}, which it names, was deleted or changed"
         if why:
             doubt = (f"the files were listed, not taken from the log: {why}",)
             break
@@ -110,8 +110,8 @@ def _why_not(location: Location, snapshot: Snapshot, *, insist: bool) -> str:
         if is_whole and insist:
             check_folder(location)
             raise TableError(
-                f"{location.full('')!r} cannot be opened from its log, which does not "
-                f"say that its files change only through skipindex ({_ACCEPTED})"
+                f"{location.full('')!r} cannot be opened from its log, because the "
+                f"table is not declared exclusive ({_ACCEPTED})"
             )
         if is_whole:
             return "it no longer names all of them"
@@ -185,7 +185,7 @@ def difference_from_log(location: Location, snapshot: Snapshot) -> str:
     valued = {partition_values(file.path) for file in live}
     for folder in shown.folders:
         if partition_values(f"{folder}/") not in valued:
-            return f"the folder {folder!r} has empty files alone"
+            return f"the folder {folder!r} has only empty files"
     listing = FileList.of(live)
     manifest = without_files(snapshot.manifest, snapshot.rewrites.replaced)
     rows, known = match(manifest, listing.names, listing.marks)
@@ -196,5 +196,5 @@ def difference_from_log(location: Location, snapshot: Snapshot) -> str:
     named = np.isin(np.arange(len(manifest)), rows)
     if not named.all():
         path = manifest.files["path"][int(np.argmin(named))].as_py()
-        return f"{path!r} is named by commit {snapshot.version}, and gone"
+        return f"{path!r} is named by commit {snapshot.version}, and does not exist"
     return ""

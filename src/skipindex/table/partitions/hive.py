@@ -34,7 +34,7 @@ class PartitionColumn:
         name: as the folders write it.
         values: of every file, in the order of the table's files, their escapes
             undone; None is NULL.
-        dtype: the type that Spark gives the column; None if only Spark can tell.
+        dtype: the type that Spark gives the column; None if only Spark knows.
         raw: every value, of folders without files too, as the folders write it.
         names: every spelling of the name; Spark goes by any of them.
     """
@@ -54,7 +54,7 @@ class PartitionColumn:
 def partition_folders(folders: Iterable[str]) -> dict[str, Pairs]:
     """The names and values of folders with data files, by folder, with their escapes.
 
-    Those without a value are left out: Spark reads no file in them, unless no folder
+    Those without a value are omitted: Spark reads no file in them, unless no folder
     has any.
     """
     result: dict[str, Pairs] = {}
@@ -129,7 +129,7 @@ def partition_columns(
 
 
 def _alike(name: str, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
-    """The type of the one name that is the same but for capitals."""
+    """The type of the one name that differs only in capitals."""
     alike = [t for other, t in types.items() if other.lower() == name.lower()]
     return alike[0] if len(alike) == 1 else None
 

@@ -3,7 +3,7 @@
 Spark types every folder's text alone, and the column by the type that holds all of
 them: ``int`` and ``bigint``, ``decimal`` for whole numbers of more digits, ``double``,
 ``timestamp``, ``date``, and ``string`` for what has no other in common.  Where only
-its own parsers can tell (numbers in hexadecimal, digits of other scripts, odd dates),
+its own parsers know (numbers in hexadecimal, digits of other scripts, odd dates),
 the column is left to Spark.
 """
 
@@ -21,7 +21,7 @@ from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import EPOCH, Domain, big_decimal_key, float_key
 
 INSTANT: Final = pa.timestamp("us", "UTC")
-"""A folder writes the wall clock of the session's zone."""
+"""A folder writes the local time of the session's zone."""
 _DIGITS: Final = 38
 """Digits of the largest decimal of Spark."""
 _BLANKS: Final = "".join(map(chr, range(0x21)))
@@ -91,7 +91,7 @@ def _common(types: set[pa.DataType]) -> pa.DataType:
 
 
 def _type_of(value: str) -> pa.DataType | None:
-    """The type that Spark gives one text; None if only Spark can tell."""
+    """The type that Spark gives one text; None if only Spark knows."""
     if _INTEGER.fullmatch(value):
         for dtype in (pa.int32(), pa.int64()):
             if _fits(int(value), dtype):
@@ -145,7 +145,7 @@ def _timestamp(value: str) -> datetime | None:
 
 
 def is_of(value: str, dtype: pa.DataType) -> bool:
-    """Whether a folder's text surely reads as a value of ``dtype``."""
+    """Whether a folder's text certainly reads as a value of ``dtype``."""
     types = pa.types
     if types.is_string(dtype):
         return _is_utf8(value)
@@ -177,7 +177,7 @@ def _is_utf8(value: str) -> bool:
 def typed(value: str, domain: Domain) -> Value:
     """A folder's text, its escapes undone, in the domain of its column.
 
-    Of a timestamp, the microseconds of its wall clock as if the zone were UTC.
+    Of a timestamp, the microseconds of its local time as if the zone were UTC.
     """
     match domain.name:
         case "int":

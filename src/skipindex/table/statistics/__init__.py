@@ -1,4 +1,4 @@
-"""Min/max: the statistics of every file, answered for all files at once."""
+"""Min/max: the statistics of every file, answered for all files together."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ compared.  Keys are held and compared in the width in which a manifest has the i
 or in which the keys of a column fit.
 
 Files are taken in blocks that the processor's cache holds.  Of each block the least and
-the greatest key are known, so a block that a question misses is not looked at.
+the greatest key are known, so a block outside of a range is not read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Keys: TypeAlias = npt.NDArray[np.integer[Any]]
 """Numbers in the order of the values that they stand for; equal values have one key."""
 
 _BLOCK: Final = 1 << 15
-"""Files whose bounds are looked at together."""
+"""Files whose bounds are compared together."""
 _SHORT_KEY: Final = 32
 """Bits of a key where so many tell nearly all bounds apart."""
 _SAMPLE: Final = 2048
@@ -262,7 +262,7 @@ class TextEnds(FileBounds):
 
     @cached_property
     def _keys(self) -> tuple[Keys, Keys, np.uint64]:
-        """The keys, and how many low bits of them were left out."""
+        """The keys, and how many low bits of them were omitted."""
         low, high = map(self._word_keys.keys, self._texts)
         most = int(self._word_keys.key(self._limits[1]))
         n_low = max(0, most.bit_length() - _SHORT_KEY)

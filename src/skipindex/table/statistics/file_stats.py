@@ -146,7 +146,7 @@ class FileStats:
         return cls(can_null, can_value, bounded, ends, exact, nulls)
 
     def within(self, least: Value, stop: Value) -> Mask:
-        """Files where every value surely is at least ``least`` and below ``stop``."""
+        """Files where every value is certainly from ``least`` to below ``stop``."""
         inside, _ = self.ends.between(least, stop)
         return np.asarray(inside & self.bounded | ~self.can_value)
 
@@ -191,7 +191,7 @@ class FileStats:
         return Bounds(inside, touched)
 
     def holds(self, atom: Atom) -> Mask:
-        """Files where the row of a bound surely makes ``atom`` TRUE; errs to fewer."""
+        """Files where the row of a bound must make ``atom`` TRUE; errs to fewer."""
         result = np.zeros(len(self.bounded), bool)
         if isinstance(atom, Range) and isinstance(self.low, np.ndarray):
             for bound in (self.low, self.high):
@@ -209,7 +209,7 @@ class FileStats:
 
     @cached_property
     def single(self) -> Mask:
-        """Files whose values are surely all the same."""
+        """Files whose values are certainly all equal."""
         return np.asarray(self.ends.equal & self.bounded & self.exact)
 
     @cached_property

@@ -84,6 +84,6 @@ def _bounds(
 
 
 def _is_whole(texts: pa.StringArray) -> pa.BooleanArray:
-    """Whether a text is surely not cut, and has no character in place of a part."""
+    """Whether a text is certainly not cut, and has no character in place of a part."""
     short = pc.less(pc.utf8_length(texts), _CUT)
     return pc.and_(short, pc.invert(pc.match_substring(texts, "\ufffd")))

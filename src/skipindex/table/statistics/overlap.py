@@ -54,7 +54,7 @@ class Overlap:
         return cls(float(mean), int(max(n_low.max(), n_high.max())))
 
     def __str__(self) -> str:
-        return f"{self.mean:.1f} files hold a value, {self.worst} at worst"
+        return f"{self.mean:.1f} files contain a value on average, {self.worst} at most"
 
 
 def partition_numbers(paths: Sequence[str]) -> Positions:

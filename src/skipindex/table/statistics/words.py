@@ -2,7 +2,7 @@
 
 A word is 8 bytes as a big-endian number, filled up with zeros after the end of the
 string.  Strings whose words differ are ordered as their words.  Where all words of the
-shorter string are equal, it is a prefix of the longer one but for NUL bytes at the
+shorter string are equal, it is a prefix of the longer one except for NUL bytes at the
 ends, and the lengths tell the order.
 """
 
@@ -25,7 +25,7 @@ _BLOCK: Final = 1 << 15
 
 
 class ByteStrings:
-    """Byte strings in one buffer, of which words are read where they are asked for.
+    """Byte strings in one buffer, of which words are read where they are requested.
 
     ``values`` may have offsets of 32 bits too; NULL is any string.
     """
