@@ -59,7 +59,7 @@ BUDGETS = {
     "planner": 16073,
     "rewrite": 3730,
     "spark": 7119,
-    "storage": 4858,
+    "storage": 4862,
     "table": 4188,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
