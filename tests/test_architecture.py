@@ -59,7 +59,7 @@ BUDGETS = {
     "planner": 16327,
     "rewrite": 3732,
     "spark": 7195,
-    "storage": 4858,
+    "storage": 4862,
     "table": 4653,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

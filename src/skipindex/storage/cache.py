@@ -84,11 +84,14 @@ class Cache:
         entry.was_used = True
         return entry.forms.get(object, _NO_PART)[0]
 
-    def keep(self, key: Key, thing: object, n_bytes: int) -> None:
-        """Cache a thing in place of what is cached there; it takes ``n_bytes``."""
+    def keep(self, key: Key, thing: object, n_bytes: int) -> bool:
+        """Cache a thing in place of what is cached there; it takes ``n_bytes``.
+
+        False if it alone is above the limit.
+        """
         with self._lock:
             self._drop(key)
-        self.put(key, object, 1, 0, [thing], n_bytes)
+        return self.put(key, object, 1, 0, [thing], n_bytes)
 
     def put(
         self,
@@ -98,15 +101,15 @@ class Cache:
         start: int,
         parts: Sequence[object],
         n_bytes: int,
-    ) -> None:
-        """Cache neighbouring parts, unless they alone are above the limit.
+    ) -> bool:
+        """Cache neighbouring parts; False if they alone are above the limit.
 
         ``n_parts`` is of the whole payload, ``n_bytes`` of these parts.
         """
         n_bytes += _PART_OVERHEAD * len(parts)
         with self._lock:
             if n_bytes > self._limit:
-                return
+                return False
             entry = self._entries.get(key)
             if entry is None:
                 entry = self._entries[key] = CacheEntry()
@@ -118,6 +121,7 @@ class Cache:
             entry.n_bytes += n_bytes
             self._n_bytes += n_bytes
             self._evict()
+        return True
 
     def forget(self, source: object) -> None:
         """Drop all that is cached of one source."""

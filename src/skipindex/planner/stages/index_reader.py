@@ -47,7 +47,7 @@ The bytes of a blob's directory never change: the manifest has their checksum.""
 INDEX_BYTES: Final = 1000
 _SLOT_BYTES: Final = 8
 """Bytes that an opened index takes, about, and of a pack's those of each slot."""
-_PACK: Final = -1
+_PACK: Final = 1 << 32
 """Stands for a slot, for what is opened of all files of a blob together."""
 _AT_ONCE: Final = 32
 """Packs of a store that are read concurrently."""
@@ -110,12 +110,12 @@ class IndexReader:
 
     def _held(self, blob: Blob, slot: int) -> Any:
         """What this plan or an earlier one has opened, if it is in memory."""
-        opened = self._opened.get((blob, slot))
-        return blob.held(("index", slot)) if opened is None else opened
+        index = blob.held(~slot)
+        return self._opened.get((blob, slot)) if index is None else index
 
     def _hold(self, blob: Blob, slot: int, index: object, n_bytes: int) -> None:
-        self._opened[blob, slot] = index
-        blob.hold(("index", slot), index, n_bytes)
+        if not blob.hold(~slot, index, n_bytes):
+            self._opened[blob, slot] = index  # where nothing is cached, for this plan
 
     def refuse(self, error: Exception, blob: Blob, what: str = "index") -> None:
         """Note that what was read of a blob is no index."""

@@ -241,13 +241,13 @@ class Blob:
         """What ``hold`` has cached, if it is cached still."""
         return None if self._cache is None else self._cache.get((*self.key, what))
 
-    def hold(self, what: Hashable, made: object, n_bytes: int) -> None:
-        """Cache what was made of the blob, which takes ``n_bytes``.
+    def hold(self, what: Hashable, made: object, n_bytes: int) -> bool:
+        """Cache what was made of the blob, which takes ``n_bytes``, if there is room.
 
-        ``what`` it is must not be a number: those are of payloads.
+        ``what`` it is must not be a number from 0 on: those are of payloads.
         """
-        if self._cache is not None:
-            self._cache.keep((*self.key, what), made, n_bytes)
+        cache = self._cache
+        return cache is not None and cache.keep((*self.key, what), made, n_bytes)
 
     def get(
         self,
