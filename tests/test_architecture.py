@@ -60,7 +60,7 @@ BUDGETS = {
     "rewrite": 3732,
     "spark": 7195,
     "storage": 4862,
-    "table": 4653,
+    "table": 4643,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

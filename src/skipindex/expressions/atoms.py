@@ -79,7 +79,7 @@ class IntegerSet(Sequence[int]):
 
     def places_of(self, numbers: Ints) -> tuple[Ints, Ints]:
         """Which of ``numbers`` are in the set, and their places in it."""
-        # A table of hashes leaves few to look up, each of which is a miss of the cache.
+        # A search of many numbers is slow, so a table of hashes rules out most of them.
         table, shift = self._hashed
         some = np.flatnonzero(table.take(_hashes(numbers, shift)))
         at = self.array.searchsorted(numbers[some])

@@ -23,7 +23,7 @@ from skipindex.storage.file_system.names import (
     published,
 )
 from skipindex.table.files import UNREADABLE, SparkListing, column_reader
-from skipindex.table.opening.formats import require_plain, source_of
+from skipindex.table.opening.formats import source_of
 from skipindex.table.opening.source import Source
 from skipindex.table.spark_json import given_schema
 from skipindex.table.stored import footer_schema
@@ -94,20 +94,17 @@ def observe(
         everything, snapshot = look(location, known, files)
         source = None
         if not plain:
-            paths = [file.path for file in everything]
+            paths = (file.path for file in everything)
             source = source_of(location, paths, version)
         if source is not None:
             everything, missing = source.among(everything)
             if missing:
                 continue  # written since the folder was listed, or gone
             source.check(location, everything)
-        elif not plain:
-            require_plain(location, paths, insist=True)
         shown, listing, remarks = _live(location, everything, snapshot)
         visible = None
         if snapshot.rewrites.hidden:  # else a reader of the folder reads the same files
             visible = list(filter(shown.is_read, everything))
-        candidates = shown.with_schema or [file.path for file in listing]
         if source is not None:
             _require_all(location, source, listing)
             schema_path = min(shown.with_schema, default="")
@@ -120,6 +117,7 @@ def observe(
                 notes=(*snapshot.notes, *remarks),
                 source=source,
             )
+        candidates = shown.with_schema or [file.path for file in listing]
         if not candidates and files is None:
             raise TableError(_nothing_there(location, everything))
         schema_path = ""

@@ -52,7 +52,7 @@ DELTA: Final = (
     Mutant(
         "folders-against-the-log",
         "table.opening.source.Source.check",
-        "partition_values(file.path) != self.values[path]",
+        "partition_values(path) != self.values[path]",
         "False",
         "partition columns have other values than the log says",
         _TESTS,

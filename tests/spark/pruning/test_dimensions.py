@@ -39,6 +39,17 @@ from tests.tables import put
 
 TYPES = {"k": "long", "a": "string", "b": "integer", "z": "timestamp"}
 IS_X = asks("EqualTo", "a", "string", "x")
+AT_THREE = both(
+    "EqualTo",
+    {
+        "c": f"{CLASSES}.Hour",
+        "t": "int",
+        "a": [attribute("z", "timestamp")],
+        "x": ["Europe/Rome"],
+    },
+    {"c": f"{CLASSES}.Literal", "t": "int", "v": 3},
+)
+"""Whether the clocks of a zone with rules show three o'clock."""
 UNKNOWN = asks("No", "a", "string", "x")
 """A function that the planner does not know."""
 
@@ -262,14 +273,7 @@ def test_dates_of_the_old_calendar_are_not_read(folder: Path) -> None:
 
 def test_times_of_a_zone_are_by_the_rules_of_the_driver(folder: Path) -> None:
     """It is three o'clock at midnight UTC where the clocks are three hours ahead."""
-    hour = {
-        "c": f"{CLASSES}.Hour",
-        "t": "int",
-        "a": [attribute("z", "timestamp")],
-        "x": ["Europe/Rome"],
-    }
-    literal = {"c": f"{CLASSES}.Literal", "t": "int", "v": 3}
-    asked = side(folder, TYPES, both("EqualTo", hour, literal))
+    asked = side(folder, TYPES, AT_THREE)
     for ahead, expected in ((0, []), (3 * 3600, [1])):
         offsets = listed_offsets("Europe/Rome", (-(10**10), ahead))
         found = keys_of(asked, settings=session("Europe/Rome", offsets))
@@ -585,14 +589,7 @@ def test_keys_without_a_part_of_the_chain_are_not_kept(folder: Path, far: Path) 
 
 def test_keys_by_the_rules_of_a_zone_are_not_kept(folder: Path) -> None:
     age(folder)
-    hour = {
-        "c": f"{CLASSES}.Hour",
-        "t": "int",
-        "a": [attribute("z", "timestamp")],
-        "x": ["Europe/Rome"],
-    }
-    literal = {"c": f"{CLASSES}.Literal", "t": "int", "v": 3}
-    other = side(folder, TYPES, both("EqualTo", hour, literal))
+    other = side(folder, TYPES, AT_THREE)
     asked = side(folder, TYPES, keys=[("k", Dimension(**other))])
     dimensions = Dimensions()
     for ahead, expected in ((0, []), (3 * 3600, [1])):

@@ -69,17 +69,13 @@ class Keys:
         given = _array(keys)
         if pa.types.is_null(given.type):
             given = given.cast(dtype)
-        theirs = _domain_of(given.type)
-        if theirs != domain and {theirs.name, domain.name} != {"int"}:
-            can_be_cast = theirs.name == domain.name and domain.name in _CAST
-            try:
-                given = given.cast(dtype if can_be_cast else pa.null())
-            except pa.ArrowException as error:
-                raise PredicateError(
-                    f"cannot locate keys of type {given.type} in column "
-                    f"{column.name!r} (accepted: {dtype})"
-                ) from error
-        given = given.drop_null()
+        converted = _converted(given, dtype, domain)
+        if converted is None:
+            raise PredicateError(
+                f"cannot locate keys of type {given.type} in column {column.name!r} "
+                f"(accepted: {dtype})"
+            )
+        given = converted.drop_null()
         encoded = domain.encode(given)
         if domain.is_bytes:
             first = {text: i for i, text in enumerate(encoded.to_pylist())}
@@ -90,12 +86,16 @@ class Keys:
         return cls(given.take(pa.array(at)), IntegerSet(numbers))
 
 
-def _domain_of(dtype: pa.DataType) -> Domain:
-    """The domain of keys of this type; one that no column has, where there is none."""
+def _converted(given: pa.Array, dtype: pa.DataType, domain: Domain) -> pa.Array | None:
+    """Keys that are encoded as the values of a column are; None if they cannot be."""
     try:
-        return domain_of(dtype)
-    except UnsupportedTypeError:
-        return Domain("")
+        theirs = domain_of(given.type)
+        if theirs == domain or {theirs.name, domain.name} == {"int"}:
+            return given
+        can_be_cast = theirs.name == domain.name and domain.name in _CAST
+        return given.cast(dtype) if can_be_cast else None
+    except (UnsupportedTypeError, pa.ArrowException):
+        return None
 
 
 def _array(keys: Any) -> pa.Array:

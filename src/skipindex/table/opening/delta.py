@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 import pyarrow as pa
 
@@ -62,7 +63,7 @@ def delta_source(location: Location, version: int | None) -> Source:
     schema, refused = columns
     names = table.metadata().partition_columns
     files = pa.table(table.get_add_actions())
-    paths = files["path"].to_pylist()
+    paths = [unquote(path) for path in files["path"].to_pylist()]
     values: Sequence[Mapping[str, Any]] = [{}] * len(paths)
     if names:
         values = files["partition"].to_pylist()

@@ -59,14 +59,15 @@ def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> 
     ``paths`` are those of all files below it.  ``insist`` says that the caller takes
     ``plain=True``, which the message then names.
     """
-    result = other_format(paths)
-    if result is None:
-        return
-    name, path = result
+    if (result := other_format(paths)) is not None:
+        raise _refused(location, *result, insist=insist)
+
+
+def _refused(location: Location, name: str, path: str, *, insist: bool) -> TableError:
     expected = "expected a plain folder of Parquet files"
     if insist:
         expected += "; pass plain=True to read it as one"
-    raise TableError(
+    return TableError(
         f"{location.full('')!r} is a {name} table: {path!r} determines which files "
         f"belong to it, and plain readers and writers ignore that ({expected})"
     )
@@ -75,24 +76,26 @@ def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> 
 def source_of(
     location: Location, paths: Iterable[str], version: int | None
 ) -> Source | None:
-    """What the log of another format says, if it is one that is read.
+    """What the log of another format says; None for a plain folder.
 
     ``paths`` are those of all files below the folder; ``version`` is the number of a
     version of the table, None is the newest.
 
     Raises:
-        TableError: there is such a log, and it is not read, or a plain folder is to
-            have a version.
+        TableError: the format's log is not read, or a plain folder is to have a
+            version.
     """
     result = other_format(paths)
-    if result is not None and (read := _SOURCES.get(result[0])) is not None:
-        return read(location, version)
-    if version is not None:
+    if result is None and version is None:
+        return None
+    if result is None:
         raise TableError(
             f"{location.full('')!r} has no version {version}: it is no table of "
             f"{', '.join(_SOURCES)} (accepted: no version)"
         )
-    return None
+    if result[0] not in _SOURCES:
+        raise _refused(location, *result, insist=True)
+    return _SOURCES[result[0]](location, version)
 
 
 def require_unbucketed(folder: str, paths: Iterable[str]) -> None:
