@@ -292,11 +292,10 @@ def open_table(
 
     Raises:
         TableError: the folder does not exist or has no Parquet file, Spark refuses its
-            folders, it is a table of a format that is not read, a Delta table has
-            deletion vectors or names of columns that its files do not have, ``trust``
-            is ``"log"`` and the log does not name all files, a storage option is
-            unknown or refused, the indexes in the sidecar are of another table, or the
-            table has indexes in its own folder.
+            folders, it is a table of a format that is not read, a Delta table has a
+            feature that is not read, ``trust`` is ``"log"`` and the log does not name
+            all files, a storage option is unknown or refused, the indexes in the
+            sidecar are of another table, or the table has indexes in its own folder.
 
     >>> [column.name for column in sx.open_table(path).columns]
     ['city', 'price']
