@@ -226,7 +226,7 @@ class History:
         spare = {str(path) for path in exact} & (kept - set(stored["file"].to_pylist()))
         if spare and "n0" not in where and "n1" not in where:
             return f"{here}: keeps {sorted(spare)}"
-        wanted = _counted(truth.select(names))
+        wanted = counted(truth.select(names))
         engines: dict[str, Callable[[], pa.Table]] = {
             "arrow": lambda: plan.to_arrow().to_table(),
             "duckdb": lambda: plan.to_duckdb(duckdb.connect()).to_arrow_table(),
@@ -234,7 +234,7 @@ class History:
         }
         name = self.rng.choice(list(engines))
         got = engines[name]()
-        if _counted(got.select(names)) != wanted:
+        if counted(got.select(names)) != wanted:
             return f"{here}: {name} has other rows"
         least, most = plan.count_bounds
         if len(truth) < least or (most is not None and most < len(truth)):
@@ -286,5 +286,5 @@ def _plain(dtype: pa.DataType) -> pa.DataType:
     return pa.string() if str(dtype) in {"large_string", "string_view"} else dtype
 
 
-def _counted(table: pa.Table) -> Counter[tuple[str, ...]]:
+def counted(table: pa.Table) -> Counter[tuple[str, ...]]:
     return Counter(tuple(map(repr, row.values())) for row in table.to_pylist())

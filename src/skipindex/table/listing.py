@@ -24,7 +24,7 @@ from skipindex.storage.file_system.names import (
 )
 from skipindex.table.files import UNREADABLE, SparkListing, column_reader
 from skipindex.table.opening.formats import source_of
-from skipindex.table.opening.source import Source
+from skipindex.table.opening.source import NEWEST, AtVersion, Source
 from skipindex.table.spark_json import given_schema
 from skipindex.table.stored import footer_schema
 
@@ -80,14 +80,14 @@ def observe(
     plain: bool = False,
     known: Snapshot | None = None,
     files: Listing | None = None,
-    version: int | None = None,
+    version: AtVersion = NEWEST,
 ) -> Observed:
     """The table below ``location`` as it is now.
 
     If ``schema`` is None, the columns are taken from a footer.  ``plain`` takes a table
     of another format for a plain folder.  Segments of ``known``, an earlier snapshot,
     are not read again.  ``files`` lists those that count, which may be none, instead of
-    all.  ``version`` is that of a table of another format; None is the newest.
+    all.  ``version`` is that of a table of another format.
     """
     missing = ""
     for _ in range(LOOKS):

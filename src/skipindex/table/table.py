@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import PlanError, TableError
+from skipindex.expressions.arrays import Ints
 from skipindex.log import Listing, Snapshot, no_snapshot
 from skipindex.log.manifest import as_one_array
 from skipindex.storage.blobs import BlobUse
@@ -39,7 +40,7 @@ from skipindex.table.listing import (
     read_schema,
 )
 from skipindex.table.opening.from_log import Trust, check_trust, list_from_log
-from skipindex.table.opening.source import Source
+from skipindex.table.opening.source import NEWEST, AtVersion, Source
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.partitions.hive import PartitionColumn, partition_columns
 from skipindex.table.partitions.inference import INSTANT
@@ -72,7 +73,7 @@ class Options:
     If ``declared`` is None, the columns are taken from a footer; if ``derived`` is, it
     is what is committed.  ``plain`` takes a table of another format for a plain folder.
     ``folders`` are asked for whenever the table is opened.  ``version`` is that of a
-    table of another format; None is the newest.
+    table of another format.
     """
 
     declared: pa.Schema | None = None
@@ -81,7 +82,7 @@ class Options:
     plain: bool = False
     trust: Trust = "listing"
     folders: CatalogFolders | None = None
-    version: int | None = None
+    version: AtVersion = NEWEST
 
 
 NO_OPTIONS: Final = Options()
@@ -261,8 +262,8 @@ class TableState:
         )
 
     @cached_property
-    def deleted(self) -> np.ndarray | None:
-        """How many rows of each file are deleted in its table; None if none is."""
+    def deleted(self) -> tuple[Ints, Ints] | None:
+        """At least and at most so many rows of each file are deleted; None: no row."""
         return None if self.source is None else self.source.deleted_of(self.paths)
 
     def require_plain_rows(self, paths: Sequence[str], reader: str) -> None:
@@ -464,7 +465,7 @@ def open_state(
     fresh: bool = False,
     trust: Trust = "listing",
     folders: CatalogFolders | None = None,
-    version: int | None = None,
+    version: AtVersion = NEWEST,
 ) -> TableState:
     """The table below a folder; ``skipindex.open_table`` tells the rest.
 
@@ -474,10 +475,10 @@ def open_state(
     check_trust(trust)
     if isinstance(table, TableState):
         return _open(table.location, table.options) if fresh else table
-    if plain and version is not None:
+    if plain and version != NEWEST:
         raise TableError(
-            f"plain=True reads no log, so there is no version {version} (accepted: one "
-            "of the two)"
+            f"plain=True reads no log, so there is no version {version.number or ''} "
+            "(accepted: one of the two)"
         )
     types = partition_types or {}
     options = Options(schema, types, derived, plain, trust, folders, version)

@@ -13,6 +13,7 @@ from tests.mutants.catalogue.catalyst import CATALYST
 from tests.mutants.catalogue.delta import DELTA
 from tests.mutants.catalogue.exclusive import EXCLUSIVE
 from tests.mutants.catalogue.expressions import EXPRESSIONS
+from tests.mutants.catalogue.iceberg import ICEBERG
 from tests.mutants.catalogue.indexes import INDEXES
 from tests.mutants.catalogue.locate import LOCATE
 from tests.mutants.catalogue.planner import PLANNER
@@ -28,6 +29,7 @@ MUTANTS: Final = (
     *SEGMENTS,
     *EXCLUSIVE,
     *DELTA,
+    *ICEBERG,
     *INDEXES,
     *TABLE,
     *BUILD,

@@ -44,8 +44,8 @@ DELTA: Final = (
     Mutant(
         "deleted-rows-are-counted",
         "planner.stages.row_counts.row_counts",
-        "lower.clip(0)",
-        "lower + deleted",
+        "(lower - most).clip(0)",
+        "lower",
         "rows that are deleted count among those that certainly match",
         _TESTS,
     ),
@@ -60,7 +60,7 @@ DELTA: Final = (
     Mutant(
         "plain-readers-of-deleted-rows",
         "table.opening.source.Source.unlike_plain",
-        "self.deleted.get(path)",
+        "path in self.deleted",
         "False",
         "plain readers bring back rows that are deleted",
         _TESTS,

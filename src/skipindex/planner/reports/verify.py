@@ -193,7 +193,7 @@ def _judge(plan: Verifiable, i: int, least: int, most: int) -> list[Violation]:
 def _count(plan: Verifiable, i: int) -> tuple[int, int]:
     """The fewest and the most rows that match; they differ by what is not judged."""
     table, tree = plan.table, plan.tree
-    deleted = 0 if table.deleted is None else int(table.deleted[i])
+    deleted = table.deleted or (np.zeros(len(table), int),) * 2
     with table.opened(i) as file:
         n_rows = int(file.metadata.num_rows)
         read: dict[str, pa.Array] = {}
@@ -219,7 +219,7 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
             is_empty=lambda mask: not mask.any(),
         )
     least, most = int(result.lower.sum()), int(result.upper.sum())
-    return max(0, least - deleted), min(most, n_rows - deleted)
+    return max(0, least - deleted[1][i]), min(most, n_rows - deleted[0][i])
 
 
 def _values(

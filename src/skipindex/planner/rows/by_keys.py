@@ -207,7 +207,7 @@ class KeyLocations:
 
     def _has_deleted(self, file: int) -> bool:
         deleted = self._table.deleted
-        return deleted is not None and bool(deleted[file])
+        return deleted is not None and bool(deleted[1][file])
 
     def _without_deleted(
         self, file: int, rows: tuple[Ints, Ints]

@@ -68,9 +68,9 @@ def row_counts(evaluation: Evaluation) -> RowCounts:
     lower[certain] = upper[certain] = n_rows[certain]
     deleted = evaluation.table.deleted
     if deleted is not None:
-        lower = np.where(certain, n_rows, lower) - deleted
-        lower = lower.clip(0)
-        upper = np.where(n_rows < 0, upper, np.minimum(upper, n_rows - deleted))
+        least, most = deleted
+        lower = (lower - most).clip(0)
+        upper = np.where(n_rows < 0, upper, np.minimum(upper, n_rows - least))
     lower[~evaluation.possible] = upper[~evaluation.possible] = 0
     return RowCounts(lower, upper)
 

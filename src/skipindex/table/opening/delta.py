@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
@@ -27,7 +27,7 @@ from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import SCHEMES
 from skipindex.table.field_ids import FieldIds, Names, field_id_name
 from skipindex.table.files import UNREADABLE
-from skipindex.table.opening.source import Source
+from skipindex.table.opening.source import AtVersion, Source
 from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics.of_log import LogStatistics
 from skipindex.table.stored import is_hybrid
@@ -58,13 +58,13 @@ _INSTALL: Final = (
 )
 
 
-def delta_source(location: Location, version: int | None) -> Source:
+def delta_source(location: Location, at: AtVersion) -> DeltaSource:
     """The table at a version, or at its newest one.
 
     Raises:
         TableError: the log cannot be read, or asks for more than is read here.
     """
-    table = _opened(location, version)
+    table = _opened(location, at.number)
     _require_readable(location, table)
     columns = declared_schema(table.schema().to_json())
     if columns is None:
@@ -97,7 +97,7 @@ def delta_source(location: Location, version: int | None) -> Source:
         _statistics(files),
         places,
         FieldIds({}) if mode == "id" else None,
-        {path: len(rows) for path, rows in vectors.items()},
+        {path: (len(rows), len(rows)) for path, rows in vectors.items()},
         vectors,
     )
 
@@ -106,7 +106,7 @@ def delta_source(location: Location, version: int | None) -> Source:
 class DeltaSource(Source):
     """A table of Delta; ``vectors`` has the positions of deleted rows by file."""
 
-    vectors: Mapping[str, BitMap] = field(default_factory=dict)
+    vectors: Mapping[str, BitMap]
 
     def deleted_rows(self, path: str) -> BitMap:
         """See ``Source``."""

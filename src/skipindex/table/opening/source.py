@@ -11,16 +11,36 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from skipindex.errors import TableError
+from skipindex.expressions.arrays import Ints
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.table.field_ids import FieldIds, Names
 from skipindex.table.partitions.hive import Pairs, PartitionColumn, partition_values
 from skipindex.table.statistics.of_log import LogStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class AtVersion:
+    """Which version of a table with a log is meant.
+
+    Args:
+        number: of the version, or of a snapshot; None is the newest.
+        metadata: the file with an Iceberg table's metadata, which its catalog names.
+        properties: how that file is opened.  They may be secret.
+    """
+
+    number: int | None = None
+    metadata: str = ""
+    properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+
+
+NEWEST: Final = AtVersion()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +58,7 @@ class Source(ABC):
         places: the paths under which files have columns, by their paths in the table,
             where they differ.
         ids: what gives the columns of files their numbers; None is their names.
-        deleted: how many rows of a file are deleted, by path.
+        deleted: at least and at most how many rows of a file are deleted, by path.
     """
 
     format: str
@@ -48,9 +68,9 @@ class Source(ABC):
     refused: Mapping[str, str]
     values: Mapping[str, Pairs]
     statistics: LogStatistics
-    places: Mapping[Names, Names] = field(default_factory=dict)
-    ids: FieldIds | None = None
-    deleted: Mapping[str, int] = field(default_factory=dict)
+    places: Mapping[Names, Names]
+    ids: FieldIds | None
+    deleted: Mapping[str, tuple[int, int]]
 
     @abstractmethod
     def rows(self, location: Location, paths: Sequence[str]) -> Iterator[pa.Table]:
@@ -77,11 +97,13 @@ class Source(ABC):
         places = {path: i for i, path in enumerate(self.sizes)}
         return self.statistics.at(np.array([places[path] for path in paths], np.int64))
 
-    def deleted_of(self, paths: Sequence[str]) -> np.ndarray | None:
-        """The numbers of deleted rows of files; None if no file has any."""
+    def deleted_of(self, paths: Sequence[str]) -> tuple[Ints, Ints] | None:
+        """At least and at most so many rows of files are deleted; None if none is."""
         if not self.deleted:
             return None
-        return np.array([self.deleted.get(path, 0) for path in paths], np.int64)
+        both = np.array([self.deleted.get(path, (0, 0)) for path in paths], np.int64)
+        least, most = both.reshape(-1, 2).T
+        return least, most
 
     def partitions(self, paths: Sequence[str]) -> list[PartitionColumn]:
         """The partition columns, with the values that the log has of these files."""
@@ -119,7 +141,7 @@ class Source(ABC):
         if self.places:
             return "its files have other names of columns than the table"
         for path in paths:
-            if self.deleted.get(path):
+            if path in self.deleted:
                 return f"rows of {path!r} are deleted in version {self.version}"
             if partition_values(path) != self.values[path]:
                 return f"the folder of {path!r} does not have its partition values"
