@@ -53,14 +53,14 @@ BUDGETS = {
     "build": 2685,
     "cli": 1297,
     "expressions": 1953,
-    "indexes": 7877,
+    "indexes": 7874,
     "layout": 2526,
     "log": 3092,
     "planner": 16327,
     "rewrite": 3732,
-    "spark": 7195,
+    "spark": 7174,
     "storage": 4862,
-    "table": 4643,
+    "table": 4637,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
