@@ -104,14 +104,14 @@ test-all: $(CLASSES)  ## run all tests
 	@$(WITH_JAVA) $(BIN)/python -m pytest
 
 test-matrix: $(STAMP)  ## run the tests under other versions (MATRIX="--cell spark-3.5"; long)
-	@$(BIN)/python -m tests.matrix $(MATRIX)
+	@$(BIN)/python -m tests.heavy.matrix $(MATRIX)
 
 soundness: $(CLASSES)  ## check the whole soundness matrix, write docs/soundness.md (minutes)
-	@$(WITH_JAVA) $(BIN)/python -m tests.soundness --seed $(SEED) \
+	@$(WITH_JAVA) $(BIN)/python -m tests.heavy.soundness --seed $(SEED) \
 		--out docs/soundness.md --matrix build/soundness-matrix.md
 
 sweep: $(CLASSES)  ## go round all long sweeps from where the last run ended (MINUTES=15 ONLY="kills")
-	@$(WITH_JAVA) $(BIN)/python -m tests.sweeps --minutes $(MINUTES) --only $(ONLY) \
+	@$(WITH_JAVA) $(BIN)/python -m tests.heavy --minutes $(MINUTES) --only $(ONLY) \
 		$(if $(filter file,$(origin SEED)),,--seed $(SEED)) $(if $(PAGE),--page $(PAGE))
 
 queries:  ## compare random queries with skipping on and off (MINUTES=15)
@@ -130,7 +130,7 @@ months:  ## a build after each append, with 256 descriptors (MINUTES=15)
 	@$(MAKE) sweep ONLY=months
 
 mutants: $(CLASSES)  ## see that every deliberately broken variant fails a test (long)
-	@$(WITH_JAVA) $(BIN)/python -m tests.mutants --jobs $(JOBS)
+	@$(WITH_JAVA) $(BIN)/python -m tests.heavy.mutants --jobs $(JOBS)
 
 lint: $(STAMP)  ## check style and format
 	$(BIN)/ruff check

@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from benchmarks._report import Measure, show
-from skipindex.spark.writers.row_groups import ROWS_PER_GROUP
+from skipindex.spark.writers.file_size import ROWS_PER_GROUP
 from ssb.data.generate import find_or_generate
 from ssb.progress import progress_lines
 from ssb.session import local_session

@@ -45,8 +45,8 @@ REBASE = {
 
 
 NEED_PYSPARK = {
-    *("spark", "ssb", "benchmarks", "sweeps/queries", "sweeps/test_sweeps.py"),
-    *("soundness/test_by_spark.py", "soundness/test_foreign.py"),
+    *("spark", "ssb", "benchmarks", "heavy/queries", "heavy/test_runner.py"),
+    *("heavy/soundness/test_by_spark.py", "heavy/soundness/test_foreign.py"),
 }
 """What is left out where PySpark is not installed: it imports it."""
 

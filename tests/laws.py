@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tests.mutants.catalogue import MUTANTS
-from tests.mutants.mutant import Mutant
+from tests.heavy.mutants.catalogue import MUTANTS
+from tests.heavy.mutants.mutant import Mutant
 
 ROOT: Final = Path(__file__).resolve().parent
 PAGE: Final = ROOT.parent / "docs" / "testing.md"
@@ -48,7 +48,7 @@ LAWS: Final = (
     Law(
         "Sound",
         (
-            *("planner/test_soundness.py", "soundness", "planner/test_plan.py"),
+            *("planner/test_soundness.py", "heavy/soundness", "planner/test_plan.py"),
             *("planner/stages", "planner/test_simplify.py", "indexes", "table"),
             *("planner/test_before_listing.py", "expressions/test_atoms.py"),
             *("expressions/test_patterns.py", "traps/test_logic.py"),

@@ -53,18 +53,18 @@ BUDGETS = {
     "build": 2697,
     "cli": 1297,
     "expressions": 1953,
-    "indexes": 7877,
+    "indexes": 7874,
     "layout": 2526,
     "log": 3092,
     "planner": 16404,
     "rewrite": 3732,
-    "spark": 7196,
+    "spark": 7175,
     "storage": 4862,
-    "table": 5356,
+    "table": 5350,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 4866, "ssb": 9544}
+BUDGETS_BESIDE = {"benchmarks": 4449, "ssb": 9537}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
+from tests.heavy.catalogue import SWEEPS
+from tests.heavy.mutants.catalogue import MUTANTS
 from tests.laws import LAWS, PAGE, ROOT, Law, with_table
-from tests.mutants.catalogue import MUTANTS
-from tests.sweeps.catalogue import SWEEPS
 
 
 def test_they_are_those_of_the_architecture() -> None:

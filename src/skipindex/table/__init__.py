@@ -19,9 +19,9 @@ from skipindex.table.opening.formats import require_plain as require_plain
 from skipindex.table.opening.formats import require_unbucketed as require_unbucketed
 from skipindex.table.opening.from_log import Trust as Trust
 from skipindex.table.opening.from_log import difference_from_log as difference_from_log
-from skipindex.table.partitions.declared import derived_by as derived_by
-from skipindex.table.partitions.declared import parts_of_time as parts_of_time
 from skipindex.table.partitions.derived import Derived as Derived
+from skipindex.table.partitions.derived import derived_by as derived_by
+from skipindex.table.partitions.derived import parts_of_time as parts_of_time
 from skipindex.table.schema import ColumnInfo as ColumnInfo
 from skipindex.table.spark_json import declared_schema as declared_schema
 from skipindex.table.statistics import FileStats as FileStats

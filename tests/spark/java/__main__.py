@@ -16,7 +16,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tests.matrix.environments import FOLDER
+from tests.heavy.matrix.environments import FOLDER
 from tests.spark.java.javac import (
     CLASSES,
     JavaError,

@@ -15,10 +15,10 @@ from pyspark.sql import functions as sf
 
 import skipindex as sx
 from skipindex.errors import SkipIndexError, TableError
+from tests.heavy.writers.player import Turn, play
+from tests.heavy.writers.rounds import Judge, begin
 from tests.rewrite.seen import everything, listed
 from tests.spark.reading.whole import rows, settings
-from tests.sweeps.writers.player import Turn, play
-from tests.sweeps.writers.rounds import Judge, begin
 
 pytestmark = pytest.mark.spark
 

@@ -16,8 +16,8 @@ import skipindex as sx
 from skipindex.api.types import Progress
 from skipindex.errors import LayoutError, TableError
 from skipindex.log import read_snapshot
-from skipindex.spark.writers import row_groups
-from skipindex.spark.writers.row_groups import ROWS_PER_GROUP
+from skipindex.spark.writers import file_size
+from skipindex.spark.writers.file_size import ROWS_PER_GROUP
 from tests.spark.reading.whole import columns, rows, settings
 from tests.spark.versions import since
 
@@ -332,7 +332,7 @@ def test_a_spark_that_counts_no_rows_of_a_group_says_so(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     layout = sx.Clustering(by=["id"], rows_per_group=200)
-    monkeypatch.setattr(row_groups, "_SINCE", (1000, 0))
+    monkeypatch.setattr(file_size, "_SINCE", (1000, 0))
     with pytest.raises(LayoutError, match=r"rows_per_group=200 \(accepted: Spark 4.1"):
         sx.write_table(spark.range(5), tmp_path / "t", layout=layout)
     table = sx.write_table(spark.range(5), tmp_path / "t", layout=sx.Clustering())

@@ -13,8 +13,12 @@ from typing import Final
 
 from pyroaring import AbstractBitMap, BitMap, FrozenBitMap
 
-from skipindex.indexes.bit_slices.decode import rows_among
-from skipindex.indexes.bit_slices.descent import Collected, Counted, descend_apart
+from skipindex.indexes.bit_slices.decode import (
+    Collected,
+    Counted,
+    descend_apart,
+    rows_among,
+)
 from skipindex.indexes.bit_slices.digits import Shape
 from skipindex.indexes.encoding.roaring import thawed
 from skipindex.indexes.positional import Interval

@@ -16,8 +16,7 @@ from skipindex.planner.trees.conditions import is_in, like, row_in
 from skipindex.planner.trees.operands import BooleanOperand, LiteralOperand, Operand
 from skipindex.spark.catalyst.classes import Part
 from skipindex.spark.catalyst.literals import INTEGERS, MICROSECONDS, interval, literal
-from skipindex.spark.catalyst.node import Held, Node
-from skipindex.spark.catalyst.writer import Form, Writer
+from skipindex.spark.catalyst.node import Form, Held, Node, Writer
 
 _CAST_TARGETS: Final = {
     *("boolean", "tinyint", "smallint", "int", "bigint", "double", "decimal"),

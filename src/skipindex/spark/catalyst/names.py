@@ -10,8 +10,7 @@ from typing import Final
 from skipindex.expressions import Reference
 from skipindex.planner.trees.calls import call
 from skipindex.planner.trees.operands import Operand
-from skipindex.spark.catalyst.node import Held, Node
-from skipindex.spark.catalyst.writer import Form, Writer
+from skipindex.spark.catalyst.node import Form, Held, Node, Writer
 from skipindex.table.spark_json import DEFAULTS
 
 _DECLARED: Final = "__CHAR_VARCHAR_TYPE_STRING"

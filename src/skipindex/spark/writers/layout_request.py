@@ -13,8 +13,7 @@ from skipindex.layout import Workload, curve_named, n_files_for
 from skipindex.rewrite.selection.attributes import JoinedAttribute, named, to_json
 from skipindex.rewrite.selection.target import ROWS_PER_FILE, Target
 from skipindex.spark.placement.cluster import apply_clustering, fit_workload
-from skipindex.spark.writers.file_size import rows_in
-from skipindex.spark.writers.row_groups import check_row_groups
+from skipindex.spark.writers.file_size import check_row_groups, rows_in
 from skipindex.spark.writers.writing import LaidOut, lay_out
 from skipindex.storage.file_system.location import Location
 

@@ -40,7 +40,7 @@ from skipindex.spark.reading.schema import table_schema
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.settings import check_session
 from skipindex.spark.ship import has_driver
-from skipindex.spark.writers.row_groups import check_row_groups
+from skipindex.spark.writers.file_size import check_row_groups
 from skipindex.spark.writers.write import write_table
 from skipindex.spark.writers.writing import (
     LaidOut,

@@ -20,7 +20,7 @@ from skipindex.spark.placement.cluster import cluster
 from skipindex.spark.runner import SparkFailedError, watched
 from skipindex.spark.settings import session_settings
 from skipindex.spark.ship import has_driver
-from skipindex.spark.writers.row_groups import row_group_options
+from skipindex.spark.writers.file_size import row_group_options
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.telling import growing_part
 from skipindex.table import UNREADABLE, TableState, column_reader, has_int96

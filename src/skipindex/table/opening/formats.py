@@ -70,8 +70,9 @@ def _refused(location: Location, name: str, path: str, *, insist: bool) -> Table
         expected += ", or a table of pyiceberg, or the path of a file *.metadata.json"
     if insist:
         expected += "; pass plain=True to read it as one"
+    kind = f"an {name}" if name == "Iceberg" else f"a {name}"
     return TableError(
-        f"{location.full('')!r} is a{'n' * (name == 'Iceberg')} {name} table: {path!r} determines which files "
+        f"{location.full('')!r} is {kind} table: {path!r} determines which files "
         f"belong to it, and plain readers and writers ignore that ({expected})"
     )
 

@@ -1,0 +1,1 @@
+"""Tables whose logs are hostile: planned and vacuumed in a process with limits."""

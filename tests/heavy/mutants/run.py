@@ -1,0 +1,93 @@
+"""Running a mutant: its tests against a broken copy of the source, or a sweep."""
+
+from __future__ import annotations
+
+import compileall
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import CodeType
+from typing import Any, Final
+
+from tests.heavy.catalogue import Told, rounds
+from tests.heavy.mutants.catalogue import BY_NAME
+from tests.heavy.mutants.mutant import PACKAGE, ROOT, Mutant, mutated
+
+_TESTS_FAILED: Final = 1
+"""The exit code of pytest; others mean that no test was run to its end."""
+
+
+@cache
+def _compile() -> None:
+    """Compile the package, so that no mutant compiles more than its own module."""
+    compileall.compile_dir(PACKAGE, quiet=2)
+
+
+@contextmanager
+def applied(mutant: Mutant) -> Iterator[None]:
+    """The mutant of a function, in this process: for sweeps that must notice it."""
+    path, names = mutant.module, mutant.function.split(".")
+    there = len(path.parts)
+    function: Any = import_module(".".join([PACKAGE.name, *names[:there]]))
+    code = compile(mutated(mutant), str(path), "exec")
+    for name in names[there:]:
+        function = getattr(function, name)
+        code = next(
+            one
+            for one in code.co_consts
+            if isinstance(one, CodeType) and one.co_name == name
+        )
+    # Whoever has imported the function has the mutant too.
+    original, function.__code__ = function.__code__, code
+    try:
+        yield
+    finally:
+        function.__code__ = original
+
+
+def survives(mutant: Mutant) -> str:
+    """Empty if a test fails with the mutant, else what pytest said."""
+    text = mutated(mutant)
+    _compile()
+    with tempfile.TemporaryDirectory() as name:
+        source = Path(name, "src")
+        package = source / PACKAGE.name
+        # What is compiled stays right: copies have the times of the originals.
+        shutil.copytree(PACKAGE, package)
+        broken = package / mutant.module
+        for old in (broken.parent / "__pycache__").glob(f"{broken.stem}.*.pyc"):
+            old.unlink()
+        broken.write_text(text)
+        done = subprocess.run(
+            [
+                *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header"),
+                *("-m", "not spark and not slow", "-p", "no:cacheprovider"),
+                *mutant.tests,
+            ],
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "HYPOTHESIS_PROFILE": "mutants",
+                "PYTHONDONTWRITEBYTECODE": "",  # tests are compiled once for all
+                "PYTHONPATH": f"{source}{os.pathsep}{ROOT}",
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode == _TESTS_FAILED:
+        return ""
+    return f"pytest ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr}"
+
+
+def cases(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
+    """A mutant, whose tests must fail."""
+    for mutant, _, only in rounds(BY_NAME, seed, first, parts):
+        yield Told(1, survives(mutant), only)

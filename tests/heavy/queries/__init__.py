@@ -1,0 +1,1 @@
+"""Random queries over random tables, with skipping on and off: the same rows."""

@@ -1,0 +1,57 @@
+"""Tables that live, and what befalls them: killed writers, and versions of logs."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Final
+
+from tests.delta.histories import History as OfDelta
+from tests.heavy.catalogue import Told, rounds
+from tests.iceberg.histories import History as OfIceberg
+from tests.rewrite.kill_and_damage import WRITERS, sweep
+
+_SHARES: Final = 12
+"""What can befall the table of a killed writer is so many cases."""
+_ACTS: Final = 25
+"""Of a history."""
+
+
+def kills(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
+    """Each step of a writer, killed there, and then a share of what can befall it."""
+    writers = {name: name for name in WRITERS}
+    for name, one, only in rounds(writers, seed, first, parts):
+        start = (one - seed) % _SHARES
+        with tempfile.TemporaryDirectory() as work:
+            told = [*sweep(name, Path(work), stride=_SHARES, start=start)]
+        wrong = "\n".join(f"{case}: {problem}" for case, problem in told if problem)
+        yield Told(len(told), wrong, only)
+
+
+def delta(seed: int, first: int, _: Sequence[str]) -> Iterator[Told]:
+    """A random history of a Delta table, read by version."""
+    return _histories(OfDelta, seed, first)
+
+
+def iceberg(seed: int, first: int, _: Sequence[str]) -> Iterator[Told]:
+    """A random history of an Iceberg table, read by snapshot."""
+    return _histories(OfIceberg, seed, first)
+
+
+def _histories(
+    kind: type[OfDelta | OfIceberg], seed: int, first: int
+) -> Iterator[Told]:
+    for case in count(first):
+        with tempfile.TemporaryDirectory() as folder:
+            history = kind(Path(folder, "t"), seed * 1_000_003 + case)
+            done: list[str] = []
+            failure = ""
+            for act in history.steps(_ACTS):
+                done.append(act)
+                failure = failure or history.check() or history.check()
+                if failure:
+                    failure = f"{', '.join(done)}; {failure}"
+                    break
+            yield Told(history.n_checks, failure)

@@ -1,5 +1,0 @@
-"""Random queries whose plans Spark evaluates more than once, or not where they stand.
-
-``python -m tests.sweeps.queries.operators`` runs many, plain and with skipping on: they
-have the same rows, and cost no more jobs, exchanges and files than they may.
-"""
