@@ -214,7 +214,11 @@ class Manifest:
             before[known[mine[before[known]] != theirs[known]]] = -1
 
         # Rows of the result: the old ones that are left, then all of the newer ones.
-        files = pa.concat_tables([taken(self.files, left), newer.files])
+        # One chunk: else each append adds one, and each column is copied whenever it
+        # is used as one array.
+        files = pa.concat_tables(
+            [taken(self.files, left), newer.files]
+        ).combine_chunks()
         row_of: np.ndarray = np.full(len(self), -1, np.int64)
         row_of[left] = np.arange(len(left))
         same = np.flatnonzero(before >= 0)
