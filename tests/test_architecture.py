@@ -55,7 +55,7 @@ BUDGETS = {
     "expressions": 1953,
     "indexes": 7874,
     "layout": 2526,
-    "log": 3092,
+    "log": 3105,
     "planner": 16404,
     "rewrite": 3732,
     "spark": 7175,
