@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-from tests.quick_run import EXAMPLES, NO_CODEGEN, QuickRun, is_quick, mark_slow
+from tests.quick_run import EXAMPLES, NO_CODEGEN, RUN, QuickRun, is_quick, mark_slow
 
 if TYPE_CHECKING:  # nothing but the tests that are marked so needs Spark
     from pyspark.sql import SparkSession
@@ -52,6 +52,7 @@ NEED_PYSPARK = {
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    RUN.is_whole = "not slow" not in config.getoption("markexpr")
     if is_quick(config) and "HYPOTHESIS_PROFILE" not in os.environ:
         settings.load_profile("quick")
     if is_quick(config) and not hasattr(config, "workerinput"):

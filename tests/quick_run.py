@@ -7,6 +7,7 @@ clone does not fail.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import pytest
@@ -32,8 +33,26 @@ def is_quick(config: pytest.Config) -> bool:
     return bool(config.getoption("markexpr") == "not slow")
 
 
-def examples(n: int) -> settings:
-    """``n`` examples for a test of Hypothesis; a quick run draws fewer of them."""
+@dataclass
+class Reach:
+    """What a run reaches.
+
+    Args:
+        is_whole: whether slow tests run too.
+    """
+
+    is_whole: bool = False
+
+
+RUN: Final = Reach()
+
+
+def examples(n: int, *, whole: int = 0) -> settings:
+    """``n`` examples for a test of Hypothesis; a quick run draws fewer of them.
+
+    Where slow tests run too it draws ``whole``, if that is more.
+    """
+    n = max(n, whole) if RUN.is_whole else n
     return settings(max_examples=max(1, n * settings.default.max_examples // 100))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.quick_run import MOST_SECONDS, QuickRun, is_quick, spread
+from tests.quick_run import MOST_SECONDS, RUN, QuickRun, examples, is_quick, spread
 
 
 class Cache(dict[str, Any]):
@@ -70,3 +70,13 @@ def test_few_are_spread_over_all(n: int) -> None:
         assert chosen[0] == 0
         gaps = [b - a for a, b in zip(chosen, [*chosen[1:], n], strict=True)]
         assert max(gaps) <= 3 * n / few + 1
+
+
+def test_a_run_with_slow_tests_draws_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    def drawn(*, is_whole: bool) -> list[int]:
+        monkeypatch.setattr(RUN, "is_whole", is_whole)
+        some = (examples(40, whole=140), examples(40), examples(40, whole=20))
+        return [100 * one.max_examples // examples(100).max_examples for one in some]
+
+    assert drawn(is_whole=False) == [40, 40, 40]
+    assert drawn(is_whole=True) == [140, 40, 40]

@@ -349,7 +349,9 @@ def rows_of(path: Path, columns: Mapping[str, Sequence[Any]], start: int) -> Any
     return {name: values[start : start + n] for name, values in columns.items()}, n
 
 
-def check_residuals(data: st.DataObject) -> None:
+@examples(40, whole=140)
+@given(st.data())
+def test_the_residual_keeps_the_same_rows_of_its_file(data: st.DataObject) -> None:
     """What is certain of a file is left out of its residual, and nothing else."""
     columns = data.draw(tables())
     tree = data.draw(predicates(columns))
@@ -371,18 +373,6 @@ def check_residuals(data: st.DataObject) -> None:
                     residual = parse(task.residual)
                     found = oracle.matching(residual, rows, integers=integers)
                     assert found == expected, task.residual
-
-
-@examples(40)
-@given(st.data())
-def test_the_residual_keeps_the_same_rows_of_its_file(data: st.DataObject) -> None:
-    check_residuals(data)
-
-
-@pytest.mark.slow
-@given(st.data())
-def test_the_residual_keeps_the_same_rows_of_many_files(data: st.DataObject) -> None:
-    check_residuals(data)
 
 
 @pytest.mark.parametrize("condition", ["x IN (0, 4, 8, 12)", "x NOT IN (1, 5, 9, 13)"])

@@ -131,7 +131,9 @@ def plan_of(
     return plan
 
 
-def check_any_kinds(data: st.DataObject) -> None:
+@examples(40, whole=140)
+@given(st.data())
+def test_no_file_with_a_true_row_is_skipped(data: st.DataObject) -> None:
     """Any combination of kinds, exact or not, on some of the columns or none."""
     columns = data.draw(tables())
     tree = data.draw(predicates(columns, unsupported=OPAQUE, two_columns=True))
@@ -156,19 +158,10 @@ def check_any_kinds(data: st.DataObject) -> None:
         check_sound(folder, plan, matches_per_file(folder, tree, columns, opaque))
 
 
-@examples(40)
+@pytest.mark.parametrize("spec", EXACT, ids=str)
+@examples(25, whole=125)
 @given(st.data())
-def test_no_file_with_a_true_row_is_skipped(data: st.DataObject) -> None:
-    check_any_kinds(data)
-
-
-@pytest.mark.slow
-@given(st.data())
-def test_no_file_with_a_true_row_is_skipped_of_many_tables(data: st.DataObject) -> None:
-    check_any_kinds(data)
-
-
-def check_exact_kind(spec: Any, data: st.DataObject) -> None:
+def test_exact_kinds_answer_exactly(spec: Any, data: st.DataObject) -> None:
     """With one exact kind on every column, a plan knows the very count of rows."""
     columns = data.draw(tables())
     tree = data.draw(predicates(columns, two_columns=True))
@@ -189,23 +182,9 @@ def check_exact_kind(spec: Any, data: st.DataObject) -> None:
         assert plan.count_bounds == (sum(truth), sum(truth))
 
 
-@pytest.mark.parametrize("spec", EXACT, ids=str)
-@examples(25)
+@examples(40, whole=140)
 @given(st.data())
-def test_exact_kinds_answer_exactly(spec: Any, data: st.DataObject) -> None:
-    check_exact_kind(spec, data)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("spec", EXACT, ids=str)
-@given(st.data())
-def test_exact_kinds_answer_exactly_in_many_tables(
-    spec: Any, data: st.DataObject
-) -> None:
-    check_exact_kind(spec, data)
-
-
-def check_statistics_alone(data: st.DataObject) -> None:
+def test_the_statistics_alone_are_sound(data: st.DataObject) -> None:
     columns = data.draw(tables())
     tree = data.draw(predicates(columns, unsupported=OPAQUE, two_columns=True))
     with tempfile.TemporaryDirectory() as name:
@@ -213,15 +192,3 @@ def check_statistics_alone(data: st.DataObject) -> None:
         write_files(folder, to_arrow(columns), [10, 20])
         plan = plan_of(folder, tree, {name: [] for name in columns})
         check_sound(folder, plan, matches_per_file(folder, tree, columns, opaque=True))
-
-
-@examples(40)
-@given(st.data())
-def test_the_statistics_alone_are_sound(data: st.DataObject) -> None:
-    check_statistics_alone(data)
-
-
-@pytest.mark.slow
-@given(st.data())
-def test_the_statistics_alone_are_sound_of_many_tables(data: st.DataObject) -> None:
-    check_statistics_alone(data)

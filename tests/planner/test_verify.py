@@ -37,7 +37,9 @@ def test_a_true_plan_has_no_violation(folder: Path) -> None:
         assert (report.checked, report.unchecked) == (4, {})
 
 
-def check_true_plan(data: st.DataObject) -> None:
+@examples(30, whole=130)
+@given(st.data())
+def test_true_plans_are_found_true(data: st.DataObject) -> None:
     columns = data.draw(tables(min_rows=1))
     tree = data.draw(predicates(columns, unsupported=["opaque()"], two_columns=True))
     with tempfile.TemporaryDirectory() as name:
@@ -49,18 +51,6 @@ def check_true_plan(data: st.DataObject) -> None:
         report = table.plan(tree, timezone="UTC").verify()
         assert report.is_right, report.violations
         assert report.checked == len(table)
-
-
-@examples(30)
-@given(st.data())
-def test_true_plans_are_found_true(data: st.DataObject) -> None:
-    check_true_plan(data)
-
-
-@pytest.mark.slow
-@given(st.data())
-def test_many_true_plans_are_found_true(data: st.DataObject) -> None:
-    check_true_plan(data)
 
 
 def secretly_replaced(path: Path, columns: Any) -> None:

@@ -79,7 +79,6 @@ def sweep_with_spark(
     kinds: int,
     seed: int,
     result: SparkResult,
-    every: int = 1,
 ) -> None:
     """Check about ``n`` conditions over one pool, each with some kinds of index.
 
@@ -92,11 +91,10 @@ def sweep_with_spark(
         kinds: how many kinds of index plan each of them, by turns.
         seed: of all choices.
         result: is added to.
-        every: of so many conditions, one is checked.
     """
     NOISY.setLevel(logging.CRITICAL)
     spark.sparkContext.setLogLevel("OFF")
-    texts = list(conditions(pool, n=n, seed=seed))[::every]
+    texts = list(conditions(pool, n=n, seed=seed))
     with tempfile.TemporaryDirectory() as folder:
         sample = Sample(pool, Path(folder), random_files=5, seed=seed)
         for ansi in (True, False):

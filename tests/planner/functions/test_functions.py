@@ -89,7 +89,12 @@ def binder(dtype: pa.DataType, zone: str | None = "UTC") -> Binder:
     return Binder(lambda name: ColumnInfo("c", domain_of(dtype)), zone)
 
 
-def check_inverse(dtype: pa.DataType, text: str, data: st.DataObject) -> None:
+@pytest.mark.parametrize(("dtype", "text"), PAIRS, ids=str)
+@examples(40, whole=140)
+@given(st.data())
+def test_an_inverse_holds_where_the_function_says_so(
+    dtype: pa.DataType, text: str, data: st.DataObject
+) -> None:
     """For values of the type, and thresholds at and around the function's values."""
     domain = domain_of(dtype)
     tree = parse(f"({text}) = 0")
@@ -134,24 +139,6 @@ def check_inverse(dtype: pa.DataType, text: str, data: st.DataObject) -> None:
             else:
                 expected = answer(question, image.domain, plain)
                 assert judged(pulled, key) is expected, (text, question, key, pulled)
-
-
-@pytest.mark.parametrize(("dtype", "text"), PAIRS, ids=str)
-@examples(40)
-@given(st.data())
-def test_an_inverse_holds_where_the_function_says_so(
-    dtype: pa.DataType, text: str, data: st.DataObject
-) -> None:
-    check_inverse(dtype, text, data)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("dtype", "text"), PAIRS, ids=str)
-@given(st.data())
-def test_an_inverse_holds_for_many_values(
-    dtype: pa.DataType, text: str, data: st.DataObject
-) -> None:
-    check_inverse(dtype, text, data)
 
 
 def test_the_calendar_is_pythons() -> None:

@@ -77,23 +77,9 @@ def check(
     return True
 
 
-@examples(100)
+@examples(100, whole=600)
 @given(st.data())
 def test_the_rows_are_those_of_the_oracle(data: st.DataObject) -> None:
-    columns = data.draw(tables(min_rows=1))
-    check(
-        data.draw(predicates(columns, two_columns=True)),
-        columns,
-        data.draw(st.lists(st.integers(0, 30), max_size=2)),
-    )
-
-
-@pytest.mark.slow
-@examples(500)
-@given(st.data())
-def test_the_rows_are_those_of_the_oracle_for_many_predicates(
-    data: st.DataObject,
-) -> None:
     columns = data.draw(tables(min_rows=1))
     check(
         data.draw(predicates(columns, two_columns=True)),

@@ -112,7 +112,11 @@ class Conditions:
         return f"'{self._rng.choice([*values, 'Z'])}'"
 
 
-def check(table: sx.Table, seed: int, n: int) -> None:
+@pytest.mark.few(1)
+@pytest.mark.parametrize(("seed", "n"), [(1, 6), (2, 500)])
+def test_rows_are_those_of_the_engine_over_all_files(
+    table: sx.Table, seed: int, n: int
+) -> None:
     connection = duckdb.connect()
     every = f"{table.folder}/*.parquet"
     skipped = 0
@@ -129,12 +133,3 @@ def check(table: sx.Table, seed: int, n: int) -> None:
         assert sorted(plan.to_arrow().to_table()["id"].to_pylist()) == ids, where
         assert sorted(plan.to_pandas()["id"]) == ids, where
     assert skipped > n, "the plans leave out no files, so this tests nothing"
-
-
-def test_rows_are_those_of_the_engine_over_all_files(table: sx.Table) -> None:
-    check(table, 1, 6)
-
-
-@pytest.mark.slow
-def test_rows_are_those_of_the_engine_for_many_conditions(table: sx.Table) -> None:
-    check(table, 2, 500)

@@ -152,7 +152,9 @@ def sorted_rows(
     return sorted(rows, key=cmp_to_key(order))
 
 
-def check_first_rows(data: st.DataObject) -> None:
+@examples(30, whole=130)
+@given(st.data())
+def test_a_plan_with_an_order_has_the_first_rows(data: st.DataObject) -> None:
     """By brute force: the keys of the first rows are those of the files read."""
     drawn = data.draw(tables(max_columns=2, min_rows=1))
     tree = data.draw(predicates(drawn, max_leaves=2))
@@ -187,20 +189,6 @@ def check_first_rows(data: st.DataObject) -> None:
         keys = [[_key(row["a"]) for row in rows[:limit]] for rows in (found, wanted)]
         assert keys[0] == keys[1]
         assert len(matching(unordered.paths)) >= min(limit, len(wanted))
-
-
-@examples(30)
-@given(st.data())
-def test_a_plan_with_an_order_has_the_first_rows(data: st.DataObject) -> None:
-    check_first_rows(data)
-
-
-@pytest.mark.slow
-@given(st.data())
-def test_a_plan_with_an_order_has_the_first_rows_of_many_tables(
-    data: st.DataObject,
-) -> None:
-    check_first_rows(data)
 
 
 @pytest.mark.parametrize(

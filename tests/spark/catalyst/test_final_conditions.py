@@ -103,14 +103,6 @@ def check_texts(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("ansi", "first"), [("true", 0), ("false", 3)])
-def test_some_texts_that_a_plan_judges(
-    spark: SparkSession, frame: DataFrame, table: sx.Table, ansi: str, first: int
-) -> None:
-    check_texts(spark, frame, table, judged()[first::7], ansi)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_texts_that_a_plan_judges(
     spark: SparkSession, frame: DataFrame, table: sx.Table, ansi: str
@@ -136,29 +128,15 @@ SESSIONS = [("UTC", "true"), ("+05:30", "false")]
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("zone", "ansi"), SESSIONS)
-def test_a_few_drawn_conditions(
-    spark: SparkSession, tmp_path: Path, zone: str, ansi: str
-) -> None:
-    check_drawn(spark, tmp_path, zone, ansi, 20)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("zone", "ansi"), SESSIONS)
 def test_drawn_conditions(
     spark: SparkSession, tmp_path: Path, zone: str, ansi: str
-) -> None:
-    check_drawn(spark, tmp_path, zone, ansi, 150)
-
-
-def check_drawn(
-    spark: SparkSession, tmp_path: Path, zone: str, ansi: str, n: int
 ) -> None:
     folder = drawn.write(tmp_path / "table", seed=11)
     table = sx.build_indexes(folder, {"*": "bitmap"}, workers=1).table
     wanted = {**UTC, "spark.sql.session.timeZone": zone, "spark.sql.ansi.enabled": ansi}
     with settings(spark, wanted):
         frame = spark.read.parquet(table.state.location.spark_path())
-        texts = islice(drawn.Conditions(seed=12), n)
+        texts = islice(drawn.Conditions(seed=12), 150)
         wrong, less = swept(frame, table, texts, zone=zone)
     assert not wrong, "\n".join(wrong)
     assert not less, "\n".join(less)

@@ -154,26 +154,13 @@ def test_calls_of_all_functions(
 
 
 @pytest.mark.slow
-def test_some_columns_of_every_kind(
-    spark: SparkSession, frame: DataFrame, table: sx.Table
-) -> None:
-    check_columns(spark, frame, table, [*COLUMNS][::4])
-
-
-@pytest.mark.slow
 def test_columns_of_every_kind(
     spark: SparkSession, frame: DataFrame, table: sx.Table
 ) -> None:
-    check_columns(spark, frame, table, [*COLUMNS])
-
-
-def check_columns(
-    spark: SparkSession, frame: DataFrame, table: sx.Table, names: Sequence[str]
-) -> None:
     wrong = {}
     with settings(spark, LAX):
-        for name in names:
-            column = COLUMNS[name]()
+        for name, make in COLUMNS.items():
+            column = make()
             assert accepted(frame, column), name
             plan = table.plan(column, timezone="UTC")
             plan.explain()

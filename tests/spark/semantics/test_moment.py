@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -232,30 +232,16 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("zone", "first"), [(None, 1), ("Europe/Berlin", 0)])
-def test_some_rows_are_those_of_the_moment(
-    spark: SparkSession, table: sx.Table, zone: str | None, first: int
-) -> None:
-    check_rows(spark, table, zone, TEXTS[first::2])
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("zone", ["Europe/Berlin", None])
 def test_rows_are_those_of_the_moment(
     spark: SparkSession, table: sx.Table, zone: str | None
-) -> None:
-    check_rows(spark, table, zone, TEXTS)
-
-
-def check_rows(
-    spark: SparkSession, table: sx.Table, zone: str | None, texts: Sequence[str]
 ) -> None:
     """Law 7, where the filter is what Spark makes of the functions at that moment."""
     skipped = 0
     with settings(spark, {ZONE: zone or "Asia/Tokyo", **NO_PUSHDOWN}):
         whole = spark.read.parquet(table.state.location.spark_path())
-        then = [at_moment(text, NOW, None)[0] for text in texts]
-        for text, wanted in zip(texts, rows_of_each(whole, then), strict=True):
+        then = [at_moment(text, NOW, None)[0] for text in TEXTS]
+        for text, wanted in zip(TEXTS, rows_of_each(whole, then), strict=True):
             plan = table.plan(text, timezone=zone, now=NOW)
             assert rows(plan.read(spark)) == wanted, text
             assert plan.count(spark) == len(wanted), text
@@ -263,7 +249,7 @@ def check_rows(
             assert low <= len(wanted), text
             assert high is None or len(wanted) <= high, text
             skipped += len(plan.skipped)
-    assert skipped > 12 * len(texts) / (4 if zone else 20)
+    assert skipped > 12 * len(TEXTS) / (4 if zone else 20)
 
 
 COLUMNS: dict[str, Callable[[], Column]] = {
