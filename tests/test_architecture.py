@@ -48,19 +48,19 @@ MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 432,
-    "advice": 2072,
-    "api": 3434,
+    "advice": 2114,
+    "api": 3448,
     "build": 2685,
-    "cli": 1297,
+    "cli": 1300,
     "expressions": 1953,
     "indexes": 7877,
-    "layout": 2526,
+    "layout": 2563,
     "log": 3092,
-    "planner": 16327,
-    "rewrite": 3732,
-    "spark": 7195,
-    "storage": 4862,
-    "table": 4643,
+    "planner": 16441,
+    "rewrite": 3735,
+    "spark": 7220,
+    "storage": 4875,
+    "table": 5017,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

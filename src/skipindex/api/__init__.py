@@ -2,7 +2,7 @@
 
 ``skipindex.api.types`` has the types of results.  ``set_cache_bytes`` limits the index
 bytes that plans of this process keep in memory.  A ``CacheSession`` is a separate cache
-of index bytes.
+of index bytes.  ``record_queries`` records the queries of this process.
 """
 
 from __future__ import annotations
@@ -48,3 +48,4 @@ from skipindex.storage.file_system.object_store import (
     set_commit_lock as set_commit_lock,
 )
 from skipindex.table import Derived as Derived
+from skipindex.table.queries import record_queries as record_queries

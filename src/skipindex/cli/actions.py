@@ -41,6 +41,7 @@ from skipindex.planner.bound_predicate import shorten, unknowns
 from skipindex.rewrite.verify_table import verify
 from skipindex.spark.driver import extension_settings
 from skipindex.table import Status
+from skipindex.table.queries import is_of_log
 
 _SHOWN: Final = 20
 """Files that ``plan`` lists."""
@@ -122,9 +123,9 @@ def _describe(options: SimpleNamespace) -> Answer:
 
 
 def _queries(options: SimpleNamespace) -> str | None:
-    """The text of the file of queries; None if none is named."""
-    if options.queries is None:
-        return None
+    """The text of the file of queries, or what names a record; None if none is."""
+    if options.queries is None or is_of_log(options.queries):
+        return str(options.queries) if options.queries else None
     try:
         return Path(options.queries).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -134,7 +135,7 @@ def _queries(options: SimpleNamespace) -> str | None:
 def _choice(options: SimpleNamespace) -> dict[str, Any]:
     text = _queries(options)
     return {
-        "queries": None if text is None else [text],
+        "queries": text if text is None or is_of_log(text) else [text],
         "columns": options.columns,
         "max_bytes_ratio": options.max_bytes_ratio,
         "timezone": options.timezone,
@@ -334,7 +335,8 @@ def _optimize(options: SimpleNamespace) -> Answer:
             raise LayoutError(
                 "--by and --queries both choose the layout (accepted: one)"
             )
-        by = Workload(conditions_of(text), timezone=options.timezone)
+        queries = text if is_of_log(text) else conditions_of(text)
+        by = Workload(queries, timezone=options.timezone)
     layout = Clustering(by, curve=options.curve, rows_per_file=options.rows_per_file)
     opened = _opened(options)
     for column in options.by or ():

@@ -106,7 +106,8 @@ _ZONE: Final = _option(
 )
 _QUERIES: Final = _option(
     "--queries", "FILE.sql",
-    "file of queries: conditions or SELECT statements, separated by ;",
+    "file of queries: conditions or SELECT statements, separated by ;  or log: the "
+    "queries that are recorded beside the table",
     type=click.Path(),
 )  # fmt: skip
 _CHOICE: Final = (
