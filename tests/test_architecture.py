@@ -47,17 +47,17 @@ PLANNER = (
 MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 432,
-    "advice": 2114,
-    "api": 3448,
+    "": 445,
+    "advice": 2119,
+    "api": 4418,
     "build": 2685,
-    "cli": 1300,
+    "cli": 1399,
     "expressions": 1953,
     "indexes": 7877,
     "layout": 2563,
     "log": 3092,
-    "planner": 16441,
-    "rewrite": 3735,
+    "planner": 16464,
+    "rewrite": 3778,
     "spark": 7220,
     "storage": 4875,
     "table": 5017,

@@ -100,9 +100,11 @@ def build_advised(
     progress: Progress | None = None,
     repair: bool | None = None,
     memory: int | None = None,
+    advice: Advice | None = None,
 ) -> BuildReport[TableState]:
     """Build ``indexes``; None is what the table has, else what the advisor chooses.
 
+    ``advice`` is what it has chosen by the same criteria a moment ago.
     ``progress`` is called with the number of units done and of all.  A worker may take
     ``memory`` bytes; None is by the machine that it is on.
     """
@@ -121,7 +123,7 @@ def build_advised(
             memory=memory,
         )
         return _advised(report, None, "the table's requested indexes are used")
-    wanted = to_build(table, indexes, criteria)
+    wanted = to_build(table, indexes, criteria, advice)
     report = build(
         table,
         wanted.request,
@@ -156,16 +158,19 @@ class ToBuild:
 
 
 def to_build(
-    table: TableState, indexes: Request | None, criteria: AdviceRequest
+    table: TableState,
+    indexes: Request | None,
+    criteria: AdviceRequest,
+    advice: Advice | None = None,
 ) -> ToBuild:
-    """What to build: ``indexes``, or what the advisor chooses."""
+    """What to build: ``indexes``, or what the advisor chooses, or has just chosen."""
     if indexes is not None:
         asked = TableProperties(indexes=with_asked(table, indexes))
         return ToBuild({**restrictions(table), **indexes}, asked)
-    remembered, advice = _remembered(table, criteria), None
+    remembered = None if advice is not None else _remembered(table, criteria)
     chosen: SpecsByColumn = {}
     if remembered is None:
-        advice = _advise(table, criteria)
+        advice = advice or advise_under_cap(table, criteria)
         chosen.update(advice.request)
     else:
         chosen = remembered
@@ -186,7 +191,7 @@ def _advised(
     return AdvisedReport(**values | {"notes": (*report.notes, *notes)}, advice=advice)
 
 
-def _advise(table: TableState, criteria: AdviceRequest) -> Advice:
+def advise_under_cap(table: TableState, criteria: AdviceRequest) -> Advice:
     """A choice under the cap, which is of all indexes of the table together."""
     named = spec_keys(asked_for(table))
     taken = sum(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from skipindex.api.clustering import Clustering as Clustering
 from skipindex.api.functions import append as append
 from skipindex.api.functions import build_indexes as build_indexes
+from skipindex.api.functions import maintain as maintain
 from skipindex.api.functions import open_table as open_table
 from skipindex.api.functions import plan_files as plan_files
 from skipindex.api.functions import read as read
@@ -22,7 +23,6 @@ from skipindex.api.spark import register as register
 from skipindex.api.table import Table as Table
 from skipindex.errors import CommitConflictError as CommitConflictError
 from skipindex.errors import EngineError as EngineError
-from skipindex.errors import LayoutError as LayoutError
 from skipindex.errors import PlanError as PlanError
 from skipindex.errors import PredicateError as PredicateError
 from skipindex.errors import SkipIndexError as SkipIndexError

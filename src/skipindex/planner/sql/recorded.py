@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from skipindex.errors import SkipIndexError
+from skipindex.expressions import Predicate, to_sql
+from skipindex.expressions.predicate import And
 from skipindex.planner.sql.parser import parse
 from skipindex.storage.file_system.location import Location
 from skipindex.table.queries import OF_LOG, Asked, hidden, recorded
@@ -65,8 +68,28 @@ class RecordedQueries:
 
 
 def shapes_of(texts: Sequence[str]) -> Mapping[str, int]:
-    """How often conditions have each shape."""
-    return Counter(map(hidden, texts))
+    """How often conditions have each shape: their parts without literals, in order."""
+    return Counter(map(_shape, texts))
+
+
+def _conjuncts(tree: Predicate) -> Iterator[Predicate]:
+    """The conditions between the outermost ANDs."""
+    if not isinstance(tree, And):
+        yield tree
+        return
+    for part in tree.children:
+        yield from _conjuncts(part)
+
+
+@lru_cache(maxsize=10_000)
+def _shape(text: str) -> str:
+    """The shape of a condition; that a column is not NULL is part of other tests."""
+    try:
+        parts = [hidden(to_sql(part)) for part in _conjuncts(parse(text))]
+    except (SkipIndexError, RecursionError):
+        return hidden(text)
+    kept = [part for part in parts if not part.endswith(" IS NOT NULL")]
+    return " AND ".join(sorted(set(kept or parts)))
 
 
 def drift(now: Mapping[str, int], former: Mapping[str, int]) -> float:
