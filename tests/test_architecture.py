@@ -47,20 +47,20 @@ PLANNER = (
 MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 432,
-    "advice": 2072,
-    "api": 3451,
+    "": 445,
+    "advice": 2119,
+    "api": 4435,
     "build": 2697,
-    "cli": 1297,
+    "cli": 1399,
     "expressions": 1953,
     "indexes": 7874,
-    "layout": 2526,
+    "layout": 2563,
     "log": 3105,
-    "planner": 16404,
-    "rewrite": 3732,
-    "spark": 7175,
-    "storage": 4862,
-    "table": 5350,
+    "planner": 16541,
+    "rewrite": 3778,
+    "spark": 7200,
+    "storage": 4875,
+    "table": 5724,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

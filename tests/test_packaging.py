@@ -122,6 +122,7 @@ def test_every_public_name_is_there_and_is_listed() -> None:
 def test_every_public_name_comes_from_the_api() -> None:
     more = {
         *("CacheSession", "CommitLock", "set_cache_bytes", "set_commit_lock"),
+        "record_queries",
     }
     assert _exported() == {*sx.__all__, *more}
 

@@ -133,6 +133,19 @@ def bar(part: float, title: str) -> Drawing:
     )
 
 
+def bars(parts: Sequence[float], title: str) -> Drawing:
+    """A bar for each part, upright; the full height is 1."""
+    height, step = 4 * _SIDE, _SIDE + _GAP
+    shapes = []
+    for i, part in enumerate(parts):
+        full = round(height * min(1.0, max(0.0, part)), 1)
+        shapes.append(
+            f'<rect x="{i * step}" y="{height - full:g}" width="{_SIDE}" '
+            f'height="{full:g}"/>'
+        )
+    return Drawing(max(1, len(parts)) * step, height, title, "".join(shapes))
+
+
 def boxes(parts: Sequence[bool], title: str) -> Drawing:
     """A box for each file, full if it is read; of very many files, for several."""
     n_each = -(-len(parts) // _MOST_BOXES) or 1

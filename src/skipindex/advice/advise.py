@@ -23,6 +23,7 @@ from skipindex.advice.questions import (
     Question,
     bind_workload,
     columns_of,
+    names_in,
     sample_questions,
     vary_literals,
 )
@@ -34,9 +35,11 @@ from skipindex.build.wanted import indexable_columns
 from skipindex.errors import AdviceError
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves
 from skipindex.planner.plan import plan_files
+from skipindex.planner.sql.recorded import RecordedQueries
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.telling import part
 from skipindex.table import ColumnInfo, TableState, open_state
+from skipindex.table.queries import is_of_log
 
 MAX_BYTES_RATIO: Final = 0.10
 """Default cap of all indexes together, as a fraction of the data's bytes."""
@@ -66,6 +69,10 @@ def advise(
             "0, such as 0.1 for a tenth of the data's bytes)"
         )
     opened = open_state(table, plain=plain)
+    if is_of_log(queries):
+        record = RecordedQueries.of(opened.location, str(queries))
+        queries, columns = asked_in(opened, record, columns)
+        timezone = timezone or record.zone
     mine = _indexable(opened, columns)
     bound = BoundWorkload()
     sampled, size = mine, SMALL_SAMPLE
@@ -96,6 +103,28 @@ def advise(
         notes=[*notes, *sample.notes],
         seconds=time.perf_counter() - began,
     )
+
+
+def asked_in(
+    table: TableState, record: RecordedQueries, columns: Sequence[str] | None
+) -> tuple[Sequence[str] | None, Sequence[str] | None]:
+    """The queries of a record, and the columns to choose for.
+
+    Of queries with hidden literals only the columns that they name are known.
+
+    Raises:
+        AdviceError: nothing is recorded that asks for a column of the table.
+    """
+    if texts := record.texts():
+        return texts, columns
+    names = {name for shape in record.shapes for name in names_in(table, shape)}
+    if not names:
+        raise AdviceError(
+            f"no query on {table.folder!r} is recorded (accepted: after queries of a "
+            "session with skipindex.queries=table, or of a process after "
+            "skipindex.api.record_queries())"
+        )
+    return None, columns or sorted(names)
 
 
 def _files_now(

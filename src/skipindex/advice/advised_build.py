@@ -9,10 +9,11 @@ choice leaves out are dropped, unless they were named.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from skipindex.advice import MAX_BYTES_RATIO, Advice, advise
+from skipindex.advice.advise import asked_in
 from skipindex.build.builder import BuildReport, build, refresh
 from skipindex.build.column_requests import Request
 from skipindex.build.runners import Progress, Runner
@@ -30,8 +31,10 @@ from skipindex.build.wanted import (
 from skipindex.errors import AdviceError, UnknownIndexError
 from skipindex.indexes import spec_from_json
 from skipindex.log.properties import TableProperties
+from skipindex.planner.sql.recorded import RecordedQueries
 from skipindex.storage.blobs import spec_key
 from skipindex.table import TableState
+from skipindex.table.queries import is_of_log
 
 _CRITERIA: Final = "wish"
 """The name that commits have for them."""
@@ -47,6 +50,15 @@ class AdviceRequest:
     queries: Sequence[str] | None = None
     max_bytes_ratio: float = MAX_BYTES_RATIO
     timezone: str | None = None
+
+    def resolved(self, table: TableState) -> AdviceRequest:
+        """The same, with the queries that a record has now."""
+        if not is_of_log(self.queries):
+            return self
+        record = RecordedQueries.of(table.location, str(self.queries))
+        queries, columns = asked_in(table, record, self.columns)
+        zone = self.timezone or record.zone
+        return replace(self, queries=queries, columns=columns, timezone=zone)
 
     def to_json(self) -> dict[str, Any]:
         """The request as a table remembers it."""
@@ -88,12 +100,15 @@ def build_advised(
     progress: Progress | None = None,
     repair: bool | None = None,
     memory: int | None = None,
+    advice: Advice | None = None,
 ) -> BuildReport[TableState]:
     """Build ``indexes``; None is what the table has, else what the advisor chooses.
 
+    ``advice`` is what it has chosen by the same criteria a moment ago.
     ``progress`` is called with the number of units done and of all.  A worker may take
     ``memory`` bytes; None is by the machine that it is on.
     """
+    criteria = criteria.resolved(table)
     if indexes is not None and criteria != AdviceRequest():
         raise AdviceError(
             "indexes cannot be combined with columns, queries or max_bytes_ratio, by "
@@ -108,7 +123,7 @@ def build_advised(
             memory=memory,
         )
         return _advised(report, None, "the table's requested indexes are used")
-    wanted = to_build(table, indexes, criteria)
+    wanted = to_build(table, indexes, criteria, advice)
     report = build(
         table,
         wanted.request,
@@ -143,16 +158,19 @@ class ToBuild:
 
 
 def to_build(
-    table: TableState, indexes: Request | None, criteria: AdviceRequest
+    table: TableState,
+    indexes: Request | None,
+    criteria: AdviceRequest,
+    advice: Advice | None = None,
 ) -> ToBuild:
-    """What to build: ``indexes``, or what the advisor chooses."""
+    """What to build: ``indexes``, or what the advisor chooses, or has just chosen."""
     if indexes is not None:
         asked = TableProperties(indexes=with_asked(table, indexes))
         return ToBuild({**restrictions(table), **indexes}, asked)
-    remembered, advice = _remembered(table, criteria), None
+    remembered = None if advice is not None else _remembered(table, criteria)
     chosen: SpecsByColumn = {}
     if remembered is None:
-        advice = _advise(table, criteria)
+        advice = advice or advise_under_cap(table, criteria)
         chosen.update(advice.request)
     else:
         chosen = remembered
@@ -173,7 +191,7 @@ def _advised(
     return AdvisedReport(**values | {"notes": (*report.notes, *notes)}, advice=advice)
 
 
-def _advise(table: TableState, criteria: AdviceRequest) -> Advice:
+def advise_under_cap(table: TableState, criteria: AdviceRequest) -> Advice:
     """A choice under the cap, which is of all indexes of the table together."""
     named = spec_keys(asked_for(table))
     taken = sum(

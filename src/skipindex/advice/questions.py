@@ -147,17 +147,17 @@ def bind_workload(
             except PredicateError as error:
                 reason = first_line(error)
                 result.notes.append(f"query {text!r} ignored: {reason}")
-                for name in _names_in(table, text):
+                for name in names_in(table, text):
                     result.not_judged.setdefault(name, "its query was ignored")
                 continue
             result.questions.append(Question(text, tree))
             for one in unknowns(tree):
-                for name in _names_in(table, one.text):
+                for name in names_in(table, one.text):
                     result.not_judged.setdefault(name, one.reason)
     return result
 
 
-def _names_in(table: TableState, text: str) -> Iterator[str]:
+def names_in(table: TableState, text: str) -> Iterator[str]:
     """The columns of the table that a condition names, as far as its words tell."""
     for word in _WORDS.findall(_QUOTED.sub(" ", text)):
         with suppress(PredicateError):

@@ -2,7 +2,7 @@
 
 ``skipindex.api.types`` has the types of results.  ``set_cache_bytes`` limits the index
 bytes that plans of this process keep in memory.  A ``CacheSession`` is a separate cache
-of index bytes.
+of index bytes.  ``record_queries`` records the queries of this process.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from skipindex.api.clustering import Clustering as Clustering
 from skipindex.api.functions import append as append
 from skipindex.api.functions import build_indexes as build_indexes
+from skipindex.api.functions import maintain as maintain
 from skipindex.api.functions import open_table as open_table
 from skipindex.api.functions import plan_files as plan_files
 from skipindex.api.functions import read as read
@@ -22,7 +23,6 @@ from skipindex.api.spark import register as register
 from skipindex.api.table import Table as Table
 from skipindex.errors import CommitConflictError as CommitConflictError
 from skipindex.errors import EngineError as EngineError
-from skipindex.errors import LayoutError as LayoutError
 from skipindex.errors import PlanError as PlanError
 from skipindex.errors import PredicateError as PredicateError
 from skipindex.errors import SkipIndexError as SkipIndexError
@@ -48,3 +48,4 @@ from skipindex.storage.file_system.object_store import (
     set_commit_lock as set_commit_lock,
 )
 from skipindex.table import Derived as Derived
+from skipindex.table.queries import record_queries as record_queries

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,10 +33,14 @@ from skipindex.api.checks import (
     check_session,
     check_sidecar,
     check_types,
+    check_workers,
     check_zone,
     no_table,
 )
 from skipindex.api.clustering import Clustering
+from skipindex.api.maintenance.policy import Budget, BudgetLike, Policy, PolicyLike
+from skipindex.api.maintenance.report import MaintainReport, summed
+from skipindex.api.maintenance.run import maintain_all
 from skipindex.api.progress import ProgressLike, followed
 from skipindex.api.table import AnyPredicate, Table, built, changed
 from skipindex.build.builder import BuildReport
@@ -388,6 +393,76 @@ def build_indexes(
         repair=repair,
         memory=memory,
     )
+
+
+def maintain(
+    table: AnyTable | Sequence[AnyTable],
+    *,
+    budget: BudgetLike = None,
+    dry_run: bool = False,
+    policy: PolicyLike = None,
+    spark: SparkSession | None = None,
+    workers: int | None = None,
+    storage_options: StorageOptions | None = None,
+    sidecar: str | os.PathLike[str] | None = None,
+) -> MaintainReport:
+    """Do what a table needs next, as far as it pays and a budget allows.
+
+    The steps: index new files (``refresh_indexes``), merge small index files
+    (``compact_indexes``), cluster new files and the files that queries read most for
+    each byte (``optimize`` with a budget), choose indexes and layout again if the
+    queries have changed, and delete old commits and indexes.  Each has a price, by
+    what such steps took on this table, and a gain: the bytes that the recorded queries
+    would not read.  The step with the greatest gain for its price comes first.
+
+    Without recorded queries (``skipindex.api.record_queries``), new files are indexed
+    and clustered, and nothing is chosen again.  If there is nothing to do, nothing is
+    committed.  Another writer may commit first: then a step is not done, and the next
+    call does it.
+
+    Args:
+        table: as for ``build_indexes``; or a list of tables, which share the budget.
+        budget: the maximum that the call takes: such as ``"10min"``, ``"50GB"`` to read
+            and write, or ``"10min,50GB"``.  Clustering stops between two parts, and the
+            next call continues.  A build is not divided: if it does not fit, it is
+            left.
+        dry_run: only report the steps with their prices and gains.
+        policy: the limits, as a ``skipindex.api.types.Policy``, a mapping of its
+            values, or the path of a TOML file.
+        spark: a session that clusters; without it no data file is rewritten.
+        workers: as for ``Table.build_indexes``.
+        storage_options: as for ``open_table``.
+        sidecar: as for ``open_table``.
+
+    Raises:
+        TableError: the table does not exist, or the budget or the policy is none.
+
+    >>> report = sx.maintain(path, budget="1min", workers=1)
+    >>> [step.step for step in report.steps]
+    []
+    """
+    asked, limit = Policy.of(policy), Budget.of(budget)
+    is_one = isinstance(table, Table | Location | str | os.PathLike)
+    tables = [table] if is_one else list(cast("Sequence[AnyTable]", table))
+    if spark is not None:
+        check_session(spark)
+    check_workers(workers)
+    began = time.perf_counter()
+    reports = maintain_all(
+        [
+            state_of(cast("AnyTable", one), storage_options, spark, sidecar=sidecar)
+            for one in tables
+        ],
+        asked,
+        limit,
+        dry_run=dry_run,
+        session=None if spark is None else lambda: spark,
+        workers=workers,
+    )
+    every = list(reports.values())
+    if is_one:
+        return every[0]
+    return summed(f"{len(every)} tables", every, time.perf_counter() - began)
 
 
 def via(key: str, table: AnyTable, table_key: str, attribute: str) -> JoinedAttribute:

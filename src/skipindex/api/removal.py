@@ -22,6 +22,7 @@ from skipindex.storage.file_system.names import (
     is_commit,
     is_hidden_copy,
     is_own_garbage,
+    is_record,
     version_of,
 )
 
@@ -77,7 +78,11 @@ def remove(location: Location, *, dry_run: bool) -> RemovalReport:
     commits = sorted(
         (file for file in own if is_commit(file.path)), key=lambda file: file.path
     )
-    garbage = [file for file in own if is_own_garbage(file.path) or is_aside(file.path)]
+    garbage = [
+        file
+        for file in own
+        if is_own_garbage(file.path) or is_aside(file.path) or is_record(file.path)
+    ]
     packs = [file for file in garbage if not file.path.startswith(f"{MANIFESTS}/")]
     manifests = [file for file in garbage if file.path.startswith(f"{MANIFESTS}/")]
     # An index that is gone is an index less.  Of commits the newest counts, so it is

@@ -35,6 +35,9 @@ def enable(spark: SparkSession) -> None:
     ``skipindex.answers`` is true (false by default), counts, extremes and groups are
     computed from indexes.
 
+    ``spark.conf.set("skipindex.queries", "table")`` records the queries of the session
+    beside each table (``skipindex.api.record_queries``).
+
     The sessions also accept SQL statements: ``OPTIMIZE … ZORDER BY``, ``CREATE INDEX``,
     ``VACUUM``, ``EXPLAIN SKIPPING`` and others.
 

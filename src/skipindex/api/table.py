@@ -25,6 +25,7 @@ from skipindex.api.checks import (
     names_of,
 )
 from skipindex.api.clustering import Clustering
+from skipindex.api.maintenance.report import picture_of
 from skipindex.api.progress import ProgressLike, followed
 from skipindex.api.removal import RemovalReport, remove
 from skipindex.build.builder import BuildReport, drop, refresh
@@ -40,7 +41,7 @@ from skipindex.log import Change, CommitInfo, Snapshot, commit, history
 from skipindex.log.exclusive import DECLARED
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.planner.plan import Plan, plan_files
+from skipindex.planner.plan import Plan, plan_files, record_plan
 from skipindex.planner.rows.by_keys import KeyLocations, Keys
 from skipindex.planner.stages.derived_partitions import derivation
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession
@@ -63,6 +64,7 @@ from skipindex.table import (
     parts_of_time,
     status_of,
 )
+from skipindex.table.queries import process_recording
 from skipindex.table.status import IndexInfo, indexes_of
 
 if TYPE_CHECKING:
@@ -218,6 +220,8 @@ class Table:
         )
         for reason in (*plan.table.notes, *plan.evaluation.reader.notes):
             warn_once(plan.table.folder, reason)
+        if (recording := process_recording()) is not None:
+            record_plan(plan, recording)
         return plan
 
     plan_files = plan
@@ -266,7 +270,7 @@ class Table:
         return indexes_of(self.state)
 
     def _repr_html_(self) -> str:
-        return self.status()._repr_html_()
+        return self.status()._repr_html_() + picture_of(self.state.location)
 
     def status(self) -> Status:
         """The files, indexes and layout of the table, and which indexes are missing.
@@ -341,6 +345,8 @@ class Table:
             queries: a workload, as WHERE conditions or SELECT statements; ``;``
                 separates several in one text.  Only columns and conditions of the
                 workload get indexes.  A query that is given twice counts twice.
+                ``"log"`` is the queries that are recorded beside the table, and
+                ``"log:FOLDER"`` those that are recorded in a folder.
             max_bytes_ratio: the maximum bytes of the indexes, as a fraction of the
                 data's bytes.
             timezone: the time zone of the session that will query; as for ``plan``.
@@ -424,7 +430,7 @@ class Table:
                 candidates on a few files (``advise``), and the report's ``advice``
                 has its choice and reasons.
             columns: the columns to choose for; by default all with an order.
-            queries: a workload to choose by, as conditions or SELECT statements.
+            queries: a workload to choose by, as for ``advise``.
             max_bytes_ratio: the cap for the choice: the bytes of all indexes of the
                 table together, as a fraction of the data's bytes.
             timezone: the time zone of the session that runs the queries.

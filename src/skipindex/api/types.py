@@ -9,6 +9,8 @@ from __future__ import annotations
 from skipindex.advice import Advice
 from skipindex.advice.report import ColumnAdvice, QueryAdvice, Trial
 from skipindex.api.functions import AnyTable, PlanOptions
+from skipindex.api.maintenance.policy import BudgetLike, Policy, PolicyLike
+from skipindex.api.maintenance.report import MaintainReport, StepReport
 from skipindex.api.progress import Progress, ProgressLike
 from skipindex.api.removal import RemovalReport
 from skipindex.api.table import AnyPredicate
@@ -46,6 +48,7 @@ __all__ = [
     "Advice",
     "AnyPredicate",
     "AnyTable",
+    "BudgetLike",
     "BuildReport",
     "Column",
     "ColumnAdvice",
@@ -61,11 +64,14 @@ __all__ = [
     "IndexInfo",
     "JoinedAttribute",
     "Location",
+    "MaintainReport",
     "Moment",
     "MomentConstant",
     "OptimizeReport",
     "Overlap",
     "PlanOptions",
+    "Policy",
+    "PolicyLike",
     "Predicate",
     "Progress",
     "ProgressLike",
@@ -82,6 +88,7 @@ __all__ = [
     "Snapshot",
     "Stage",
     "Status",
+    "StepReport",
     "StorageOptions",
     "TableReport",
     "Trial",

@@ -7,9 +7,11 @@ import logging
 import re
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, Final
@@ -21,6 +23,8 @@ from skipindex.advice.questions import conditions_of
 from skipindex.api import Clustering, Plan, Table, build_indexes, open_table, plan_files
 from skipindex.api.calls import runner_of
 from skipindex.api.functions import place_of, table_of_catalog
+from skipindex.api.maintenance.policy import Budget, Policy
+from skipindex.api.maintenance.run import maintain_all, tables_below
 from skipindex.api.progress import followed
 from skipindex.api.types import BuildReport
 from skipindex.build.wanted import SpecLike
@@ -31,6 +35,7 @@ from skipindex.cli.tables import files, size, table
 from skipindex.errors import (
     AdviceError,
     LayoutError,
+    SkipIndexError,
     TableError,
     UnknownIndexError,
     one_line,
@@ -40,7 +45,10 @@ from skipindex.layout import Workload
 from skipindex.planner.bound_predicate import shorten, unknowns
 from skipindex.rewrite.verify_table import verify
 from skipindex.spark.driver import extension_settings
-from skipindex.table import Status
+from skipindex.storage.file_system.location import location_of
+from skipindex.storage.file_system.names import FOLDER
+from skipindex.table import Status, status_of
+from skipindex.table.queries import is_of_log
 
 _SHOWN: Final = 20
 """Files that ``plan`` lists."""
@@ -64,7 +72,83 @@ def _place(options: SimpleNamespace) -> dict[str, Any]:
     return {"plain": options.plain, "sidecar": options.sidecar}
 
 
+def _tables(options: SimpleNamespace) -> list[str] | None:
+    """The tables below PATH, if it is a folder of tables and none itself."""
+    if options.catalog:
+        return None
+    root = location_of(options.path)
+    beside = root if options.sidecar is None else None
+    if beside is None or not root.exists() or root.holds(root.full(FOLDER)):
+        return None
+    try:
+        open_table(options.path, **_place(options))
+    except TableError as error:
+        try:
+            return tables_below(root)
+        except TableError:
+            raise error from None
+    return None
+
+
+def _statuses(paths: Sequence[str], options: SimpleNamespace) -> Answer:
+    """A line for each table, first the one with the most bytes that lack an index."""
+    rows, records = [], []
+    for path in paths:
+        try:
+            state = open_table(path, plain=options.plain).state
+        except SkipIndexError as error:
+            rows.append((float("inf"), [path, "", "", "", one_line(str(error))]))
+            records.append({"table": path, "error": str(error)})
+            continue
+        status = status_of(state)
+        bare = int(state.sizes[state.rows < 0].sum())
+        mean = max((one.mean for one in status.overlap.values() if one), default=0.0)
+        what = [status.table, f"{status.files:,}", size(status.n_bytes)]
+        lacks = "; ".join(_lacks(status)) or "up to date"
+        rows.append((bare + mean, [*what, f"{mean:.1f}" if mean else "", lacks]))
+        records.append(status.to_dict())
+    rows.sort(key=lambda row: -row[0])
+    names = ("table", "files", "size", "overlap", "")
+    text = table(names, [cells for _, cells in rows], right=(1, 2, 3))
+    return Answer(text, {"tables": records})
+
+
+def _maintain(options: SimpleNamespace) -> Answer:
+    pause = _duration(options.every)
+    while True:
+        answer = _maintained(options)
+        if pause is None:
+            return answer
+        sys.stdout.write(shown(answer.text, sys.stdout) + "\n")
+        sys.stdout.flush()
+        time.sleep(pause.total_seconds())
+
+
+def _maintained(options: SimpleNamespace) -> Answer:
+    """One round over a table, or over the tables below a folder."""
+    paths = _tables(options)
+    opened = (
+        [_opened(options)]
+        if paths is None
+        else [open_table(path, plain=options.plain) for path in paths]
+    )
+    reports = maintain_all(
+        [one.state.refresh() for one in opened],
+        Policy.of(options.policy),
+        Budget.of(options.budget),
+        dry_run=options.dry_run,
+        session=None if options.no_spark else partial(session, options),
+        workers=options.workers,
+    )
+    every = sorted(reports.values(), key=lambda one: -one.n_bytes)
+    text = "\n".join(map(str, every))
+    return Answer(text, {"tables": [one.to_dict() for one in every]})
+
+
 def _status(options: SimpleNamespace) -> Answer:
+    paths = _tables(options)
+    if paths is not None:
+        return _statuses(paths, options)
     status = _opened(options).status()
     at = f"commit {status.version}" if status.version >= 0 else "no commit yet"
     kinds = sum(len(column.indexes) for column in status.columns)
@@ -122,9 +206,9 @@ def _describe(options: SimpleNamespace) -> Answer:
 
 
 def _queries(options: SimpleNamespace) -> str | None:
-    """The text of the file of queries; None if none is named."""
-    if options.queries is None:
-        return None
+    """The text of the file of queries, or what names a record; None if none is."""
+    if options.queries is None or is_of_log(options.queries):
+        return str(options.queries) if options.queries else None
     try:
         return Path(options.queries).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -134,7 +218,7 @@ def _queries(options: SimpleNamespace) -> str | None:
 def _choice(options: SimpleNamespace) -> dict[str, Any]:
     text = _queries(options)
     return {
-        "queries": None if text is None else [text],
+        "queries": text if text is None or is_of_log(text) else [text],
         "columns": options.columns,
         "max_bytes_ratio": options.max_bytes_ratio,
         "timezone": options.timezone,
@@ -334,7 +418,8 @@ def _optimize(options: SimpleNamespace) -> Answer:
             raise LayoutError(
                 "--by and --queries both choose the layout (accepted: one)"
             )
-        by = Workload(conditions_of(text), timezone=options.timezone)
+        queries = text if is_of_log(text) else conditions_of(text)
+        by = Workload(queries, timezone=options.timezone)
     layout = Clustering(by, curve=options.curve, rows_per_file=options.rows_per_file)
     opened = _opened(options)
     for column in options.by or ():
@@ -466,6 +551,7 @@ _ACTIONS: Final[Mapping[str, Callable[[SimpleNamespace], Answer]]] = {
     "advise": _advise,
     "build": _build,
     "refresh": _refresh,
+    "maintain": _maintain,
     "drop": _drop,
     "plan": _plan,
     "explain": _explain,

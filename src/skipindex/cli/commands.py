@@ -106,7 +106,8 @@ _ZONE: Final = _option(
 )
 _QUERIES: Final = _option(
     "--queries", "FILE.sql",
-    "file of queries: conditions or SELECT statements, separated by ;",
+    "file of queries: conditions or SELECT statements, separated by ;  or log: the "
+    "queries that are recorded beside the table",
     type=click.Path(),
 )  # fmt: skip
 _CHOICE: Final = (
@@ -143,7 +144,7 @@ _DRY_RUN: Final = _flag("--dry-run", "print what would be done, and change nothi
 
 COMMANDS: Final[Mapping[str, Command]] = {
     "status": Command(
-        "print whether the indexes are up to date, and their size",
+        "print whether indexes are up to date; of a folder of tables, a line each",
         "/data/events",
         (_TRUST,),
     ),
@@ -175,6 +176,21 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "bring the indexes of a table up to date with its files",
         "/data/events --repair",
         _WORK,
+    ),
+    "maintain": Command(
+        "do what a table, or each table below a folder, needs next",
+        "/data/events --budget 10min,50GB --dry-run",
+        (
+            _option(
+                "--budget", "LIMIT",
+                "maximum time, or bytes to read and write, such as 10min or 10min,50GB",
+            ),
+            _option("--policy", "FILE", "limits, as TOML", type=click.Path()),
+            _option("--every", "TIME", "repeat after a pause, such as 1h"),
+            _flag("--no-spark", "rewrite no data files"),
+            _WORKERS,
+            _DRY_RUN,
+        ),
     ),
     "drop": Command(
         "drop indexes of some columns or kinds, or --all",

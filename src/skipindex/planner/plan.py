@@ -59,6 +59,7 @@ from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import RowCounts, row_counts
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo, TableState, open_state
+from skipindex.table.queries import Recording
 
 __all__ = [
     "ConditionReport",
@@ -72,6 +73,7 @@ __all__ = [
     "Stage",
     "Verdict",
     "plan_files",
+    "record_plan",
 ]
 
 if TYPE_CHECKING:
@@ -534,6 +536,25 @@ def worth_judging(condition: str | Predicate, table: TableState) -> Predicate:
         text = condition if isinstance(condition, str) else to_sql(condition)
         return Unsupported(text, reason)
     return parse(condition) if isinstance(condition, str) else condition
+
+
+def record_plan(
+    plan: Plan,
+    recording: Recording,
+    n_files: int | None = None,
+    n_read: int | None = None,
+) -> None:
+    """Record a plan as a query; a caller may know what Spark lists and reads."""
+    table, possible = plan.table, plan.evaluation.possible
+    recording.add(
+        table.location,
+        plan.where,
+        zone=plan.session.timezone,
+        files=len(table) if n_files is None else n_files,
+        read=int(np.count_nonzero(possible)) if n_read is None else n_read,
+        n_bytes=int(table.sizes[possible].sum()),
+        seconds=sum(run.seconds for run in plan.evaluation.runs),
+    )
 
 
 def plan_files(

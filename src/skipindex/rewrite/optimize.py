@@ -14,7 +14,7 @@ from skipindex.build.runners import Progress, Runner
 from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
-from skipindex.layout import curve_named
+from skipindex.layout import Workload, curve_named
 from skipindex.log.properties import TableProperties
 from skipindex.notebook import InNotebook
 from skipindex.rewrite.selection.attributes import (
@@ -74,7 +74,8 @@ class OptimizeOptions:
     """What a caller of ``Table.optimize`` asks for; None is "as the table has it".
 
     ``chosen`` is what the rows suggest for a workload, as a table records it; it stands
-    for ``cluster_by`` and ``curve``.
+    for ``cluster_by`` and ``curve``.  Under a budget, files that ``queries`` read most
+    come first, by default those of the workload that the layout was chosen for.
     """
 
     cluster_by: Sequence[str | JoinedAttribute] | None = None
@@ -91,6 +92,7 @@ class OptimizeOptions:
     indexes: Request | None = None
     in_place: bool = False
     chosen: Mapping[str, Any] | None = None
+    queries: Workload | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,18 +196,9 @@ def optimize_files(
     began = time.perf_counter()
     require_own(table, in_place=options.in_place)
     request = wanted_of(table) if options.indexes is None else options.indexes
-    target = target_of(table, options, request)
-    mode = mode_named(options.mode)
-    budget = budget_of(options)
-    column_requests(table, request)  # what cannot be built is refused now
-    chosen = choose(table, options.where, timezone=timezone)
-    arriving = _arriving(table)
-    files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
-    if target.cluster_by:
-        target = sized(target, table, options, files)
-    reads = Reads.of(table, target)
-    groups, least = _planned(table, files, target, mode, budget, reads)
-    groups, notes = _rewritable(table, groups)
+    chosen = choose_groups(table, options, request, timezone=timezone)
+    files, target, reads = chosen.files, chosen.target, chosen.reads
+    groups, notes = _rewritable(table, chosen.groups)
     target = replace(target, levels=tuple(some[0].level for some in rounds(groups)))
     before = overlaps_of(table, target.cluster_by)
     done: list[Rewritten] = []
@@ -224,7 +217,7 @@ def optimize_files(
         after = table.refresh(committed)
     old = [file for rewritten in done for file in rewritten.group.files]
     new = [file for rewritten in done for file in rewritten.files]
-    now = Reads.of(after, target) if done else reads
+    now = Reads.of(after, target, options.queries) if done else reads
     return OptimizeReport(
         table=after,
         files_in=len(old),
@@ -234,7 +227,7 @@ def optimize_files(
         n_rows=sum(file.n_rows for file in old),
         files_left=len(files) - len(old),
         sealed=sum(rewritten.group.sealed for rewritten in done),
-        least=least,
+        least=chosen.least,
         overlap_before=before,
         overlap_after=overlaps_of(after, target.cluster_by) if done else before,
         reads_before=None if reads is None else reads.mean,
@@ -242,6 +235,52 @@ def optimize_files(
         seconds=time.perf_counter() - began,
         notes=notes,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What a run of optimize would rewrite.
+
+    Args:
+        files: the files that it may choose from.
+        target: how their rows are to be.
+        groups: the groups to rewrite.
+        least: the bytes of the smallest useful rewrite, if none fits into the budget.
+        reads: what the queries of a workload read now; None without a workload.
+    """
+
+    files: Sequence[EligibleFile]
+    target: Target
+    groups: Sequence[Group]
+    least: int | None
+    reads: Reads | None
+
+    @property
+    def n_bytes(self) -> int:
+        """The size of the files to rewrite."""
+        return sum(file.size for group in self.groups for file in group.files)
+
+
+def choose_groups(
+    table: TableState,
+    options: OptimizeOptions,
+    request: Request,
+    *,
+    timezone: str | None = None,
+) -> Chosen:
+    """What a run would rewrite; no data file is read that an index knows."""
+    target = target_of(table, options, request)
+    mode = mode_named(options.mode)
+    budget = budget_of(options)
+    column_requests(table, request)  # what cannot be built is refused now
+    chosen = choose(table, options.where, timezone=timezone)
+    arriving = _arriving(table)
+    files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
+    if target.cluster_by:
+        target = sized(target, table, options, files)
+    reads = Reads.of(table, target, options.queries)
+    groups, least = _planned(table, files, target, mode, budget, reads)
+    return Chosen(files, target, groups, least, reads)
 
 
 def _has_size(table: TableState, options: OptimizeOptions) -> bool:

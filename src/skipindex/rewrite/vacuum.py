@@ -52,6 +52,7 @@ from skipindex.table import (
     difference_from_log,
     live_files,
     open_state,
+    queries,
 )
 
 
@@ -115,6 +116,7 @@ def vacuum(
     if purge and not dry_run:
         given_up = forget(location, lambda: open_state(table, plain=True).listed())
         blank_older_commits(location)
+        queries.forget(location)
     run.sweep(dry_run=dry_run)
     if dry_run:
         run.foretell()

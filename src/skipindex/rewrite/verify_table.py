@@ -25,6 +25,7 @@ from skipindex.storage.file_system.names import (
     STAGING,
     is_commit,
     is_hidden_copy,
+    is_record,
     version_of,
 )
 from skipindex.table import TableState, difference_from_log, open_state, status_of
@@ -189,6 +190,6 @@ def _stale(table: TableState) -> Iterator[str]:
 def _orphans(listing: list[FileInfo], needed: set[str]) -> Iterator[str]:
     for file in listing:
         ours = file.path.startswith(f"{FOLDER}/") or is_hidden_copy(file.path)
-        if ours and file.path not in needed:
+        if ours and file.path not in needed and not is_record(file.path):
             left = " (of a running or killed writer)"
             yield file.path + left * file.path.startswith(STAGING)

@@ -17,6 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
+from skipindex.errors import LayoutError
 from skipindex.rewrite.publish import Publisher
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import Killed, killed_in
@@ -185,7 +186,7 @@ def test_published_files_are_what_every_reader_sees(
     assert len(report.table) == 2
     assert not list(tmp_path.rglob("_skipindex-*"))
     assert report.table.status().waiting == ""
-    with pytest.raises(sx.LayoutError, match="writes a copy that every reader sees"):
+    with pytest.raises(LayoutError, match="writes a copy that every reader sees"):
         table.optimize(spark, into=tmp_path / "copy", publish=True)
 
 

@@ -19,7 +19,10 @@ from skipindex.planner.bound_predicate import BoundPredicate, Leaf, leaves
 from skipindex.planner.functions.zones import ZoneRules, offsets_here, relying_on
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.parser import parse
+from skipindex.planner.sql.recorded import RecordedQueries
+from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo
+from skipindex.table.queries import is_of_log
 from skipindex.table.schema import Columns
 
 METHODS: Final = ("curve", "answers")
@@ -42,10 +45,11 @@ class Workload:
     method: str
     timezone: str | None
     answers_share: float
+    record: str
 
     def __init__(
         self,
-        queries: Iterable[str | Predicate],
+        queries: Iterable[str | Predicate] | str,
         *,
         weights: Sequence[float] | None = None,
         method: str = "curve",
@@ -55,7 +59,9 @@ class Workload:
         """Check the queries.
 
         Args:
-            queries: WHERE conditions in Spark SQL, or built with ``col``.
+            queries: WHERE conditions in Spark SQL, or built with ``col``.  ``"log"``
+                is the queries that are recorded beside the table, by how often they
+                ran, and ``"log:FOLDER"`` those in a folder; ``optimize`` reads them.
             weights: how often each query runs; None is equally often.
             method: ``"curve"`` chooses columns and a curve.  ``"answers"`` puts the
                 rows that match queries into a few files, and orders all others along
@@ -70,10 +76,17 @@ class Workload:
                 missing or below 0, or the share is not between 0 and 1.
             PredicateError: a query cannot be parsed.
         """
-        if isinstance(queries, str):
+        record = queries if isinstance(queries, str) else ""
+        if record and not is_of_log(record):
             raise LayoutError(f"a workload is a list of conditions, not {queries!r}")
-        texts = tuple(q if isinstance(q, str) else to_sql(q) for q in queries)
-        if not texts:
+        if record and weights is not None:
+            raise LayoutError(
+                "the record has the weights of its queries (accepted: 'log')"
+            )
+        texts = tuple(
+            q if isinstance(q, str) else to_sql(q) for q in (() if record else queries)
+        )
+        if not (texts or record):
             raise LayoutError("a workload has no queries (at least 1)")
         if method not in METHODS:
             accepted = ", ".join(map(repr, METHODS))
@@ -83,7 +96,8 @@ class Workload:
         for text in texts:
             parse(text)
         given = (1.0,) * len(texts) if weights is None else tuple(map(float, weights))
-        if len(given) != len(texts) or min(given) < 0 or not sum(given) > 0:
+        is_good = len(given) == len(texts) and min(given, default=0) >= 0
+        if not (is_good and (record or sum(given) > 0)):
             raise LayoutError(
                 f"{len(given)} weights for {len(texts)} queries (one for each, none "
                 "below 0, and one above)"
@@ -93,6 +107,29 @@ class Workload:
         object.__setattr__(self, "method", method)
         object.__setattr__(self, "timezone", timezone)
         object.__setattr__(self, "answers_share", float(answers_share))
+        object.__setattr__(self, "record", record)
+
+    def recorded(self, table: Location) -> Workload:
+        """The same with the queries of a table's record, if it is of a record.
+
+        Raises:
+            LayoutError: the record has none that a layout can be chosen for.
+        """
+        if not self.record:
+            return self
+        record = RecordedQueries.of(table, self.record)
+        if not record.weights:
+            raise LayoutError(
+                f"no query on {table.full('')!r} is recorded with its literals "
+                "(accepted: a list of conditions, or a record of queries)"
+            )
+        return Workload(
+            record.weights,
+            weights=[float(n) for n in record.weights.values()],
+            method=self.method,
+            timezone=self.timezone or record.zone,
+            answers_share=self.answers_share,
+        )
 
     def bind(
         self, schema: pa.Schema, *, refused: Mapping[str, str] | None = None

@@ -26,11 +26,15 @@ class Reads:
     mean: float
 
     @classmethod
-    def of(cls, table: TableState, target: Target) -> Reads | None:
-        """The reads of the workload of a layout; None if it has none that is known."""
-        if "workload" not in target.known:
-            return None
-        workload = Workload.from_json(target.known["workload"])
+    def of(
+        cls, table: TableState, target: Target, queries: Workload | None = None
+    ) -> Reads | None:
+        """The reads of queries, else of the layout's workload; None if it has none."""
+        workload = queries
+        if workload is None:
+            if "workload" not in target.known:
+                return None
+            workload = Workload.from_json(target.known["workload"])
         total = sum(workload.weights)
         shares: dict[str, float] = {}
         for query, weight in zip(workload.queries, workload.weights, strict=True):

@@ -98,9 +98,11 @@ def main(jar: str) -> int:
         )
         return 1
     from skipindex.spark.pruning import query_planner, tables  # noqa: PLC0415 - as above
+    from skipindex.table.queries import flush  # noqa: PLC0415 - as above
 
     planner = query_planner.QueryPlanner(tables.Tables())
     Server(planner, query_planner.SETTINGS, answers).serve(questions)
+    flush()
     os._exit(0)  # plans that are being made are for no one any more
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from skipindex.errors import first_line
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.functions.zones import listed_offsets
+from skipindex.planner.plan import record_plan
 from skipindex.spark.pruning.dimensions import (
     FREE_BYTES,
     RATIO,
@@ -47,6 +48,7 @@ from skipindex.spark.pruning.verdicts import (
 )
 from skipindex.spark.settings import CASE, READING, check_reading
 from skipindex.storage.deadline import Deadline, PlanCancelledError, running_until
+from skipindex.table.queries import LITERALS, SETTING, Recording
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -60,7 +62,7 @@ MAX_RECORDS: Final = 32
 _MAX_LATE: Final = 256
 """Most questions remembered that the driver gave up."""
 
-SETTINGS: Final = (ZONE, CASE, *READING)
+SETTINGS: Final = (ZONE, CASE, *READING, SETTING, LITERALS)
 """The session as a question describes it.
 
 What an expression of Catalyst means is fixed, so that settings for SQL text do not
@@ -81,6 +83,8 @@ class QueryPlanner:
         """By question, its record before a scan told what it lists."""
         self._told: OrderedDict[tuple[int, int], QueryPlan] = OrderedDict()
         """By question and scan, the record of the scan."""
+        self._recording: OrderedDict[int, Recording] = OrderedDict()
+        """By question, where it is recorded once a scan tells what it reads."""
         self._late: deque[int] = deque(maxlen=_MAX_LATE)
         """The questions whose answers do not count any more."""
         self._verdicts: OrderedDict[_Key, Verdict] = OrderedDict()
@@ -150,6 +154,9 @@ class QueryPlanner:
             else:
                 self.records.append(plan)
             _put(self._told, scan, plan)
+            recording = self._recording.pop(one.number, None)
+        if recording is not None and plan.plan is not None:
+            record_plan(plan.plan, recording, one.listed, one.read)
 
     def _give_up(self, number: int) -> None:
         """Forget a question, if it has a number: the driver reads all files."""
@@ -221,6 +228,10 @@ class QueryPlanner:
         if result.plan is not None:
             is_left = result.plan.evaluation.possible.copy()
         is_left[result.files] = False
+        recording = Recording.of_settings(question.settings)
+        if recording is not None and call.number:
+            with self._lock:
+                _put(self._recording, call.number, recording)
         self._record(
             QueryPlan(
                 location.full(""),

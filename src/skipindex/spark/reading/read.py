@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 from skipindex.errors import PlanError
 from skipindex.expressions import Predicate
 from skipindex.planner.functions.zones import Offsets, OffsetsOf, no_offsets
-from skipindex.planner.plan import Moment, Plan, plan_files
+from skipindex.planner.plan import Moment, Plan, plan_files, record_plan
 from skipindex.planner.stages.limit import SortKey
 from skipindex.spark.reading.frames import read_files
 from skipindex.spark.reading.schema import opened_in, table_schema, typed
@@ -32,6 +32,7 @@ from skipindex.spark.settings import (
 from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.location import Location
 from skipindex.table import TableState
+from skipindex.table.queries import LITERALS, SETTING, Recording
 
 
 def read(
@@ -53,6 +54,11 @@ def read(
         now=now,
     )
     check_session(spark)
+    recording = Recording.of_settings(
+        {name: spark.conf.get(name, None) for name in (SETTING, LITERALS)}
+    )
+    if recording is not None:
+        record_plan(plan, recording)
     return _matching(spark, plan.under(offsets_in(spark)), schema)
 
 

@@ -51,6 +51,11 @@ class LayoutRequest:
         if self.curve is not None:
             curve_named(self.curve)
         check_row_groups(df.sparkSession, self.rows_per_group)
+        if isinstance(self.cluster_by, Workload) and self.cluster_by.record:
+            raise LayoutError(
+                "a new table has no recorded queries (accepted: a list of conditions, "
+                "or optimize with the Workload later)"
+            )
         for name in ("rows_per_file", "bytes_per_file", "rows_per_group"):
             size = getattr(self, name)
             if size is not None and size < 1:

@@ -110,6 +110,7 @@ def _with_choice(
     """What is asked, with the layout that the chosen rows suggest for a workload."""
     if workload is None:
         return asked
+    workload = workload.recorded(table.location)
     if asked.curve is not None:
         raise LayoutError(
             f"a workload chooses its curve (accepted: no curve={asked.curve!r}, or "

@@ -15,6 +15,8 @@ LOG: Final = f"{FOLDER}/log"
 MANIFESTS: Final = f"{FOLDER}/manifests"
 PACKS: Final = f"{FOLDER}/packs"
 STAGING: Final = f"{FOLDER}/staging"
+QUERIES: Final = f"{FOLDER}/queries"
+RUNS: Final = f"{FOLDER}/runs"
 
 HIDDEN: Final = "_skipindex-"
 """What the name of a folder of hidden copies begins with."""
@@ -33,6 +35,7 @@ _MAX_PATH: Final = 4096
 _COMMIT: Final = re.compile(r"[0-9]{20}\.json", re.ASCII)
 _MANIFEST: Final = re.compile(r"[0-9a-f]{1,64}\.arrow")
 _PACK: Final = re.compile(r"[0-9a-f]{1,64}\.puffin")
+_RECORD: Final = re.compile(r"[0-9]{13}-[0-9a-f]{12}\.jsonl")
 _TEMPORARY: Final = re.compile(r"\.skipindex-[0-9a-f]{32}\.tmp")
 _ASIDE: Final = re.compile(r"\.skipindex-[0-9a-f]{32}\.([0-9]+)\.(-?[0-9]+)\.aside")
 _COPY_FOLDER: Final = re.compile(
@@ -151,6 +154,16 @@ def is_manifest_name(name: object) -> bool:
 def is_pack_name(name: object) -> bool:
     """Whether this is the name of a pack."""
     return isinstance(name, str) and _PACK.fullmatch(name) is not None
+
+
+def is_record(path: str, folder: str | None = None) -> bool:
+    """Whether the file is a segment of recorded queries or runs; in one folder, if any.
+
+    The empty folder is that of a record that is not beside a table.
+    """
+    above, _, name = path.rpartition("/")
+    is_there = above in {QUERIES, RUNS} if folder is None else above == folder
+    return is_there and _RECORD.fullmatch(name) is not None
 
 
 def version_of(name: str) -> int | None:

@@ -1,0 +1,116 @@
+"""Recorded queries as a workload: conditions by how often they were asked."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from skipindex.errors import SkipIndexError
+from skipindex.expressions import Predicate, to_sql
+from skipindex.expressions.predicate import And
+from skipindex.planner.sql.parser import parse
+from skipindex.storage.file_system.location import Location
+from skipindex.table.queries import OF_LOG, Asked, hidden, recorded
+
+MOST_CONDITIONS: Final = 40
+"""Conditions that a workload has at most: the most frequent ones."""
+_REPEATS: Final = 3
+"""Times that the most frequent condition is repeated where a text is one query."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedQueries:
+    """The recorded queries of a table.
+
+    Args:
+        weights: how often each condition was asked, the most frequent first.
+        zone: the most frequent time zone of their sessions.
+        n_queries: the number of recorded queries, with those that have no weight: of
+            hidden literals, or a condition that only Spark can read.
+        shapes: how often conditions were asked that differ in literals alone.
+    """
+
+    weights: Mapping[str, int]
+    zone: str | None
+    n_queries: int
+    shapes: Mapping[str, int]
+
+    @classmethod
+    def of(
+        cls, table: Location, queries: str = OF_LOG, *, since: float = 0.0
+    ) -> RecordedQueries:
+        """The queries of the record that an argument names."""
+        every = recorded(table, queries, since=since)
+        whole = Counter(asked.where for asked in every if not asked.is_hidden)
+        weights: dict[str, int] = {}
+        for where, n in whole.most_common():
+            if len(weights) < MOST_CONDITIONS and _is_readable(where):
+                weights[where] = n
+        zones = Counter(asked.zone for asked in every).most_common(1)
+        zone = zones[0][0] if zones else None
+        return cls(weights, zone, len(every), _shapes(every))
+
+    def texts(self) -> Sequence[str]:
+        """The conditions, the frequent ones repeated."""
+        most = max(self.weights.values(), default=1)
+        return [
+            where
+            for where, n in self.weights.items()
+            for _ in range(max(1, round(_REPEATS * n / most)))
+        ]
+
+    def drift(self, former: Mapping[str, int]) -> float:
+        """The part of the queries whose shapes are not those of a former workload."""
+        return drift(self.shapes, former)
+
+
+def shapes_of(texts: Sequence[str]) -> Mapping[str, int]:
+    """How often conditions have each shape: their parts without literals, in order."""
+    return Counter(map(_shape, texts))
+
+
+def _conjuncts(tree: Predicate) -> Iterator[Predicate]:
+    """The conditions between the outermost ANDs."""
+    if not isinstance(tree, And):
+        yield tree
+        return
+    for part in tree.children:
+        yield from _conjuncts(part)
+
+
+@lru_cache(maxsize=10_000)
+def _shape(text: str) -> str:
+    """The shape of a condition; that a column is not NULL is part of other tests."""
+    try:
+        parts = [hidden(to_sql(part)) for part in _conjuncts(parse(text))]
+    except (SkipIndexError, RecursionError):
+        return hidden(text)
+    kept = [part for part in parts if not part.endswith(" IS NOT NULL")]
+    return " AND ".join(sorted(set(kept or parts)))
+
+
+def drift(now: Mapping[str, int], former: Mapping[str, int]) -> float:
+    """How far two distributions are apart: 0 is the same, 1 has nothing in common."""
+    n_now, n_former = sum(now.values()), sum(former.values())
+    if not (n_now and n_former):
+        return float(bool(n_now))
+    shared = now.keys() | former.keys()
+    apart = (
+        abs(now.get(one, 0) / n_now - former.get(one, 0) / n_former) for one in shared
+    )
+    return sum(apart) / 2
+
+
+def _shapes(every: Sequence[Asked]) -> Mapping[str, int]:
+    return shapes_of([asked.where for asked in every])
+
+
+def _is_readable(where: str) -> bool:
+    try:
+        parse(where)
+    except (SkipIndexError, RecursionError):
+        return False
+    return where != "TRUE"

@@ -1,0 +1,337 @@
+"""Maintenance: what is done next, what it may take, and what nothing changes."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+import skipindex as sx
+from skipindex.api.maintenance import steps
+from skipindex.api.maintenance.policy import Budget, Policy
+from skipindex.api.maintenance.report import MAX_RUNS_BYTES, Run, runs_of
+from skipindex.api.maintenance.run import tables_below
+from skipindex.cli import main
+from skipindex.errors import CommitConflictError, TableError
+from skipindex.log import latest_version
+from skipindex.storage.file_system.location import location_of
+from skipindex.storage.file_system.names import RUNS
+from skipindex.table import queries
+from skipindex.table.queries import Journal, Recording
+from tests.tables import build, put, put_all
+
+FILES = [{"x": [i, i + 1], "s": [f"a{i}", f"b{i}"]} for i in range(6)]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Iterator[sx.Table]:
+    yield build(put_all(tmp_path / "t", FILES), {"x": "bitmap"})
+    queries.flush()
+
+
+def ask(table: sx.Table, where: str, n: int = 1) -> None:
+    for _ in range(n):
+        Recording("table").add(
+            table.state.location,
+            where,
+            zone="UTC",
+            files=6,
+            read=1,
+            n_bytes=9,
+            seconds=0.1,
+        )
+    queries.flush()
+
+
+def names(report: Any, *, done: bool = True) -> list[str]:
+    return [step.step for step in report.steps if step.done is done]
+
+
+def test_new_files_are_indexed_and_deleted_ones_leave_the_log(table: sx.Table) -> None:
+    folder = Path(table.folder)
+    put(folder / "new.parquet", {"x": [100], "s": ["z"]})
+    (folder / "0.parquet").unlink()
+    ask(table, "x = 100", 3)
+    told = sx.maintain(folder, dry_run=True, workers=1)
+    assert names(told, done=False) == ["refresh"]
+    assert told.steps[0].n_bytes == (folder / "new.parquet").stat().st_size
+    assert sx.open_table(folder).status().gaps, "a dry run changes nothing"
+    report = sx.maintain(folder, workers=1)
+    assert names(report) == ["refresh"]
+    status = sx.open_table(folder).status()
+    assert (status.fresh, status.indexed_files) == (True, 6)
+    assert sx.open_table(folder).history()[0].operation in {"build", "merge"}
+    assert sx.open_table(folder).plan("x = 100").paths == ["new.parquet"]
+
+
+def test_nothing_to_do_makes_no_commit_and_no_file(table: sx.Table) -> None:
+    ask(table, "x = 3")
+    folder = Path(table.folder)
+
+    def files() -> list[tuple[Path, int]]:
+        every = (path for path in folder.rglob("*") if path.is_file())
+        return sorted((path, path.stat().st_mtime_ns) for path in every)
+
+    before = files()
+    report = sx.maintain(table, workers=1)
+    assert report.steps == ()
+    assert "nothing was done" in str(report)
+    assert files() == before
+
+
+def test_queries_read_fewer_bytes_and_the_report_says_so(table: sx.Table) -> None:
+    folder = Path(table.folder)
+    for i in range(5):
+        put(folder / f"new{i}.parquet", {"x": [100 + 10 * i], "s": ["z"]})
+    ask(table, "x = 100", 20)
+    ask(table, "x = 3", 1)
+    report = sx.maintain(folder, workers=1, policy={"drift": 1, "least_queries": 99})
+    assert report.n_queries == 21
+    assert report.bytes_after < report.bytes_before
+    assert report.steps[0].gain == report.bytes_before - report.bytes_after
+    assert "the 21 queries of the last 7 days would have read" in str(report)
+    assert "% fewer bytes; cost " in str(report)
+    assert json.loads(json.dumps(report.to_dict()))["n_queries"] == 21
+    (run,) = runs_of(table.state.location)
+    assert (run.step, run.before) == ("refresh", report.bytes_before)
+    assert "<svg" in sx.open_table(folder)._repr_html_()
+    assert "steps of maintenance" in sx.open_table(folder)._repr_html_()
+
+
+def test_indexes_are_chosen_again_when_queries_have_changed(table: sx.Table) -> None:
+    ask(table, "s = 'b3'", 30)
+    policy = {"max_bytes_ratio": 100, "pays": 0}
+    report = sx.maintain(table, policy=policy, workers=1)
+    assert names(report) == ["advise"]
+    assert report.drift == 1
+    after = sx.open_table(table.folder)
+    assert "s" in {one.column for one in after.indexes if one.kind != "minmax"}
+    assert after.plan("s = 'b3'").paths == ["3.parquet"]
+    again = sx.maintain(table, policy=policy, workers=1)
+    assert (again.steps, again.drift) == ((), 0)
+
+
+def test_an_advice_that_does_not_pay_is_not_asked_for_again(table: sx.Table) -> None:
+    ask(table, "x = 3", 30)
+    version = latest_version(table.state.location)
+    report = sx.maintain(table, workers=1)
+    assert names(report) in ([], ["advise"])
+    if names(report):
+        assert "the indexes stay" in report.steps[0].note
+    assert latest_version(table.state.location) == version
+
+
+def test_few_queries_choose_nothing(table: sx.Table) -> None:
+    ask(table, "s = 'b3'", 19)
+    assert sx.maintain(table, workers=1).steps == ()
+
+
+def test_a_budget_that_is_too_small_says_so_and_changes_nothing(
+    table: sx.Table,
+) -> None:
+    folder = Path(table.folder)
+    put(folder / "new.parquet", {"x": [100], "s": ["z"]})
+    for budget in ("1B", 1, "0s", timedelta(0)):
+        report = sx.maintain(folder, budget=budget, workers=1)
+        assert names(report) == []
+        assert "budget" in report.steps[0].note
+    assert not sx.open_table(folder).status().fresh
+    assert names(sx.maintain(folder, budget="1min,1GB", workers=1)) == ["refresh"]
+
+
+@pytest.mark.parametrize("budget", ["soon", "10 apples", -1, 1.5, "1h,x"])
+def test_a_budget_is_time_or_bytes(table: sx.Table, budget: Any) -> None:
+    with pytest.raises(TableError, match="not a budget"):
+        sx.maintain(table, budget=budget)
+
+
+def test_budgets_are_read() -> None:
+    both = Budget.of("90s, 2 GB")
+    assert (both.seconds, both.n_bytes) == (90, 2_000_000_000)
+    both.spend(500)
+    assert both.bytes_left(1e12) == 2_000_000_000 - 500
+    assert both.bytes_left(1) <= 90
+    assert Budget.of("1.5h").seconds == 5400
+    assert Budget.of(None).bytes_left(1) == float("inf")
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        {"steps": ["sleep"]},
+        {"days": 0},
+        {"drift": 2},
+        {"pays": "much"},
+        {"publish": 1},
+        {"least_queries": True},
+        {"queries": "somewhere"},
+        {"max_bytes_ratio": 0},
+    ],
+)
+def test_a_policy_is_checked(table: sx.Table, policy: dict[str, Any]) -> None:
+    with pytest.raises(TableError, match="a policy cannot have"):
+        sx.maintain(table, policy=policy)
+
+
+def test_a_policy_may_be_a_file(table: sx.Table, tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text('steps = ["merge"]\ndays = 30\n')
+    assert Policy.of(file) == Policy(steps=("merge",), days=30)
+    put(Path(table.folder, "new.parquet"), {"x": [100], "s": ["z"]})
+    assert sx.maintain(table.folder, policy=str(file)).steps == ()
+    for text, told in (("days = ", "cannot read"), ("day = 1", "has no 'day'")):
+        file.write_text(text)
+        with pytest.raises(TableError, match=told):
+            sx.maintain(table, policy=file)
+    with pytest.raises(TableError, match="cannot read"):
+        sx.maintain(table, policy=tmp_path / "none.toml")
+
+
+def test_packs_are_merged_when_there_are_many(
+    table: sx.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(Path(table.folder, "new.parquet"), {"x": [100], "s": ["z"]})
+    table = table.refresh_indexes(workers=1).table
+    n_packs = len(table.state.snapshot.manifest.packs)
+    assert n_packs > 1
+    monkeypatch.setattr(steps, "CROWD", n_packs)
+    assert names(sx.maintain(table)) == ["merge"]
+    assert len(sx.open_table(table.folder).state.snapshot.manifest.packs) == 1
+
+
+def test_another_writer_that_is_first_is_no_error(
+    table: sx.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def conflict(*_: Any, **__: Any) -> Any:
+        raise CommitConflictError("build: other writers committed first")
+
+    put(Path(table.folder, "new.parquet"), {"x": [100], "s": ["z"]})
+    monkeypatch.setattr(steps, "refresh", conflict)
+    report = sx.maintain(table.folder)
+    assert names(report) == []
+    assert "not done: build: other writers committed first" in report.steps[0].note
+    monkeypatch.undo()
+    assert names(sx.maintain(table.folder, workers=1)) == ["refresh"]
+
+
+def test_a_delta_table_gets_indexes_alone(tmp_path: Path) -> None:
+    deltalake = pytest.importorskip("deltalake")
+    folder = str(tmp_path / "delta")
+    deltalake.write_deltalake(folder, pa.table({"a": [1, 2]}))
+    sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
+    deltalake.write_deltalake(folder, pa.table({"a": [3]}), mode="append")
+    files = sorted(Path(folder).rglob("*.parquet"))
+    log = sorted(Path(folder, "_delta_log").iterdir())
+    report = sx.maintain(folder, workers=1)
+    assert names(report) == ["refresh"]
+    assert sx.open_table(folder).status().fresh
+    assert sorted(Path(folder).rglob("*.parquet")) == files
+    assert sorted(Path(folder, "_delta_log").iterdir()) == log
+
+
+def test_old_commits_are_deleted(table: sx.Table) -> None:
+    table = table.declare_retention(timedelta(0))
+    put(Path(table.folder, "new.parquet"), {"x": [100], "s": ["z"]})
+    table.refresh_indexes(workers=1)
+    assert sx.maintain(table.folder).steps == (), "commits stay for an hour"
+
+
+GOOD = asdict(Run(1.0, "refresh", 100, 2.0, 50, 20, 30, {}))
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"n_bytes": -1},
+        {"seconds": float("inf")},
+        {"shapes": {"x": "y"}},
+        {"shapes": {str(i): 1 for i in range(200)}},
+        {"step": 7},
+        {"more": 1},
+    ],
+)
+def test_a_foreign_run_is_ignored(table: sx.Table, bad: dict[str, Any]) -> None:
+    journal = Journal(table.state.location, RUNS, MAX_RUNS_BYTES)
+    journal.write([GOOD, GOOD | bad])
+    assert runs_of(table.state.location) == [Run(**GOOD)]
+    subject = steps.Subject(table.state, Policy(), None, 1)
+    assert subject.rate("refresh") == 50
+
+
+def test_many_tables_share_a_budget(
+    table: sx.Table, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = build(put_all(tmp_path / "deep" / "other", FILES), {"x": "bitmap"})
+    for one in (table, other):
+        put(Path(one.folder, "new.parquet"), {"x": [100], "s": ["z"]})
+    ask(other, "x = 7", 9)
+    paths = tables_below(location_of(tmp_path))
+    assert paths == [other.folder, table.folder]
+    assert main(["status", str(tmp_path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3
+    assert "1 file: never indexed" in lines[1]
+    size = Path(other.folder, "new.parquet").stat().st_size
+    report = sx.maintain(paths, budget=size, workers=1)
+    assert names(report) == ["refresh"]
+    assert report.steps[0].table == other.folder, "which gains most"
+    command = ["maintain", str(tmp_path), "--workers", "1", "--no-spark", "--json"]
+    assert main(command) == 0
+    told = json.loads(capsys.readouterr().out)["tables"]
+    assert [len(one["steps"]) for one in told] == [1, 0]
+    assert all(sx.open_table(one).status().fresh for one in paths)
+
+
+def test_a_folder_without_tables_is_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    for command in ("status", "maintain"):
+        assert main([command, str(tmp_path)]) == 2
+        assert "error" in capsys.readouterr().err
+
+
+def test_ten_thousand_files_with_nothing_to_do(tmp_path: Path) -> None:
+    """Counted, and timed loosely: an open takes most of it."""
+    put_all(tmp_path, [{"x": [i]} for i in range(500)])
+    table = build(tmp_path, {"x": "bitmap"})
+    ask(table, "x = 3", 5)
+    version = latest_version(table.state.location)
+    began = time.perf_counter()
+    assert sx.maintain(tmp_path).steps == ()
+    assert time.perf_counter() - began < 2
+    assert latest_version(table.state.location) == version
+
+
+@pytest.mark.spark
+def test_new_files_are_clustered_within_a_budget(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = spark.range(4000).selectExpr("id % 97 AS a", "id % 89 AS b", "id")
+    layout = sx.Clustering(by=["a", "b"], rows_per_file=500)
+    indexes = {"a": "bitmap", "b": "bitmap"}
+    table = sx.write_table(rows, tmp_path / "t", layout=layout, indexes=indexes)
+    shuffled = spark.range(4000).selectExpr("id % 97 AS a", "id % 89 AS b", "-id AS id")
+    shuffled.repartition(8, "id").write.mode("append").parquet(table.folder)
+    for i in range(40):
+        ask(table, f"a = {i} AND b < 50")
+    without = sx.maintain(table.folder, workers=1, dry_run=True)
+    assert any("it needs Spark" in note for note in without.notes)
+    policy = {"drift": 1.0, "steps": ["refresh", "cluster"]}
+    report = sx.maintain(table.folder, spark=spark, policy=policy, budget="1h,1GB")
+    assert "cluster" in names(report)
+    assert report.bytes_after < report.bytes_before
+    after = sx.open_table(table.folder)
+    assert after.plan("a >= 0").count() == 8000
+    assert sorted(r.id for r in after.plan("a = 5").read(spark).collect()) == sorted(
+        s * i for i in range(4000) if i % 97 == 5 for s in (1, -1)
+    )
+    assert names(sx.maintain(after, spark=spark, policy=policy)) in ([], ["cluster"])
