@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.delta.histories import History
-from tests.heavy.catalogue import Told, rounds
+from tests.heavy.catalogue import Told, check_parts, rounds
 from tests.rewrite.kill_and_damage import WRITERS, sweep
 
 _SHARES: Final = 12
@@ -29,8 +29,9 @@ def kills(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
         yield Told(len(told), wrong, only)
 
 
-def delta(seed: int, first: int, _: Sequence[str]) -> Iterator[Told]:
+def delta(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     """A random history of a Delta table, read by version."""
+    check_parts(parts)
     for case in count(first):
         with tempfile.TemporaryDirectory() as folder:
             history = History(Path(folder, "t"), seed * 1_000_003 + case)
