@@ -44,7 +44,7 @@ from ssb.layouts import INDEXES, layouts
 from ssb.progress import progress_lines
 from ssb.queries import QUERIES
 from ssb.session import local_session
-from ssb.star_form.run import (
+from ssb.star_form import (
     FACT_INDEXES,
     SWITCH,
     Answer,

@@ -28,7 +28,7 @@ from ssb.data.generate import Dataset, find_or_generate
 from ssb.progress import progress_lines
 from ssb.queries import FACT, QUERIES, Query
 from ssb.session import local_session
-from ssb.star_form.run import (
+from ssb.star_form import (
     FACT_INDEXES,
     SWITCH,
     define_views,

@@ -27,11 +27,17 @@ from ssb.headlines.command import add_headlines
 from ssb.layouts import CURVE, INDEXES, LAYOUTS, layouts
 from ssb.progress import Steps, progress_lines
 from ssb.queries import LOOKUPS, QUERIES
-from ssb.report.text import BuildCost, gain_of, table_of, verdict_of
+from ssb.report.text import (
+    BuildCost,
+    gain_of,
+    star_table_of,
+    star_verdict_of,
+    table_of,
+    verdict_of,
+)
 from ssb.run import Outcome, run_layout
 from ssb.session import scaled_session
-from ssb.star_form.report import star_table_of, star_verdict_of
-from ssb.star_form.run import FACT_INDEXES, StarOutcome, fact_layouts, run_star
+from ssb.star_form import FACT_INDEXES, StarOutcome, fact_layouts, run_star
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -22,7 +22,6 @@ from ssb.data.generate import Dataset
 from ssb.grid import truth as truths
 from ssb.grid.index_sets import CAPPED, FULL, INDEX_SETS, NONE, IndexSet, build
 from ssb.grid.layouts import FOR_WORKLOAD, GENERATED, Layout
-from ssb.grid.progress import Progress
 from ssb.grid.records import (
     CellRecord,
     LayoutRecord,
@@ -33,6 +32,7 @@ from ssb.grid.records import (
     layout_key,
 )
 from ssb.grid.timing import time_queries
+from ssb.progress import Progress
 from ssb.queries import Query
 from ssb.run import matches_per_file
 from ssb.workloads.workload import EXTRA, SSB, Asked, columns_of

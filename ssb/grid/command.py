@@ -16,10 +16,9 @@ from ssb.data.scale import Sizes
 from ssb.grid.cells import TIMED, GridRun, missing, run_layout_cells, sets_of, warm_up
 from ssb.grid.index_sets import INDEX_SETS, IndexSet
 from ssb.grid.layouts import Layout, grid_layouts
-from ssb.grid.progress import Progress
 from ssb.grid.records import CellRecord, Records, layout_key
 from ssb.grid.setting import Setting, write_run
-from ssb.progress import progress_lines
+from ssb.progress import Progress, progress_lines
 from ssb.session import scaled_session
 from ssb.workloads.workload import workload
 

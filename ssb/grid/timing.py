@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from ssb.grid.records import TimedQuery
-from ssb.star_form.run import SWITCH, files_read
+from ssb.star_form import SWITCH, files_read
 
 VECTORED: Final = "parquet.hadoop.vectored.io.enabled"
 """Vectored reads go past the counters of Spark's tasks, so a metered run has none."""

@@ -19,7 +19,7 @@ from ssb.headlines import skipped, small_files, studies, warehouse
 from ssb.headlines.skipped import ADDED, ORACLE
 from ssb.headlines.small_files import ALL, ALONE, ASKED, SKIPPING, SMALL
 from ssb.headlines.steps import Effort, effort_of
-from ssb.report.results import geometric_mean
+from ssb.report.text import geometric_mean
 from ssb.workloads.workload import SSB
 
 Rows = Sequence[Mapping[str, Any]]

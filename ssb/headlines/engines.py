@@ -20,7 +20,7 @@ from ssb.headlines.steps import forget
 from ssb.peers.adapters.lance_format import columns_with_few_values
 from ssb.peers.interface import library, size_of, version_of
 from ssb.queries import QUERIES, Query
-from ssb.star_form.run import SWITCH
+from ssb.star_form import SWITCH
 from ssb.workloads.workload import columns_of
 
 Answer = list[tuple[Any, ...]]

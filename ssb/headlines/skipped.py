@@ -13,9 +13,9 @@ from typing import Final
 from ssb.grid.cells import GridRun, run_layout_cells, warm_up
 from ssb.grid.index_sets import FULL, INDEX_SETS
 from ssb.grid.layouts import grid_layouts
-from ssb.grid.progress import Progress
 from ssb.grid.records import CellRecord, LayoutRecord, Records, cell_key, layout_key
 from ssb.headlines.steps import Context, Found, Rows, Step
+from ssb.progress import Progress
 from ssb.workloads.workload import SSB, workload
 
 STUDY: Final = "files skipped"

@@ -30,7 +30,7 @@ from ssb.grid.timing import time_queries
 from ssb.headlines.steps import Context, Found, Row, Rows, Step, forget, spread
 from ssb.layouts import INDEXES
 from ssb.queries import QUERIES
-from ssb.star_form.run import SWITCH
+from ssb.star_form import SWITCH
 from ssb.workloads.workload import columns_of
 
 STUDY: Final = "small files"

@@ -15,8 +15,8 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from ssb.data.generate import Dataset, Log
-from ssb.grid.progress import Progress
 from ssb.grid.records import Records, StepRecord, Value, step_key
+from ssb.progress import Progress
 
 QUIET: Final = 0.1
 """The part of the processors that other programs may take in a quiet step."""

@@ -15,7 +15,7 @@ from ssb.headlines.steps import Context, Effort, Found, Row, Rows, Step, spread
 from ssb.layouts import INDEXES
 from ssb.peers.interface import MissingPeerError
 from ssb.queries import QUERIES, Query
-from ssb.star_form.run import SWITCH
+from ssb.star_form import SWITCH
 
 STUDY: Final = "beside a warehouse"
 LAYOUT: Final = "hilbert"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -27,7 +26,7 @@ from ssb.peers.__main__ import add_query_options, layouts_of
 from ssb.peers.asked import queries_of
 from ssb.peers.conditions import columns_of
 from ssb.progress import progress_lines
-from ssb.report import aligned
+from ssb.report.text import aligned, geometric_mean
 
 SELECTIVE: Final = 0.2
 """The share of the files that a selective query reads at most."""
@@ -123,8 +122,7 @@ def _mean(rows: Sequence[Mapping[str, Any]]) -> str:
     """The geometric mean of the gains."""
     if not rows:
         return "-"
-    logarithms = [math.log(row["gain"]) for row in rows]
-    return f"{math.exp(sum(logarithms) / len(rows)):.1f} times as fast"
+    return f"{geometric_mean([row['gain'] for row in rows]):.1f} times as fast"
 
 
 def _cell(value: object) -> str:

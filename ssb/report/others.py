@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from ssb.report.results import FlatRecords, geometric_mean
+from ssb.report.results import FlatRecords
 from ssb.report.tables import Cell, Table
+from ssb.report.text import geometric_mean
 
 _QUERY: Final = "query"
 _GAIN: Final = "gain"

@@ -22,6 +22,7 @@ from ssb.grid.records import (
     TimedQuery,
 )
 from ssb.grid.setting import RUN
+from ssb.report.text import geometric_mean
 from ssb.workloads.workload import SSB
 
 SLOWER: Final = 1.05
@@ -171,15 +172,6 @@ class Timing:
             ),
             files=(sum(t.files[0] for t in timed), sum(t.files[1] for t in timed)),
         )
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """The geometric mean of positive numbers.
-
-    >>> geometric_mean([1, 4])
-    2.0
-    """
-    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def break_even(cost: float, timed: Sequence[TimedQuery]) -> float | None:

@@ -1,4 +1,4 @@
-"""The benchmark's table, as text."""
+"""The tables of the flat and of the star form, as text."""
 
 from __future__ import annotations
 
@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from ssb.run import KINDS, Outcome
+from ssb.star_form import StarOutcome
 
 _HEADS: Final = (
     *("query", "rows", "files", "minmax", "+bloom", "+bitmap", "oracle"),
     *("MB all", "MB read", "s all", "s plan", "s read", "same"),
+)
+_STAR_HEADS: Final = (
+    *("query", "files", "plain", "pruned", "oracle", "s plain", "s pruned", "same"),
 )
 
 
@@ -43,9 +47,15 @@ def table_of(layout: str, outcomes: Sequence[Outcome]) -> str:
     plan (planning included); whether both answers are the same.
     """
     lines = [_sums(o.query, [o]) for o in outcomes]
-    head, *lines_of_queries, sums = aligned([_HEADS, *lines, _sums("all", outcomes)])
+    table = _ruled([_HEADS, *lines, _sums("all", outcomes)])
+    return "\n".join([f"layout: {layout}", *table])
+
+
+def _ruled(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with rules between the heads, the queries and the sums."""
+    head, *queries, sums = aligned(rows)
     rule = "-" * len(head)
-    return "\n".join([f"layout: {layout}", head, rule, *lines_of_queries, rule, sums])
+    return [head, rule, *queries, rule, sums]
 
 
 def verdict_of(outcomes: Sequence[Outcome]) -> str:
@@ -116,7 +126,7 @@ def gain_of(
         )
     first, *_, last = outcomes.values()
     factors = [a.seconds[0] / b.seconds[1] for a, b in zip(first, last, strict=True)]
-    factor = math.exp(sum(map(math.log, factors)) / len(factors))
+    factor = geometric_mean(factors)
     lines.append(
         "From the first layout, unpruned, to the last one, pruned: "
         f"{sum(o.seconds[0] for o in first):.1f} s become "
@@ -124,6 +134,15 @@ def gain_of(
         f"{_faster(factor)}."
     )
     return "\n".join(lines)
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The geometric mean of positive numbers.
+
+    >>> geometric_mean([1, 4])
+    2.0
+    """
+    return math.exp(sum(map(math.log, values)) / len(values))
 
 
 def _faster(factor: float) -> str:
@@ -155,4 +174,50 @@ def _sums(name: str, outcomes: Sequence[Outcome]) -> list[str]:
         f"{total(lambda o: o.plan_seconds):.3f}",
         f"{total(lambda o: o.seconds[1]):.2f}",
         "yes" if all(o.is_right for o in outcomes) else "NO",
+    ]
+
+
+def star_table_of(layout: str, outcomes: Sequence[StarOutcome]) -> str:
+    """One line a query and a line of sums, for one layout of the fact table.
+
+    Columns: files of the fact table; files of it that are read without and with
+    skipping; files that hold a row for the query; seconds without and with skipping;
+    whether rows and order are the same.
+    """
+    lines = [_star_sums(o.query, [o]) for o in outcomes]
+    table = _ruled([_STAR_HEADS, *lines, _star_sums("all", outcomes)])
+    tight = sum(outcome.is_tight for outcome in outcomes)
+    last = (
+        f"{tight} of {len(outcomes)} queries read only files that hold a row for them"
+    )
+    title = f"star form, layout: {layout}"
+    return "\n".join([title, *table, last])
+
+
+def star_verdict_of(outcomes: Sequence[StarOutcome]) -> str:
+    """What is wrong, one line each; or one line that nothing is."""
+    wrong = [f"{o.query}: answers differ" for o in outcomes if not o.equal]
+    wrong += [
+        f"{o.query}: {o.read[1]} files read, {o.oracle} hold a row for it"
+        for o in outcomes
+        if o.read[1] < o.oracle
+    ]
+    if wrong:
+        return "\n".join(["FAILED", *wrong])
+    plain, pruned = (sum(o.read[i] for o in outcomes) for i in (0, 1))
+    return (
+        f"all {len(outcomes)} answers of unchanged SQL are equal, order included; "
+        f"{pruned} of {plain} files read"
+    )
+
+
+def _star_sums(name: str, outcomes: Sequence[StarOutcome]) -> list[str]:
+    plain, pruned = (sum(o.read[i] for o in outcomes) for i in (0, 1))
+    counts = (sum(o.files for o in outcomes), plain, pruned)
+    times = [sum(o.seconds[i] for o in outcomes) for i in (0, 1)]
+    return [
+        name,
+        *map(str, (*counts, sum(o.oracle for o in outcomes))),
+        *(f"{seconds:.2f}" for seconds in times),
+        "yes" if all(o.equal for o in outcomes) else "NO",
     ]

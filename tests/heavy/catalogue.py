@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from math import inf
@@ -59,6 +59,18 @@ class Sweep:
         return cases
 
 
+def check_parts(parts: Sequence[str], known: Iterable[str] = ()) -> None:
+    """Refuse parts that a sweep does not have.
+
+    Raises:
+        SystemExit: there is no such part.
+    """
+    if unknown := sorted({*parts} - {*known}):
+        raise SystemExit(
+            f"no part {', '.join(unknown)} (known: {', '.join(known) or 'none'})"
+        )
+
+
 def rounds(
     all_of: Mapping[str, T], seed: int, first: int, parts: Sequence[str] = ()
 ) -> Iterator[tuple[T, int, str]]:
@@ -70,8 +82,7 @@ def rounds(
     Raises:
         SystemExit: there is no such part.
     """
-    if unknown := sorted({*parts} - {*all_of}):
-        raise SystemExit(f"no part {', '.join(unknown)} (known: {', '.join(all_of)})")
+    check_parts(parts, all_of)
     names = list(parts or all_of)
     for case in count(first):
         number, at = divmod(case, len(names))

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.delta.histories import History as OfDelta
-from tests.heavy.catalogue import Told, rounds
+from tests.heavy.catalogue import Told, check_parts, rounds
 from tests.iceberg.histories import History as OfIceberg
 from tests.rewrite.kill_and_damage import WRITERS, sweep
 
@@ -30,19 +30,20 @@ def kills(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
         yield Told(len(told), wrong, only)
 
 
-def delta(seed: int, first: int, _: Sequence[str]) -> Iterator[Told]:
+def delta(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     """A random history of a Delta table, read by version."""
-    return _histories(OfDelta, seed, first)
+    return _histories(OfDelta, seed, first, parts)
 
 
-def iceberg(seed: int, first: int, _: Sequence[str]) -> Iterator[Told]:
+def iceberg(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     """A random history of an Iceberg table, read by snapshot."""
-    return _histories(OfIceberg, seed, first)
+    return _histories(OfIceberg, seed, first, parts)
 
 
 def _histories(
-    kind: type[OfDelta | OfIceberg], seed: int, first: int
+    kind: type[OfDelta | OfIceberg], seed: int, first: int, parts: Sequence[str]
 ) -> Iterator[Told]:
+    check_parts(parts)
     for case in count(first):
         with tempfile.TemporaryDirectory() as folder:
             history = kind(Path(folder, "t"), seed * 1_000_003 + case)

@@ -32,6 +32,12 @@ def test_the_parts_of_a_sweep_come_again_with_another_seed() -> None:
         next(rounds(parts, 7, 2, ["c"]))
 
 
+@pytest.mark.parametrize("name", [name for name in SWEEPS if name != "months"])
+def test_a_part_that_a_sweep_does_not_have_is_refused(name: str) -> None:
+    with pytest.raises(SystemExit, match=r"no part other \(known: "):
+        next(SWEEPS[name].cases(1, 0, ["other"]))
+
+
 def test_a_slice_runs_cases_until_its_time_is_over() -> None:
     done = run_slice("model", seed=1, first=4, until=time.monotonic() + 0.5)
     assert done.cases > 0

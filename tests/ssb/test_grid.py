@@ -17,7 +17,6 @@ from ssb.grid.cells import GridRun, run_layout_cells
 from ssb.grid.command import problems, run_all
 from ssb.grid.index_sets import FULL, INDEX_SETS, NONE
 from ssb.grid.layouts import grid_layouts
-from ssb.grid.progress import Progress
 from ssb.grid.records import (
     RECORDS,
     CellRecord,
@@ -27,6 +26,7 @@ from ssb.grid.records import (
     TimedQuery,
 )
 from ssb.grid.setting import Setting, write_run
+from ssb.progress import Progress
 from ssb.report.results import load
 from ssb.workloads.workload import Asked, workload
 

@@ -142,9 +142,8 @@ def test_every_loss_is_told() -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        "ssb.grid.progress",
+        "ssb.progress",
         "ssb.report.charts",
-        "ssb.report.results",
         "ssb.report.tables",
         "ssb.report.text",
         "ssb.workloads.drawn",

@@ -13,8 +13,8 @@ import skipindex as sx
 from ssb.data.generate import Dataset
 from ssb.layouts import layouts
 from ssb.queries import QUERIES, Query
-from ssb.star_form.report import star_verdict_of
-from ssb.star_form.run import (
+from ssb.report.text import star_verdict_of
+from ssb.star_form import (
     FACT_INDEXES,
     StarOutcome,
     define_views,

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import skipindex as sx
 from skipindex.errors import IndexVersionError, StorageError, TableError
 from skipindex.rewrite.vacuum import vacuum
-from tests.heavy.catalogue import Told
+from tests.heavy.catalogue import Told, check_parts
 from tests.heavy.hostile.spoil import SPOILS
 from tests.heavy.hostile.templates import (
     N_ROWS,
@@ -97,8 +97,9 @@ def _changed(before: Any, after: Any) -> set[str]:
     return {path for path in {*before, *after} if before.get(path) != after.get(path)}
 
 
-def cases(seed: int, first: int, _: Sequence[str]) -> Iterator[Told]:
+def cases(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     """A table that is spoiled, planned and vacuumed, in a process with limits."""
+    check_parts(parts)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     warnings.simplefilter("ignore")

@@ -15,7 +15,7 @@ import pyspark
 from pyspark.sql import SparkSession
 
 from ssb.session import local_session
-from tests.heavy.catalogue import Told
+from tests.heavy.catalogue import Told, check_parts
 from tests.heavy.queries.aggregates import with_answers
 from tests.heavy.queries.judge import Runs, Tally, difference, drops_by_floats
 from tests.heavy.queries.player import Player, Sessions
@@ -160,8 +160,9 @@ def quiet_session(name: str, conf: Mapping[str, str]) -> SparkSession:
     return spark
 
 
-def cases(seed: int, first: int, _: Sequence[str]) -> Iterator[Told]:
+def cases(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     """A script a case."""
+    check_parts(parts)
     spark = quiet_session("queries", CONF)
     with tempfile.TemporaryDirectory() as work:
         sweep = Sweep(spark, seed, Path(work))

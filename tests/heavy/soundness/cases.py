@@ -14,7 +14,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from ssb.session import local_session
-from tests.heavy.catalogue import Told, rounds
+from tests.heavy.catalogue import Told, check_parts, rounds
 from tests.heavy.soundness.by_spark import sweep_with_spark
 from tests.heavy.soundness.foreign import sweep_foreign
 from tests.heavy.soundness.large import sweep_large
@@ -75,8 +75,9 @@ def of_foreign(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     return _cases(judge_foreign, _N, seed, first, parts)
 
 
-def of_large(seed: int, first: int, _: Sequence[str]) -> Iterator[Told]:
+def of_large(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     """Files of many rows, by numpy."""
+    check_parts(parts)
     for one in count(seed + first):
         checked = Checked()
         sweep_large(n=_N_LARGE, seed=one, result=checked.by_numpy)

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from tests.heavy.catalogue import Told
+from tests.heavy.catalogue import Told, check_parts
 from tests.heavy.writers.player import Turn
 from tests.heavy.writers.rounds import Judge, begin, run
 
@@ -52,8 +52,9 @@ class Player:
         return self._process.stdout.readline().strip()
 
 
-def cases(seed: int, first: int, _: Sequence[str]) -> Iterator[Told]:
+def cases(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     """A table that several write at once."""
+    check_parts(parts)
     players = [Player() for _ in range(_PLAYERS)]
     try:
         for number in count(first):

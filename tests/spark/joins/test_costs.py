@@ -15,7 +15,7 @@ import skipindex as sx
 from ssb.data.generate import Dataset, generate
 from ssb.queries import QUERIES as SSB
 from ssb.queries import Query
-from ssb.star_form.run import ATTRIBUTES, FACT_INDEXES, define_views
+from ssb.star_form import ATTRIBUTES, FACT_INDEXES, define_views
 from tests.heavy.queries.operators.watch import at_most
 from tests.spark.joins import tpch
 from tests.spark.pruning.costs import SWITCH, Cost, check_costs, cost, excess

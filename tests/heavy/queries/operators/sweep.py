@@ -15,7 +15,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from tests.heavy.catalogue import Told
+from tests.heavy.catalogue import Told, check_parts
 from tests.heavy.queries.judge import compared
 from tests.heavy.queries.operators.cases import Case
 from tests.heavy.queries.operators.forms import FORMS, Drawer, forms_here
@@ -216,6 +216,7 @@ def _merged(one: Cost | None, other: Cost | None, *, least: bool) -> Cost | None
 
 def cases(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     """A query of a form a case; a part is a form."""
+    check_parts(parts, forms_here())
     spark = quiet_session("operators", CONF)
     with tempfile.TemporaryDirectory() as work:
         sweep = Sweep(spark, seed, Path(work), forms=parts)

@@ -1,1 +1,0 @@
-"""The star form: unchanged SQL over five tables."""
