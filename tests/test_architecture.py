@@ -60,7 +60,7 @@ BUDGETS = {
     "rewrite": 3778,
     "spark": 7220,
     "storage": 4875,
-    "table": 5017,
+    "table": 5019,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
