@@ -49,9 +49,9 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 445,
     "advice": 2119,
-    "api": 4435,
+    "api": 4441,
     "build": 2697,
-    "cli": 1399,
+    "cli": 1411,
     "expressions": 1953,
     "indexes": 7874,
     "layout": 2563,
@@ -60,7 +60,7 @@ BUDGETS = {
     "rewrite": 3778,
     "spark": 7200,
     "storage": 4875,
-    "table": 5724,
+    "table": 5726,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -8,25 +8,27 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.api.maintenance import steps
 from skipindex.api.maintenance.policy import Budget, Policy
 from skipindex.api.maintenance.report import MAX_RUNS_BYTES, Run, runs_of
 from skipindex.api.maintenance.run import tables_below
-from skipindex.cli import main
-from skipindex.errors import CommitConflictError, TableError
+from skipindex.cli import actions, main
+from skipindex.errors import CommitConflictError, StorageError, TableError
 from skipindex.log import latest_version
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import RUNS
 from skipindex.table import queries
 from skipindex.table.queries import Journal, Recording
 from tests.tables import build, put, put_all
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 FILES = [{"x": [i, i + 1], "s": [f"a{i}", f"b{i}"]} for i in range(6)]
 
@@ -70,6 +72,11 @@ def test_new_files_are_indexed_and_deleted_ones_leave_the_log(table: sx.Table) -
     assert (status.fresh, status.indexed_files) == (True, 6)
     assert sx.open_table(folder).history()[0].operation in {"build", "merge"}
     assert sx.open_table(folder).plan("x = 100").paths == ["new.parquet"]
+
+
+def test_a_table_that_was_opened_before_is_looked_at_again(table: sx.Table) -> None:
+    put(Path(table.folder, "new.parquet"), {"x": [100], "s": ["z"]})
+    assert names(sx.maintain(table, workers=1)) == ["refresh"]
 
 
 def test_nothing_to_do_makes_no_commit_and_no_file(table: sx.Table) -> None:
@@ -335,3 +342,23 @@ def test_new_files_are_clustered_within_a_budget(
         s * i for i in range(4000) if i % 97 == 5 for s in (1, -1)
     )
     assert names(sx.maintain(after, spark=spark, policy=policy)) in ([], ["cluster"])
+
+
+def test_a_loop_goes_on_after_a_round_that_failed(
+    table: sx.Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rounds = iter([None, StorageError("the store is away"), KeyboardInterrupt()])
+    run = actions.maintain_all
+
+    def fail(*given: Any, **named: Any) -> Any:
+        if (error := next(rounds)) is not None:
+            raise error
+        return run(*given, **named)
+
+    monkeypatch.setattr(actions, "maintain_all", fail)
+    arguments = ["maintain", table.folder, "--every", "0", "--json", "--no-spark"]
+    assert main(arguments) == 130
+    told = capsys.readouterr()
+    (line,) = told.out.splitlines()
+    assert json.loads(line)["tables"][0]["table"] == table.folder
+    assert "the store is away" in told.err

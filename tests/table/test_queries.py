@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 import time
 from collections.abc import Iterator
@@ -164,7 +165,6 @@ GOOD = {
                 {"n_bytes": 1e300},
                 {"read": 3},
                 {"more": 1},
-                {"table": "file:///other/"},
             )
         ),
     ],
@@ -358,3 +358,12 @@ def test_names_of_a_shape(table: sx.Table) -> None:
 def test_an_empty_record_is_no_error(tmp_path: Path) -> None:
     put(tmp_path / "t" / "0.parquet", {"x": [1]})
     assert recorded(location_of(tmp_path / "t"), "log:/nowhere/at/all") == []
+
+
+def test_a_copy_of_a_table_has_its_record(table: sx.Table, tmp_path: Path) -> None:
+    add(table)
+    queries.flush()
+    copy = shutil.copytree(table.folder, tmp_path / "copy")
+    (asked,) = recorded(location_of(copy))
+    assert asked.where == "x = 1"
+    assert recorded(location_of(copy), f"log:{Path(table.folder, QUERIES)}") == []

@@ -450,7 +450,13 @@ def maintain(
     began = time.perf_counter()
     reports = maintain_all(
         [
-            state_of(cast("AnyTable", one), storage_options, spark, sidecar=sidecar)
+            state_of(
+                cast("AnyTable", one),
+                storage_options,
+                spark,
+                fresh=True,
+                sidecar=sidecar,
+            )
             for one in tables
         ],
         asked,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import logging
 import re
 import shlex
@@ -114,14 +115,25 @@ def _statuses(paths: Sequence[str], options: SimpleNamespace) -> Answer:
 
 
 def _maintain(options: SimpleNamespace) -> Answer:
-    pause = _duration(options.every)
+    pause, answer = _duration(options.every), _maintained(options)
+    if pause is None:
+        return answer
     while True:
-        answer = _maintained(options)
-        if pause is None:
-            return answer
-        sys.stdout.write(shown(answer.text, sys.stdout) + "\n")
+        text = shown(answer.text, sys.stdout)
+        sys.stdout.write((json.dumps(answer.record) if options.json else text) + "\n")
         sys.stdout.flush()
+        answer = _next_round(options, pause)
+
+
+def _next_round(options: SimpleNamespace, pause: timedelta) -> Answer:
+    """The next round that succeeds; what fails is told, and tried again."""
+    while True:
         time.sleep(pause.total_seconds())
+        try:
+            return _maintained(options)
+        except SkipIndexError as error:
+            told = f"skipindex: error: {one_line(str(error))}\n"
+            sys.stderr.write(shown(told, sys.stderr))
 
 
 def _maintained(options: SimpleNamespace) -> Answer:

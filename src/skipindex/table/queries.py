@@ -357,7 +357,9 @@ def recorded(
     place = queries.removeprefix(OF_LOG).removeprefix(":") or BESIDE
     mine = uri_of(table)
     every = map(Asked.of, lines_of(*_folder_of(place, table)))
-    result = [a for a in every if a and a.at >= since and a.table == mine]
+    result = [a for a in every if a and a.at >= since]
+    if place != BESIDE:  # there it is of this table, or of what it is a copy of
+        result = [asked for asked in result if asked.table == mine]
     return sorted(result, key=lambda asked: asked.at)
 
 
