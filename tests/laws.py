@@ -100,11 +100,11 @@ LAWS: Final = (
         "Same rows",
         (
             *("planner/rows", "planner/test_answers.py", "planner/test_engine.py"),
-            "delta",
+            *("delta", "iceberg"),
             *("planner/stages/test_limit.py", "planner/test_verify.py"),
             *("traps/test_staleness.py", "spark/reading", "spark/pruning"),
         ),
-        ("queries", "operators", "kills", "delta"),
+        ("queries", "operators", "kills", "delta", "iceberg"),
     ),
     Law("One way", ("test_architecture.py", "indexes/test_contract.py"), ("mutants",)),
 )

@@ -49,18 +49,18 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 432,
     "advice": 2072,
-    "api": 3434,
-    "build": 2685,
+    "api": 3451,
+    "build": 2697,
     "cli": 1297,
     "expressions": 1953,
     "indexes": 7874,
     "layout": 2526,
-    "log": 3092,
-    "planner": 16327,
+    "log": 3105,
+    "planner": 16404,
     "rewrite": 3732,
-    "spark": 7174,
+    "spark": 7175,
     "storage": 4862,
-    "table": 4637,
+    "table": 5350,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
+from pyiceberg.catalog.memory import InMemoryCatalog
+from pyiceberg.table import Table as IcebergTable
 
 import skipindex as sx
 from skipindex import api
@@ -61,8 +64,20 @@ def names(tmp_path: Path) -> dict[str, Any]:
     return {"sx": sx, "path": str(folder), "table": table, "new_path": new_path}
 
 
+def iceberg_table(folder: Path) -> IcebergTable:
+    folder.mkdir()
+    catalog = InMemoryCatalog("c", warehouse=f"file://{folder}")
+    catalog.create_namespace("db")
+    rows = pa.table({"a": [1, 2]})
+    table = catalog.create_table("db.t", schema=rows.schema)
+    table.append(rows)
+    return table
+
+
 def run(test: doctest.DocTest, names: dict[str, Any]) -> None:
     told: list[str] = []
+    if any("iceberg" in one.source for one in test.examples):
+        names["iceberg"] = sx.open_table(iceberg_table(Path(names["new_path"])))
     test.globs = names
     doctest.DocTestRunner(optionflags=FLAGS).run(test, out=told.append)
     assert not told, "".join(told)

@@ -22,6 +22,7 @@ from deltalake.exceptions import DeltaError
 
 import skipindex as sx
 from skipindex.errors import TableError
+from tests.delta.logs import commit, delete_rows, deleted_in, live_files, protocol
 
 _FIRST: Final = date(2024, 1, 1)
 _TEXTS: Final = ["", "a", "ab", "b%", "Oslo", "ü", None]
@@ -89,6 +90,7 @@ class History:
         by = self.rng.choice([[], ["g"], ["p"], ["p", "g"]])
         self.indexes = dict.fromkeys(set("kgpsxd").difference(by), "exact")
         write_deltalake(self.path, rows(self.rng, 30, 0), partition_by=by)
+        self.has_vectors = False
 
     @property
     def delta(self) -> DeltaTable:
@@ -100,7 +102,7 @@ class History:
             *[self.append] * 4,
             *[self.index] * 3,
             *(self.delete, self.update, self.merge, self.overwrite, self.compact),
-            *(self.restore, self.vacuum, self.evolve, self.sort),
+            *(self.restore, self.vacuum, self.evolve, self.sort, self.delete_by_vector),
         ]
         for _ in range(n):
             act = self.rng.choice(acts)
@@ -125,6 +127,28 @@ class History:
 
     def delete(self) -> None:
         self.delta.delete(f"k = {self.rng.randrange(70)}")
+
+    def delete_by_vector(self) -> None:
+        """Rows of one file go, which stay in it."""
+        if not self.has_vectors:
+            commit(self.path, protocol("deletionVectors"))
+            self.has_vectors = True
+        held = self._held(self.delta.version())
+        if held is None or not len(held):
+            return
+        file = self.rng.choice(held["file"].to_pylist())
+        own = held.filter(pa.compute.equal(held["file"], file))["deleted"].to_pylist()
+        share = self.rng.choice([0.1, 0.5, 1.0])
+        gone = [
+            i for i, is_gone in enumerate(own) if is_gone or self.rng.random() < share
+        ]
+        name = next(
+            path
+            for path in live_files(self.path)
+            if str(Path(self.path, unquote(path)).resolve()) == file
+        )
+        if gone:
+            delete_rows(self.path, gone, name)
 
     def update(self) -> None:
         self.delta.update(
@@ -183,9 +207,10 @@ class History:
             return self._refused(version)
         with_newest = version == self.delta.version() and self.rng.random() < 0.5
         table = sx.open_table(self.path, version=None if with_newest else version)
-        names = [name for name in held.column_names if name != "file"]
+        names = [n for n in held.column_names if n not in {"file", "deleted"}]
         where = condition(self.rng, sum(name.startswith("n") for name in names))
-        truth = duckdb.sql(f"SELECT * FROM held WHERE {where}").to_arrow_table()
+        stored = duckdb.sql(f"SELECT * FROM held WHERE {where}").to_arrow_table()
+        truth = stored.filter(pa.compute.invert(stored["deleted"]))
         plan = table.plan(where)
         here = f"version {version}: {where}"
         self.n_checks += 1
@@ -198,10 +223,10 @@ class History:
             return f"{here}: reads {sorted(kept - every)}"
         known = {file.path for file in table.files if file.n_rows is not None}
         exact = [Path(self.path, path).resolve() for path in known]
-        spare = {str(path) for path in exact} & (kept - files)
+        spare = {str(path) for path in exact} & (kept - set(stored["file"].to_pylist()))
         if spare and "n0" not in where and "n1" not in where:
             return f"{here}: keeps {sorted(spare)}"
-        wanted = _counted(truth.select(names))
+        wanted = counted(truth.select(names))
         engines: dict[str, Callable[[], pa.Table]] = {
             "arrow": lambda: plan.to_arrow().to_table(),
             "duckdb": lambda: plan.to_duckdb(duckdb.connect()).to_arrow_table(),
@@ -209,9 +234,10 @@ class History:
         }
         name = self.rng.choice(list(engines))
         got = engines[name]()
-        if _counted(got.select(names)) != wanted:
+        if counted(got.select(names)) != wanted:
             return f"{here}: {name} has other rows"
-        if not plan.count_bounds[0] <= len(truth):
+        least, most = plan.count_bounds
+        if len(truth) < least or (most is not None and most < len(truth)):
             return f"{here}: {plan.count_bounds} of {len(truth)} rows"
         return ""
 
@@ -232,6 +258,7 @@ class History:
         parts = []
         added = pa.table(table.get_add_actions(flatten=False)).to_pylist()
         by_path = {one["path"]: one.get("partition", {}) for one in added}
+        gone = deleted_in(table)
         for path, values in by_path.items():
             file = Path(self.path, unquote(path))
             if not file.exists():
@@ -247,8 +274,11 @@ class History:
                 else:
                     columns[field.name] = pa.nulls(len(own), field.type)
             columns["file"] = pa.array([str(file.resolve())] * len(own))
+            mine = gone.get(unquote(path), frozenset())
+            columns["deleted"] = pa.array([i in mine for i in range(len(own))])
             parts.append(pa.table(columns))
         whole = schema.append(pa.field("file", pa.string()))
+        whole = whole.append(pa.field("deleted", pa.bool_()))
         return pa.concat_tables(parts) if parts else whole.empty_table()
 
 
@@ -256,5 +286,5 @@ def _plain(dtype: pa.DataType) -> pa.DataType:
     return pa.string() if str(dtype) in {"large_string", "string_view"} else dtype
 
 
-def _counted(table: pa.Table) -> Counter[tuple[str, ...]]:
+def counted(table: pa.Table) -> Counter[tuple[str, ...]]:
     return Counter(tuple(map(repr, row.values())) for row in table.to_pylist())

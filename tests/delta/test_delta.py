@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import string
-import struct
 import sys
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -15,17 +13,20 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyroaring import BitMap
+from pyspark.sql import SparkSession
 
 import skipindex as sx
 from benchmarks.moto_server import moto_server
 from skipindex.cli import main
-from skipindex.errors import TableError
+from skipindex.errors import (
+    PlanError,
+    PredicateError,
+    TableError,
+    UnsupportedTypeError,
+)
+from skipindex.table.field_ids import field_id_name
+from tests.delta.logs import actions_of, commit, delete_rows, protocol
 from tests.table.test_formats import CALLS
-
-_Z85 = (
-    string.digits + string.ascii_lowercase + string.ascii_uppercase
-) + ".-:+=^!/*?&<>()[]{}@%$#"
 
 
 @pytest.fixture
@@ -212,33 +213,6 @@ def test_spark_reads_a_version_and_writes_none(
 # -- what is not read is refused -------------------------------------------------------
 
 
-def commit(path: str, *actions: dict[str, Any]) -> None:
-    """One more commit of the log, as another writer would write it."""
-    name = f"{DeltaTable(path).version() + 1:020}.json"
-    text = "".join(json.dumps(action) + "\n" for action in actions)
-    Path(path, "_delta_log", name).write_text(text)
-
-
-def protocol(*features: str) -> dict[str, Any]:
-    return {
-        "protocol": {
-            "minReaderVersion": 3,
-            "minWriterVersion": 7,
-            "readerFeatures": list(features),
-            "writerFeatures": list(features),
-        }
-    }
-
-
-def actions_of(path: str, kind: str) -> list[dict[str, Any]]:
-    lines = [
-        json.loads(line)
-        for file in sorted(Path(path, "_delta_log").glob("*.json"))
-        for line in file.read_text().splitlines()
-    ]
-    return [line[kind] for line in lines if kind in line]
-
-
 def test_a_feature_that_is_not_known_is_refused_by_name(delta: str) -> None:
     commit(delta, protocol("timestampNtz", "typeWidening"))
     with pytest.raises(TableError, match="typeWidening"):
@@ -246,60 +220,217 @@ def test_a_feature_that_is_not_known_is_refused_by_name(delta: str) -> None:
     assert len(sx.open_table(delta, version=2)) == 2
 
 
-def test_files_with_other_names_of_columns_are_refused(delta: str) -> None:
+_PHYSICAL = "delta.columnMapping.physicalName"
+
+
+def mapped(
+    delta: str,
+    mode: str,
+    names: tuple[str, str] = ("b", "s"),
+    inner: tuple[str, str] = ("", ""),
+) -> None:
+    """Give the columns ``a`` and ``s`` of the files other names in the table."""
     (metadata,) = actions_of(delta, "metaData")
     metadata["configuration"] = {
-        "delta.columnMapping.mode": "name",
+        "delta.columnMapping.mode": mode,
         "delta.columnMapping.maxColumnId": "2",
     }
     schema = json.loads(metadata["schemaString"])
     for i, field in enumerate(schema["fields"]):
         field["metadata"] = {
             "delta.columnMapping.id": i + 1,
-            "delta.columnMapping.physicalName": f"col-{i}",
+            _PHYSICAL: field["name"],
         }
+    for field, name in zip(schema["fields"], names, strict=True):
+        field["name"] = name
+        if inner[0]:
+            note = {"delta.columnMapping.id": 9, _PHYSICAL: inner[0]}
+            for one in field["type"]["fields"] if name == names[0] else ():
+                one["name"], one["metadata"] = inner[1], note
+    parts = metadata["partitionColumns"]
+    metadata["partitionColumns"] = [names[1]] if parts else []
     metadata["schemaString"] = json.dumps(schema)
     commit(delta, protocol("columnMapping"), {"metaData": metadata})
-    with pytest.raises(TableError, match="other names of columns"):
-        sx.open_table(delta)
 
 
-def inline_vector(rows: list[int]) -> dict[str, Any]:
-    """A deletion vector that stands in the log, by Delta's protocol."""
-    bitmap = BitMap(rows).serialize()
-    data = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
-    size = len(data)
-    data += b"\0" * (-size % 4)
-    text = ""
-    for (number,) in struct.iter_unpack(">I", data):
-        digits = [number // 85**i % 85 for i in range(4, -1, -1)]
-        text += "".join(_Z85[digit] for digit in digits)
-    return {
-        "storageType": "i",
-        "pathOrInlineDv": text,
-        "sizeInBytes": size,
-        "cardinality": len(rows),
+def test_columns_that_were_renamed_keep_their_index(delta: str) -> None:
+    sx.build_indexes(delta, {"a": "exact"}, workers=1)
+    before = set(Path(delta, "_skipindex").rglob("*"))
+    mapped(delta, "name")
+    table = sx.open_table(delta)
+    assert [column.name for column in table.columns] == ["b", "s"]
+    assert len(table.plan("b = 25").paths) == 0
+    assert len(table.plan("b = 26").paths) == 1
+    rows = table.plan("b IN (3, 26)").to_arrow().to_table()
+    assert sorted(rows["b"].to_pylist()) == [3, 26]
+    assert rows.schema.names == ["b", "s"]
+    assert table.plan("b > 30").to_duckdb().aggregate("count(*)").fetchall() == [(9,)]
+    assert table.plan("b > 30").to_polars().collect().height == 9
+    located = table.locate([26, 25, 3], "b").read_all()
+    assert sorted(located["key"].to_pylist()) == [3, 26]
+    assert table.refresh_indexes(workers=1).files == 0
+    assert set(Path(delta, "_skipindex").rglob("*")) == before
+    assert len(sx.open_table(delta, version=2).plan("a = 25").paths) == 0
+    with pytest.raises(PredicateError, match="no column 'a'"):
+        table.plan("a = 25")
+
+
+def test_columns_that_changed_their_names(delta: str) -> None:
+    """No index of one is ever taken for one of the other."""
+    sx.build_indexes(delta, {"a": "exact", "s": "exact"}, workers=1)
+    mapped(delta, "name", ("s", "a"))
+    table = sx.open_table(delta)
+    assert [column.name for column in table.columns] == ["s", "a"]
+    assert all("name that files have" in column.reason for column in table.columns)
+    plan = table.plan("s = 25 OR s = 26 OR a = 'c'")
+    assert len(plan.paths) == 2
+    assert plan.to_pandas()["s"].tolist() == [26]
+    assert len(table.plan("a = 'a'").paths) == 2
+
+
+def test_columns_of_one_type_that_changed_their_names(tmp_path: Path) -> None:
+    """Neither are their statistics in the log."""
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"a": [1, 2], "s": [8, 9]}))
+    mapped(path, "name", ("s", "a"))
+    assert kept(path, "s = 1") == 1
+    assert kept(path, "a = 9") == 1
+    sx.build_indexes(path, workers=1)
+    assert kept(path, "s = 1") == 1
+    assert kept(path, "a = 9") == 1
+    assert sx.open_table(path).plan("a = 9").to_pandas().to_dict("list") == {
+        "s": [2],
+        "a": [9],
     }
 
 
-def test_rows_that_vectors_delete_are_refused(delta: str) -> None:
+def test_partition_columns_that_were_renamed(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"a": [1, 2, 3], "s": ["x", "y", None]})
+    write_deltalake(path, rows, partition_by=["s"])
+    mapped(path, "name", ("a", "p"))
+    plan = sx.open_table(path).plan("p = 'y' OR p IS NULL")
+    assert len(plan.paths) == 2
+    rows = plan.to_arrow().to_table().sort_by("a")
+    assert rows.to_pylist() == [{"a": 2, "p": "y"}, {"a": 3, "p": None}]
+
+
+def test_fields_of_structs_that_were_renamed(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"a": [{"x": 1}, None, {"x": 3}], "s": [1, 2, 3]})
+    write_deltalake(path, rows)
+    mapped(path, "name", ("b", "t"), inner=("x", "y"))
+    table = sx.build_indexes(path, {"b.y": "exact"}, workers=1).table
+    assert [len(table.plan(f"b.y = {n}").paths) for n in (1, 2, 3)] == [1, 0, 1]
+    rows = table.plan("b.y = 3 OR b IS NULL").to_arrow().to_table()
+    assert rows.to_pylist() == [{"b": None, "t": 2}, {"b": {"y": 3}, "t": 3}]
+
+
+def test_columns_that_are_known_by_a_number(tmp_path: Path) -> None:
+    """A file may call a column as it likes; one without numbers has no index."""
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"a": [1, 2], "s": ["x", "y"]}))
+    mapped(path, "id")
+    (file,) = Path(path).glob("*.parquet")
+    fields = [
+        pa.field("other", pa.int64(), metadata={"PARQUET:field_id": "1"}),
+        pa.field("b", pa.string(), metadata={"PARQUET:field_id": "2"}),
+    ]
+    table = pa.table([[7, 8], ["x", "y"]], schema=pa.schema(fields))
+    pa.parquet.write_table(table, file)
+    (log,) = Path(path, "_delta_log").glob(f"{0:020}.json")
+    (add,) = actions_of(path, "add")
+    size = file.stat().st_size
+    log.write_text(log.read_text().replace(f'"size":{add["size"]}', f'"size":{size}'))
+    sx.build_indexes(path, {"b": "exact"}, workers=1)
+    opened = sx.open_table(path)
+    assert kept(path, "b = 7") == 1
+    assert kept(path, "b = 1") == 0
+    assert opened.plan("b = 7").to_arrow().to_table().to_pylist() == [
+        {"b": 7, "s": "x"}
+    ]
+    assert opened.plan("b = 7 AND s = 'x'").verify().is_right
+    # A file without numbers, of the same size or not, is read by nobody here.
+    pa.parquet.write_table(pa.table({"a": [1, 2], "s": ["x", "y"]}), file)
+    sized = log.read_text().replace(f'"size":{size}', f'"size":{file.stat().st_size}')
+    log.write_text(sized)
+    table = sx.build_indexes(path, {"b": "exact"}, workers=1).table
+    assert kept(path, "b IS NOT NULL") == 1
+    assert "no field ids" in "; ".join(table.plan("b = 1").notes)
+    with pytest.raises(TableError, match="no field ids"):
+        table.plan("b = 1").to_arrow()
+
+
+def test_names_like_field_ids(tmp_path: Path) -> None:
+    """A plain table must not take the index of the column with this number."""
+    name = field_id_name(1)
+    pa.parquet.write_table(pa.table({name: [1]}), tmp_path / "0.parquet")
+    table = sx.open_table(tmp_path)
+    assert "field id" in table.columns[0].reason
+    with pytest.raises(UnsupportedTypeError, match="field id"):
+        table.build_indexes({name: "exact"})
+
+
+def test_rows_that_vectors_delete(delta: str) -> None:
     commit(delta, protocol("deletionVectors"))
-    assert len(sx.open_table(delta)) == 2
-    live = {Path(uri).name for uri in DeltaTable(delta).file_uris()}
-    add = next(one for one in actions_of(delta, "add") if one["path"] in live)
-    remove = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
-    vector = inline_vector([0, 3])
-    commit(delta, {"remove": remove}, {"add": {**add, "deletionVector": vector}})
-    with pytest.raises(TableError, match="deletion vectors"):
-        sx.open_table(delta)
+    sx.build_indexes(delta, {"a": "exact"}, workers=1)
+    whole = sx.open_table(delta).plan("a >= 0").to_pandas()["a"].tolist()
+    name = delete_rows(delta, [0, 3])
+    table = sx.open_table(delta)
+    first = min(pa.parquet.read_table(Path(delta, name))["a"].to_pylist())
+    gone = {first, first + 3}
+    left = sorted(set(whole) - gone)
+    plan = table.plan("a >= 0")
+    assert plan.count() == len(left)
+    assert sorted(plan.to_arrow().to_table()["a"].to_pylist()) == left
+    assert sorted(plan.to_pandas()["a"].tolist()) == left
+    assert sorted(plan.to_polars().collect()["a"].to_list()) == left
+    assert sorted(n for (n,) in plan.to_duckdb().project("a").fetchall()) == left
+    one = table.plan(f"a = {first}")
+    assert len(one.paths) == 1
+    assert one.count_bounds == (0, 1)
+    assert one.to_arrow().to_table().num_rows == 0
+    assert one.verify().is_right
+    assert table.plan(f"a = {first + 1}", limit=1).to_pandas()["a"].tolist() == [
+        first + 1
+    ]
+    located = table.locate(whole, "a").read_all()
+    assert sorted(located["key"].to_pylist()) == left
+    assert table.plan("a < 0", limit=0).paths == []
+    # A file of which nothing is deleted is read as before.
+    other = "a < 20" if first >= 20 else "a >= 20"
+    assert table.plan(other).count() == len(table.plan(other).to_pandas())
+    old = sx.open_table(delta, version=table.state.source.version - 1)
+    assert old.plan("a >= 0").count() == len(whole)
 
 
-def test_folders_that_mean_other_values_are_refused(tmp_path: Path) -> None:
+@pytest.mark.spark
+def test_spark_does_not_read_files_with_deleted_rows(
+    delta: str, spark: SparkSession
+) -> None:
+    commit(delta, protocol("deletionVectors"))
+    delete_rows(delta, [0])
+    table = sx.open_table(delta)
+    with pytest.raises(PlanError, match="Spark cannot read the rows of the Delta"):
+        table.plan("a >= 0").read(spark)
+    with pytest.raises(PlanError, match=r"to_arrow\(\)"):
+        sx.read(delta, "a >= 0", spark=spark)
+
+
+def test_partition_values_are_those_of_the_log(tmp_path: Path) -> None:
     """Readers of folders take ``%C3%BC`` for two characters."""
     path = str(tmp_path / "t")
-    write_deltalake(path, pa.table({"a": [1], "p": ["ü"]}), partition_by=["p"])
-    with pytest.raises(TableError, match="other partition values"):
-        sx.open_table(path)
+    rows = pa.table({"a": [1, 2, 3], "p": ["ü", "x", None]})
+    write_deltalake(path, rows, partition_by=["p"])
+    table = sx.build_indexes(path, {"a": "exact"}, workers=1).table
+    assert len(table.plan("p = 'ü'").paths) == 1
+    assert table.plan("p = 'ü' OR p IS NULL").to_arrow().to_table().to_pylist() == [
+        {"a": 1, "p": "ü"},
+        {"a": 3, "p": None},
+    ]
+    assert table.plan("p = 'x'").to_pandas()["a"].tolist() == [2]
+    with pytest.raises(PlanError, match="does not have its partition values"):
+        table.state.require_plain_rows(table.state.paths, "Spark")
 
 
 def test_partitions_of_times_are_refused(tmp_path: Path) -> None:
@@ -330,6 +461,16 @@ def test_without_the_library(delta: str, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "deltalake", None)
     with pytest.raises(TableError, match=r"pip install 'skipindex\[delta\]'"):
         sx.open_table(delta)
+
+
+@pytest.mark.parametrize("name", ["a b", "a#b?c=d&e", "ü"])
+def test_vectors_in_folders_of_any_name(tmp_path: Path, name: str) -> None:
+    path = str(tmp_path / name)
+    rows = pa.table({"a": [1, 2], "p": ["x y", "x y"]})
+    write_deltalake(Path(path), rows, partition_by=["p"])
+    commit(path, protocol("deletionVectors"))
+    delete_rows(path, [0])
+    assert sx.open_table(path).plan("a > 0").to_pandas()["a"].tolist() == [2]
 
 
 @pytest.mark.parametrize("name", ["a b", "a#b?c=d&e", "ü"])

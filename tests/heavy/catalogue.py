@@ -98,6 +98,7 @@ SWEEPS: Final[Mapping[str, Sweep]] = {
     "soundness-foreign": Sweep("verdicts", "soundness.cases.of_foreign"),
     "soundness-large": Sweep("verdicts", "soundness.cases.of_large"),
     "delta": Sweep("plans", "tables.delta"),
+    "iceberg": Sweep("plans", "tables.iceberg"),
     "mutants": Sweep("mutants", "mutants.run.cases"),
     "kills": Sweep("tables", "tables.kills"),
     "hostile": Sweep("tables", "hostile.judge.cases", patience=120),

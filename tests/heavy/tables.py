@@ -1,4 +1,4 @@
-"""Tables that live, and what befalls them: killed writers, and versions of Delta."""
+"""Tables that live, and what befalls them: killed writers, and versions of logs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from tests.delta.histories import History
+from tests.delta.histories import History as OfDelta
 from tests.heavy.catalogue import Told, check_parts, rounds
+from tests.iceberg.histories import History as OfIceberg
 from tests.rewrite.kill_and_damage import WRITERS, sweep
 
 _SHARES: Final = 12
@@ -31,10 +32,21 @@ def kills(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
 
 def delta(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     """A random history of a Delta table, read by version."""
+    return _histories(OfDelta, seed, first, parts)
+
+
+def iceberg(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
+    """A random history of an Iceberg table, read by snapshot."""
+    return _histories(OfIceberg, seed, first, parts)
+
+
+def _histories(
+    kind: type[OfDelta | OfIceberg], seed: int, first: int, parts: Sequence[str]
+) -> Iterator[Told]:
     check_parts(parts)
     for case in count(first):
         with tempfile.TemporaryDirectory() as folder:
-            history = History(Path(folder, "t"), seed * 1_000_003 + case)
+            history = kind(Path(folder, "t"), seed * 1_000_003 + case)
             done: list[str] = []
             failure = ""
             for act in history.steps(_ACTS):

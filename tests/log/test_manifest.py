@@ -93,6 +93,14 @@ def test_statistics_of_another_domain_are_dropped() -> None:
     assert (known["a"].stats, known["b"].stats) == ({"x": 2}, {})
 
 
+def test_a_manifest_that_grew_step_by_step_is_in_one_piece() -> None:
+    """Else each column is copied at each later commit."""
+    whole = manifest(3)
+    for i in range(4):
+        whole = whole.merge(manifest(i + 4))
+    assert {column.num_chunks for column in whole.files.columns} == {1}
+
+
 def test_nothing_is_a_manifest_too() -> None:
     empty = Manifest.empty()
     again = Manifest.from_bytes(empty.to_bytes())

@@ -20,7 +20,7 @@ from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.planner.bound_predicate import Computed, Leaf
 from skipindex.planner.stages.computed import probe_stats
 from skipindex.storage.telling import part
-from skipindex.table import ColumnInfo, TableState, column_reader
+from skipindex.table import ColumnInfo, TableState
 from skipindex.table.statistics import FileStats
 from skipindex.table.stored import read_column
 from skipindex.table.summaries import summaries_to_arrow, summarize
@@ -240,13 +240,13 @@ class _Read:
 
 def _read(table: TableState, at: int, columns: Sequence[ColumnInfo]) -> _Read:
     names = {column.name for column in columns}
-    with column_reader(table.location, table.paths[at], encoded=names) as file:
+    with table.opened(at, encoded=names) as file:
         result = _Read(at, int(file.metadata.num_rows))
         for column in columns if result.n_rows else ():
             name, domain = column.name, column.domain
             assert domain is not None
             try:
-                result.columns[name] = read_column(file, column.path, domain)
+                result.columns[name] = read_column(file, column.place, domain)
             except UnsupportedTypeError as error:
                 result.other[name] = str(error)
             except Exception as error:  # noqa: BLE001 (nor does one column)

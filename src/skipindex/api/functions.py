@@ -52,10 +52,13 @@ from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.sidecar import location_in, with_sidecar
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import CatalogFolders, Derived, TableState, Trust, open_state
+from skipindex.table.opening.formats import is_metadata
+from skipindex.table.opening.source import NEWEST, AtVersion
 from skipindex.table.table import Options
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+    from pyiceberg.table import Table as IcebergTable
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
@@ -74,7 +77,7 @@ class Opening(TypedDict, total=False):
     fresh: bool
     trust: Trust
     folders: CatalogFolders | None
-    version: int | None
+    version: AtVersion
 
 
 def place_of(
@@ -102,6 +105,11 @@ def place_of(
         if named is None:
             if not isinstance(table, Location):
                 check_place(table)
+            if not isinstance(table, Location) and is_metadata(os.fspath(table)):
+                folder, _, _ = os.fspath(table).rpartition("/metadata/")
+                at = how.get("version", NEWEST)
+                how["version"] = replace(at, metadata=os.fspath(table))
+                return open_state(location_in(folder, options, sidecar), **how)
             location = location_in(table, options, sidecar)
             return _needed(location, question, how) or location
         place = with_sidecar(named.location, sidecar, options)
@@ -218,21 +226,27 @@ def state_of(
     return open_state(place, **how)
 
 
-def _of_delta(
-    table: AnyTable | DeltaTable, version: int | None
-) -> tuple[AnyTable, int | None]:
-    """The folder and the version of a table of ``deltalake``; others as they are."""
+def _of_library(
+    table: AnyTable | DeltaTable | IcebergTable, version: int | None
+) -> tuple[AnyTable, AtVersion]:
+    """The folder and the version of a table of another library; others as they are."""
+    library = sys.modules.get("pyiceberg.table")
+    if library is not None and isinstance(table, library.Table):
+        properties = tuple((str(k), str(v)) for k, v in table.io.properties.items())
+        at = AtVersion(version, table.metadata_location, properties)
+        return table.location(), at
     library = sys.modules.get("deltalake")
     if library is None or not isinstance(table, library.DeltaTable):
-        return cast("AnyTable", table), version
+        return cast("AnyTable", table), AtVersion(version)
     if version is not None:
         raise TableError(f"{table!r} has its version (accepted: none beside it)")
     parts = urlsplit(uri := table.table_uri)
-    return unquote(parts.path) if parts.scheme == "file" else uri, table.version()
+    place = unquote(parts.path) if parts.scheme == "file" else uri
+    return place, AtVersion(table.version())
 
 
 def open_table(
-    table: AnyTable | DeltaTable,
+    table: AnyTable | DeltaTable | IcebergTable,
     *,
     schema: pa.Schema | StructType | None = None,
     partition_types: Mapping[str, pa.DataType] | None = None,
@@ -243,7 +257,7 @@ def open_table(
     sidecar: str | os.PathLike[str] | None = None,
     version: int | None = None,
 ) -> Table:
-    """Open a folder of Parquet files that Spark reads as a table, or a Delta table.
+    """Open a folder of Parquet files that Spark reads as a table, or one with a log.
 
     Its files are those of ``spark.read.parquet(path)``: the files in the folder, or the
     files in its partition folders named ``k=v``, if it has any.
@@ -255,7 +269,8 @@ def open_table(
             a partition is in a folder of another name, all files below the table's
             folder are read.  An existing path takes precedence over a name.  If it is
             a ``Table``, this very object is returned.  A ``DeltaTable`` of the library
-            ``deltalake`` is its folder and its version.
+            ``deltalake`` is its folder and its version.  An Iceberg table is one of
+            the library ``pyiceberg``, or the path of a file ``*.metadata.json``.
         schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
             ``StructType``.  A file that lacks a column holds NULL.  By default the
             schema is that of one footer, as in Spark.
@@ -283,26 +298,28 @@ def open_table(
             sidecar.  ``append`` and ``Table.optimize`` refuse a table with a sidecar.
             ``storage_options`` apply to its store too.  None is ``_skipindex`` in the
             table's folder.
-        version: a version of a Delta table; None is the newest one.
+        version: a version of a Delta table, or the number of a snapshot of an Iceberg
+            table; None is the newest one.
 
-    A Delta table is read by its log (with the library ``deltalake``): its files and its
-    columns are those of one version.  Its indexes stand in ``_skipindex`` beside
-    ``_delta_log`` and serve each version that has the file.  ``append`` and
-    ``Table.optimize`` refuse it.
+    A Delta table is read by its log (with the library ``deltalake``), an Iceberg table
+    by its metadata (with ``pyiceberg``): its files and its columns are those of one
+    version, without the rows that are deleted.  Its indexes stand in ``_skipindex`` in
+    its folder, and serve each version that has the file.  ``append`` and
+    ``Table.optimize`` refuse it.  An open Iceberg table stays at its metadata: open it
+    anew after a commit.
 
     Raises:
         TableError: the folder does not exist or has no Parquet file, Spark refuses its
-            folders, it is a table of a format that is not read, a Delta table has
-            deletion vectors or names of columns that its files do not have, ``trust``
-            is ``"log"`` and the log does not name all files, a storage option is
-            unknown or refused, the indexes in the sidecar are of another table, or the
-            table has indexes in its own folder.
+            folders, it is a table of a format that is not read, a Delta table has a
+            feature that is not read, ``trust`` is ``"log"`` and the log does not name
+            all files, a storage option is unknown or refused, the indexes in the
+            sidecar are of another table, or the table has indexes in its own folder.
 
     >>> [column.name for column in sx.open_table(path).columns]
     ['city', 'price']
     """
     check_types(partition_types, derived)
-    place, version = _of_delta(table, version)
+    place, at = _of_library(table, version)
     if isinstance(place, Table):
         place_of(place, storage_options, sidecar=sidecar)  # refuses options
         return place
@@ -316,7 +333,7 @@ def open_table(
             plain=plain,
             trust=trust,
             sidecar=sidecar,
-            version=version,
+            version=at,
         )
     )
 

@@ -122,7 +122,7 @@ class Table:
         >>> [column.name for column in table.columns]
         ['city', 'price']
         """
-        return self.state.columns
+        return [column.as_shown() for column in self.state.columns]
 
     @property
     def schema(self) -> pa.Schema:

@@ -108,8 +108,8 @@ def domain_to_index(column: ColumnInfo) -> Domain:
             f"cannot index column {column.name!r}: it is a partition column, whose "
             "values are known from the paths"
         )
-    if column.domain is None:
-        why = f"cannot index column {column.name!r}: {column.reason}"
+    if column.domain is None or column.reason:
+        why = f"cannot index column {column.shown!r}: {column.reason}"
         accepted = "" if "(accepted: " in why else f" (accepted: {ACCEPTED})"
         raise UnsupportedTypeError(why + accepted)
     return column.domain

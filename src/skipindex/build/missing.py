@@ -114,5 +114,7 @@ def deal(
             heapq.heapreplace(heap, (size + int(table.sizes[file]), i, mine))
         for _, _, mine in sorted(heap, key=lambda entry: entry[1]):
             paths = tuple(table.paths[i] for i in sorted(mine))
-            tasks.append(BuildTask(table.location, paths, columns, memory))
+            tasks.append(
+                BuildTask(table.location, paths, columns, memory, table.field_ids)
+            )
     return tasks

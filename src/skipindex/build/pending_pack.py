@@ -84,7 +84,7 @@ def request_of(
         column.name,
         column.domain,
         tuple(specs),
-        column.path,
+        column.place,
         alone=table.is_alone(column),
     )
 

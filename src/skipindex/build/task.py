@@ -30,6 +30,7 @@ from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.telling import tell_done
 from skipindex.table import UNREADABLE, DataFile, column_reader
+from skipindex.table.field_ids import FieldIds
 from skipindex.table.files import footer_crc
 from skipindex.table.stored import beyond, read_column
 from skipindex.table.summaries import UNKNOWN, Summary, summaries_to_arrow, summarize
@@ -51,12 +52,14 @@ class BuildTask:
         paths: of the files.
         columns: what to build on each of them.
         memory: bytes that the worker may take; None is by the machine that it is on.
+        ids: what gives the columns of the files their numbers; None is their names.
     """
 
     location: Location
     paths: tuple[str, ...]
     columns: tuple[ColumnRequest, ...]
     memory: int | None = None
+    ids: FieldIds | None = None
 
     @property
     def n_units(self) -> int:
@@ -142,7 +145,7 @@ def _index_file(
         if not clock.has_passed(now):
             note = "modified too recently: a later change could keep the same time"
             return IndexedFile(_row(now, note=note))
-        indexed = _read_and_index(location, result, task.columns, memory)
+        indexed = _read_and_index(location, result, task, memory)
         with _noted():
             if result.is_same(location.stat(path)):
                 return indexed
@@ -181,14 +184,17 @@ def _row(
 def _read_and_index(
     location: Location,
     info: FileInfo,
-    columns: Sequence[ColumnRequest],
+    task: BuildTask,
     memory: Memory,
 ) -> IndexedFile:
+    columns = task.columns
     names = {stored_name(request.path) for request in columns}
     with ExitStack() as stack:
         with _noted():
             crc = footer_crc(location, info)
-            opened = column_reader(location, info.path, encoded=names, known=info)
+            opened = column_reader(
+                location, info.path, encoded=names, known=info, ids=task.ids
+            )
             file = stack.enter_context(opened)
         n_rows = int(file.metadata.num_rows)
         indexed = IndexedFile(_row(info, footer_crc=crc, n_rows=n_rows))

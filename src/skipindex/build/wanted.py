@@ -100,7 +100,11 @@ def has_any(table: TableState) -> bool:
 
 def indexable_columns(table: TableState) -> list[ColumnInfo]:
     """The columns that can have an index."""
-    return [c for c in table.leaves if c.domain is not None and not c.is_partition]
+    return [
+        c
+        for c in table.leaves
+        if c.domain is not None and not c.reason and not c.is_partition
+    ]
 
 
 def restrictions(table: TableState) -> SpecsByColumn:

@@ -214,7 +214,11 @@ class Manifest:
             before[known[mine[before[known]] != theirs[known]]] = -1
 
         # Rows of the result: the old ones that are left, then all of the newer ones.
-        files = pa.concat_tables([taken(self.files, left), newer.files])
+        # One chunk: else each append adds one, and each column is copied whenever it
+        # is used as one array.
+        files = pa.concat_tables(
+            [taken(self.files, left), newer.files]
+        ).combine_chunks()
         row_of: np.ndarray = np.full(len(self), -1, np.int64)
         row_of[left] = np.arange(len(left))
         same = np.flatnonzero(before >= 0)
@@ -316,6 +320,29 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """The Arrow IPC file."""
+        return self._encoded([pack.to_json() for pack in self.packs])
+
+    def to_checked_bytes(self, limit: int) -> bytes:
+        """The same, if ``from_bytes`` takes it, and it has at most so many bytes.
+
+        Raises:
+            CorruptIndexError: it does not.
+        """
+        packs = [pack.to_json() for pack in self.packs]
+        data = self._encoded(packs)
+        size = f"a segment would have {len(data)} bytes (at most {limit})"
+        require(len(data) <= limit, size)
+        check_unpacked(data)
+        _require_columns(self.files.schema)
+        self.files.validate(full=True)
+        for column in self.stats.values():
+            column.values.validate(full=True)
+            check_stats(column.kind)
+        check_packs(packs)
+        check_files(self.files, len(packs))
+        return data
+
+    def _encoded(self, packs: Sequence[Mapping[str, Any]]) -> bytes:
         table = self.files
         if table["tag"].null_count == len(table):
             table = table.drop_columns("tag")
@@ -324,8 +351,8 @@ class Manifest:
             metadata = {"column": name, "domain": column.domain}
             fields.append(pa.field(f"s{i}", column.kind, metadata=metadata))
             columns.append(column.plain)
-        packs = json.dumps([pack.to_json() for pack in self.packs], allow_nan=False)
-        table = pa.table(columns, schema=pa.schema(fields, {"packs": packs}))
+        text = json.dumps(packs, allow_nan=False)
+        table = pa.table(columns, schema=pa.schema(fields, {"packs": text}))
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(
             compression="zstd", use_threads=table.nbytes >= _MANY_BYTES
@@ -365,17 +392,6 @@ class Manifest:
             stats[name] = StatsColumn(metadata[b"domain"].decode(), values)
         check_files(files, len(packs))
         return cls(files, stats, tuple(map(PackInfo.from_json, packs)))
-
-    def require_readable(self, data: bytes) -> None:
-        """Check that ``from_bytes`` would take ``data``, which ``to_bytes`` made."""
-        check_unpacked(data)
-        _require_columns(self.files.schema)
-        self.files.validate(full=True)
-        for column in self.stats.values():
-            column.values.validate(full=True)
-            check_stats(column.kind)
-        check_packs([pack.to_json() for pack in self.packs])
-        check_files(self.files, len(self.packs))
 
 
 def _require_columns(schema: pa.Schema) -> None:

@@ -318,10 +318,7 @@ def _says_columns(
 
 def _written(location: Location, manifest: Manifest) -> Segment:
     with checking("it is not a manifest"):
-        data = manifest.to_bytes()
-        size = f"a segment would have {len(data)} bytes (at most {MAX_MANIFEST})"
-        require(len(data) <= MAX_MANIFEST, size)
-        manifest.require_readable(data)
+        data = manifest.to_checked_bytes(MAX_MANIFEST)
     name = hashlib.sha256(data).hexdigest()[:32] + ".arrow"
     segment = Segment(name, len(data), crc32c(data), len(manifest))
     location.write(segment.path, data)

@@ -65,6 +65,8 @@ class MatchingRows:
         self._evaluation = plan.evaluation
         counts = plan.row_counts
         self.counted: Mask = files & counts.exact & (counts.upper >= 0)
+        if self._evaluation.table.deleted is not None:  # an index knows their values
+            self.counted &= self._evaluation.table.deleted[1] == 0
         """The files whose number of matching rows is known."""
         self.counts = counts.lower
         """Of the files, these numbers."""

@@ -79,6 +79,7 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow.dataset as ds
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
+    from pyiceberg.table import FileScanTask
     from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
 
@@ -424,6 +425,26 @@ class Plan:
         from skipindex.planner.rows.engines import to_polars  # noqa: PLC0415 (a slow import)
 
         return to_polars(self, rows)
+
+    def to_iceberg_scan(self) -> list[FileScanTask]:
+        """The tasks of pyiceberg for the files to read, each with its deletes.
+
+        The files may hold matching rows, and hold others: the reader of the tasks,
+        such as ``pyiceberg.io.pyarrow.ArrowScan``, applies the condition.
+
+        Raises:
+            PlanError: the table is no Iceberg table.
+
+        >>> [task.file.record_count for task in iceberg.plan("a = 1").to_iceberg_scan()]
+        [2]
+        """
+        tasks = getattr(self.table.source, "tasks", None)
+        if tasks is None:
+            raise PlanError(
+                f"{self.table.folder!r} is no Iceberg table (accepted: plan.files, or "
+                f"{WITHOUT_SPARK})"
+            )
+        return [tasks[path] for path in self.paths]
 
     def to_pandas(
         self, *, columns: Sequence[str] | None = None, rows: Rows = "matching"

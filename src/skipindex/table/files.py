@@ -24,6 +24,7 @@ from skipindex.errors import TableError, UnsupportedTypeError
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import SUMMARIES, is_data_name, is_shown
 from skipindex.table.dictionaries import is_as_written
+from skipindex.table.field_ids import FieldIds, Names, renamed
 from skipindex.table.partitions.hive import partition_folders
 
 _SMALL_DICTIONARY: Final = 1 << 16
@@ -85,10 +86,19 @@ class SparkListing:
 class DataFile:
     """One Parquet file, of which columns are read one at a time.
 
-    Columns of ``encoded`` are read as dictionary arrays where that is faster.
+    Columns of ``encoded`` are read as dictionary arrays where that is faster.  With
+    ``ids``, the columns are named by their numbers.
+
+    Raises:
+        UnsupportedTypeError: no column has a number that ``ids`` knows.
     """
 
-    def __init__(self, source: pa.NativeFile, encoded: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        source: pa.NativeFile,
+        encoded: Collection[str] = (),
+        ids: FieldIds | None = None,
+    ) -> None:
         self._source = source
         self._plain = pq.ParquetFile(source, **_OPTIONS)
         self.metadata = self._plain.metadata
@@ -97,6 +107,12 @@ class DataFile:
         self.schema = self._plain.schema
         self.schema_arrow = self._plain.schema_arrow
         self._readers = [(self._plain, self.schema_arrow)]
+        self._places: dict[Names, Names] = {}
+        if ids is not None:
+            self._places = ids.places(self.schema_arrow)
+            own = {name[0]: path[0] for name, path in self._places.items()}
+            encoded = [own[name] for name in encoded if name in own]
+            self.schema_arrow = renamed(self.schema_arrow, self._places)
         if self.is_signed:
             return
         if columns := _dictionary_columns(self.metadata, encoded):
@@ -115,6 +131,7 @@ class DataFile:
                 dictionary array, and Arrow does not read the values of this
                 dictionary rightly.
         """
+        path = self._own(path)
         for file, _ in self._readers:
             with self._without_key(path):
                 table = file.read(columns=[".".join(path)], use_threads=False)
@@ -136,7 +153,11 @@ class DataFile:
 
     def leaves(self, path: Sequence[str]) -> list[int]:
         """The places of a column among the columns of Parquet."""
-        return self._leaves.get(".".join(path), [])
+        return self._leaves.get(".".join(self._own(path)), [])
+
+    def _own(self, path: Sequence[str]) -> Sequence[str]:
+        """The path as the file has it."""
+        return self._places.get(tuple(path), path)
 
     @cached_property
     def _leaves(self) -> dict[str, list[int]]:
@@ -162,7 +183,7 @@ class DataFile:
 
     def has_small_entries(self, path: Sequence[str]) -> bool:
         """Whether a column is read as dictionaries, if these are read correctly."""
-        return _has_dictionary(self._readers[0][1], path)
+        return _has_dictionary(self._readers[0][1], self._own(path))
 
     def _is_right(self, values: pa.ChunkedArray, path: Sequence[str]) -> bool:
         leaves = self.leaves(path)
@@ -192,13 +213,14 @@ def column_reader(
     *,
     encoded: Collection[str] = (),
     known: FileInfo | None = None,
+    ids: FieldIds | None = None,
 ) -> Iterator[DataFile]:
     """The Parquet file at ``path``, open as long as the block runs.
 
     ``known`` is what was listed of it, if it must be that very content.
     """
     with location.open_input(path, known) as source:
-        yield DataFile(source, encoded)
+        yield DataFile(source, encoded, ids)
 
 
 def _is_signed(source: pa.NativeFile, metadata: pq.FileMetaData) -> bool:

@@ -24,7 +24,7 @@ from skipindex.storage.file_system.names import (
 )
 from skipindex.table.files import UNREADABLE, SparkListing, column_reader
 from skipindex.table.opening.formats import source_of
-from skipindex.table.opening.source import Source
+from skipindex.table.opening.source import NEWEST, AtVersion, Source
 from skipindex.table.spark_json import given_schema
 from skipindex.table.stored import footer_schema
 
@@ -80,14 +80,14 @@ def observe(
     plain: bool = False,
     known: Snapshot | None = None,
     files: Listing | None = None,
-    version: int | None = None,
+    version: AtVersion = NEWEST,
 ) -> Observed:
     """The table below ``location`` as it is now.
 
     If ``schema`` is None, the columns are taken from a footer.  ``plain`` takes a table
     of another format for a plain folder.  Segments of ``known``, an earlier snapshot,
     are not read again.  ``files`` lists those that count, which may be none, instead of
-    all.  ``version`` is that of a table of another format; None is the newest.
+    all.  ``version`` is that of a table of another format.
     """
     missing = ""
     for _ in range(LOOKS):
@@ -101,22 +101,19 @@ def observe(
             if missing:
                 continue  # written since the folder was listed, or gone
             source.check(location, everything)
+            return Observed(
+                everything,
+                source.schema,
+                source.refused,
+                min(source.sizes, default=""),
+                snapshot,
+                notes=snapshot.notes,
+                source=source,
+            )
         shown, listing, remarks = _live(location, everything, snapshot)
         visible = None
         if snapshot.rewrites.hidden:  # else a reader of the folder reads the same files
             visible = list(filter(shown.is_read, everything))
-        if source is not None:
-            _require_all(location, source, listing)
-            schema_path = min(shown.with_schema, default="")
-            return Observed(
-                listing,
-                source.schema,
-                source.refused,
-                schema_path,
-                snapshot,
-                notes=(*snapshot.notes, *remarks),
-                source=source,
-            )
         candidates = shown.with_schema or [file.path for file in listing]
         if not candidates and files is None:
             raise TableError(_nothing_there(location, everything))
@@ -151,19 +148,6 @@ def observe(
             "(accepted: a version whose files have not been deleted by a vacuum)"
         )
     raise never_still(location)
-
-
-def _require_all(
-    location: Location, source: Source, listing: Sequence[FileInfo]
-) -> None:
-    """Refuse files that Spark would not read in a folder of plain files."""
-    if len(listing) < len(source.sizes):
-        path = min(source.sizes.keys() - {file.path for file in listing})
-        raise TableError(
-            f"{location.full(path)!r} is a file of the {source.format} table, and "
-            "readers of plain folders do not see it there (accepted: files in the "
-            "table's folder, or in folders named like partitions, k=v)"
-        )
 
 
 def _partition_of(path: str) -> str:

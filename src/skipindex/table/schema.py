@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Final
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 from skipindex.errors import PredicateError, UnsupportedTypeError, did_you_mean
 from skipindex.expressions import name_parts, stored_name
 from skipindex.expressions.domain import Domain, domain_of
+from skipindex.table.field_ids import Names, is_field_id, paths_of
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 from skipindex.table.spark_json import has_default
 
@@ -35,12 +36,13 @@ class ColumnInfo:
 
     Args:
         name: the name in the log, in statistics and in packs (``stored_name``).
-        domain: the order of its values; None if it cannot be indexed.
-        reason: why it cannot be indexed; empty if it can.
+        domain: the order of its values; None if no condition on it can be judged.
+        reason: why it cannot have an index; empty if it can.
         is_partition: whether its values are in the paths.
         path: the name of the column, then those of the fields, as in the schema.
         fields: the fields, if it is a struct.
         has_default: whether files without the column have its default, not NULL.
+        place: the path under which files have it; it makes ``name``.
     """
 
     name: str
@@ -50,11 +52,22 @@ class ColumnInfo:
     path: tuple[str, ...] = ()
     fields: tuple[ColumnInfo, ...] = ()
     has_default: bool = False
+    place: tuple[str, ...] = ()
 
     @property
     def own_name(self) -> str:
         """The name as the schema spells it, without those of structs around it."""
         return self.path[-1]
+
+    @property
+    def shown(self) -> str:
+        """The name in the schema, as readers write it."""
+        return stored_name(self.path)
+
+    def as_shown(self) -> ColumnInfo:
+        """The same column, named as in the schema."""
+        fields = tuple(one.as_shown() for one in self.fields)
+        return replace(self, name=self.shown, fields=fields)
 
     @property
     def leaves(self) -> list[ColumnInfo]:
@@ -190,12 +203,23 @@ class Columns:
 
 
 def columns_of(
-    schema: pa.Schema, refused: Mapping[str, str], partitions: list[PartitionColumn]
+    schema: pa.Schema,
+    refused: Mapping[str, str],
+    partitions: list[PartitionColumn],
+    places: Mapping[tuple[str, ...], tuple[str, ...]] | None = None,
 ) -> dict[str, ColumnInfo]:
-    """Every column by its own name: those of the files, then the partitions."""
+    """Every column by its own name: those of the files, then the partitions.
+
+    ``places`` says where files have a column, if it is not at its path.
+    """
     columns = {
         field.name: _column(
-            (field.name,), field.type, "", refused, has_default=has_default(field)
+            (field.name,),
+            field.type,
+            "",
+            refused,
+            _Places(schema, places or {}),
+            has_default=has_default(field),
         )
         for field in schema
     }
@@ -204,9 +228,17 @@ def columns_of(
         reason = "" if domain else "only Spark knows the type of the partition column"
         path = (partition.name,)
         columns[partition.name] = ColumnInfo(
-            stored_name(path), domain, reason, is_partition=True, path=path
+            stored_name(path), domain, reason, is_partition=True, path=path, place=path
         )
     return columns
+
+
+class _Places:
+    """Where files have columns: ``by_path``, and all ``paths`` of the table."""
+
+    def __init__(self, schema: pa.Schema, by_path: Mapping[Names, Names]) -> None:
+        self.by_path = by_path
+        self.paths = set(paths_of(schema)) if by_path else frozenset[Names]()
 
 
 def _column(
@@ -214,12 +246,19 @@ def _column(
     dtype: pa.DataType,
     reason: str,
     refused: Mapping[str, str],
+    places: _Places,
     *,
     has_default: bool,
 ) -> ColumnInfo:
     """A column or field, and the fields in it."""
-    name, domain = stored_name(path), None
-    reason = reason or refused.get(name, "")
+    place, domain = places.by_path.get(path, path), None
+    name = stored_name(place)
+    reason = reason or refused.get(stored_name(path), "")
+    if place == path and is_field_id(path[0]):
+        reason = reason or "a field id has this name in tables of Iceberg"
+    is_taken = place != path and place in places.paths
+    if is_taken:
+        name = f"of files: {name}"
     fields: tuple[ColumnInfo, ...] = ()
     if pa.types.is_struct(dtype):
         names = [dtype.field(i).name for i in range(len(dtype))]
@@ -229,15 +268,24 @@ def _column(
                 dtype.field(i).type,
                 reason or "two fields have one name" * (names.count(inner) > 1),
                 refused,
+                places,
                 has_default=has_default,
             )
             for i, inner in enumerate(names)
         )
     if not reason:
         try:
-            domain = domain_of(dtype, name)
+            domain = domain_of(dtype, stored_name(path))
         except UnsupportedTypeError:
             reason = f"type {dtype} {UNORDERED}"
+    if is_taken:
+        reason = reason or "another column has the name that files have for it"
     return ColumnInfo(
-        name, domain, reason, path=path, fields=fields, has_default=has_default
+        name,
+        domain,
+        reason,
+        path=path,
+        fields=fields,
+        has_default=has_default,
+        place=place,
     )

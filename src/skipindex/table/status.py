@@ -256,7 +256,7 @@ def _column(table: TableState, column: ColumnInfo) -> ColumnStatus:
     stored = {
         kind: dict(sorted(numbers.items())) for kind, numbers in encodings.items()
     }
-    return ColumnStatus(column.name, n_counted, counts, n_bytes, stored, why)
+    return ColumnStatus(column.shown, n_counted, counts, n_bytes, stored, why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +297,7 @@ def indexes_of(table: TableState) -> tuple[IndexInfo, ...]:
 
 def _on(table: TableState, column: ColumnInfo) -> list[IndexInfo]:
     result = []
-    name = column.name
+    name = column.shown
     known = int((table.stats(column).bounded | ~table.stats(column).can_value).sum())
     if known:
         result.append(IndexInfo(name, MinMax().kind, MinMax(), known, 0))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
@@ -17,7 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.errors import TableError
+from skipindex.errors import PlanError, TableError
+from skipindex.expressions.arrays import Ints
 from skipindex.log import Listing, Snapshot, no_snapshot
 from skipindex.log.manifest import as_one_array
 from skipindex.storage.blobs import BlobUse
@@ -30,12 +32,15 @@ from skipindex.table.column_indexes import (
     match,
     take,
 )
+from skipindex.table.field_ids import FieldIds
+from skipindex.table.files import DataFile, column_reader
 from skipindex.table.listing import (
     CatalogFolders,
     Observed,
     read_schema,
 )
 from skipindex.table.opening.from_log import Trust, check_trust, list_from_log
+from skipindex.table.opening.source import NEWEST, AtVersion, Source
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.partitions.hive import PartitionColumn, partition_columns
 from skipindex.table.partitions.inference import INSTANT
@@ -68,7 +73,7 @@ class Options:
     If ``declared`` is None, the columns are taken from a footer; if ``derived`` is, it
     is what is committed.  ``plain`` takes a table of another format for a plain folder.
     ``folders`` are asked for whenever the table is opened.  ``version`` is that of a
-    table of another format; None is the newest.
+    table of another format.
     """
 
     declared: pa.Schema | None = None
@@ -77,7 +82,7 @@ class Options:
     plain: bool = False
     trust: Trust = "listing"
     folders: CatalogFolders | None = None
-    version: int | None = None
+    version: AtVersion = NEWEST
 
 
 NO_OPTIONS: Final = Options()
@@ -98,7 +103,7 @@ class TableState:
         self.options = options
         self.snapshot = observed.snapshot
         self.schema_path = observed.schema_path
-        self.source = observed.source
+        self.source: Source | None = observed.source
         self.notes = observed.notes
         self.n_unlisted = 0
         """Folders that were omitted before they were listed."""
@@ -256,11 +261,43 @@ class TableState:
             _indexes=replace(self._indexes, columns=columns),
         )
 
+    @cached_property
+    def deleted(self) -> tuple[Ints, Ints] | None:
+        """At least and at most so many rows of each file are deleted; None: no row."""
+        return None if self.source is None else self.source.deleted_of(self.paths)
+
+    def require_plain_rows(self, paths: Sequence[str], reader: str) -> None:
+        """Refuse a reader of the files alone where it would return other rows.
+
+        Raises:
+            PlanError: it would return other rows or columns.
+        """
+        if self.source is not None and (why := self.source.unlike_plain(paths)):
+            raise PlanError(
+                f"{reader} cannot read the rows of the {self.source.format} table "
+                f"{self.folder!r}: {why} (accepted: plan.to_arrow(), to_duckdb(), "
+                "to_polars() or to_pandas(), which do)"
+            )
+
     def _of_log(self) -> LogStatistics | None:
         """What the log of another format says of the files."""
         return None if self.source is None else self.source.statistics_of(self.paths)
 
+    @property
+    def field_ids(self) -> FieldIds | None:
+        """What gives the columns of the files their numbers; None is their names."""
+        return None if self.source is None else self.source.ids
+
+    @contextmanager
+    def opened(self, i: int, encoded: Collection[str] = ()) -> Iterator[DataFile]:
+        """A data file, open as long as the block runs; see ``column_reader``."""
+        path, ids = self.listing[i].path, self.field_ids
+        with column_reader(self.location, path, encoded=encoded, ids=ids) as file:
+            yield file
+
     def _partitions_of(self, folders: Sequence[str]) -> list[PartitionColumn]:
+        if self.source is not None:
+            return self.source.partitions(self.paths)
         is_flat = not folders and not self.listing.has_folders
         # Not ``self.paths``, which would stay in memory.
         paths = [] if is_flat else self.paths_at(np.arange(len(self)))
@@ -272,7 +309,8 @@ class TableState:
         return pa.schema([field for field in schema if field.name not in names])
 
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
-        result = columns_of(schema, refused, self.partitions)
+        places = None if self.source is None else self.source.places
+        result = columns_of(schema, refused, self.partitions, places)
         return Columns(result, self.folder)
 
     def noted(self, notes: Sequence[str]) -> TableState:
@@ -427,7 +465,7 @@ def open_state(
     fresh: bool = False,
     trust: Trust = "listing",
     folders: CatalogFolders | None = None,
-    version: int | None = None,
+    version: AtVersion = NEWEST,
 ) -> TableState:
     """The table below a folder; ``skipindex.open_table`` tells the rest.
 
@@ -437,10 +475,10 @@ def open_state(
     check_trust(trust)
     if isinstance(table, TableState):
         return _open(table.location, table.options) if fresh else table
-    if plain and version is not None:
+    if plain and version != NEWEST:
         raise TableError(
-            f"plain=True reads no log, so there is no version {version} (accepted: one "
-            "of the two)"
+            f"plain=True reads no log, so there is no version {version.number or ''} "
+            "(accepted: one of the two)"
         )
     types = partition_types or {}
     options = Options(schema, types, derived, plain, trust, folders, version)

@@ -252,10 +252,11 @@ def conditions(
         counts = {kind: int(mask.sum()) for kind, mask in record.removed_by.items()}
         removed = {kind: n_files for kind, n_files in counts.items() if n_files}
         if isinstance(node, ComparedColumns):
-            column = f"{node.left}, {node.right}"
+            both = map(evaluation.table.stored, (node.left, node.right))
+            column = ", ".join(one.shown for one in both)
             unused = {} if removed else {"minmax": "ruled out no file"}
         else:
-            column = record.column.name
+            column = record.column.shown
             unused = _unused(evaluation, record, removed, notes, kinds)
         listed.append(ConditionReport(node.text, column, removed, unused))
     listed += [

@@ -206,7 +206,7 @@ def _encodings(evaluation: Evaluation, file: int) -> dict[str, str]:
             index = evaluation.reader.open(location, file, column)
             encoding = getattr(index, "encoding", "")
             if encoding not in ("", location[0].name):
-                result[column.name] = encoding
+                result[column.shown] = encoding
     return result
 
 

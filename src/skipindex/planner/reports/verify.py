@@ -39,7 +39,6 @@ from skipindex.table import (
     ColumnInfo,
     TableState,
     check_stored,
-    column_reader,
     lacks,
 )
 
@@ -194,7 +193,8 @@ def _judge(plan: Verifiable, i: int, least: int, most: int) -> list[Violation]:
 def _count(plan: Verifiable, i: int) -> tuple[int, int]:
     """The fewest and the most rows that match; they differ by what is not judged."""
     table, tree = plan.table, plan.tree
-    with column_reader(table.location, table.paths[i]) as file:
+    deleted = table.deleted or (np.zeros(len(table), int),) * 2
+    with table.opened(i) as file:
         n_rows = int(file.metadata.num_rows)
         read: dict[str, pa.Array] = {}
 
@@ -218,7 +218,8 @@ def _count(plan: Verifiable, i: int) -> tuple[int, int]:
             everything=np.ones(n_rows, bool),
             is_empty=lambda mask: not mask.any(),
         )
-    return int(result.lower.sum()), int(result.upper.sum())
+    least, most = int(result.lower.sum()), int(result.upper.sum())
+    return max(0, least - deleted[1][i]), min(most, n_rows - deleted[0][i])
 
 
 def _values(
@@ -234,9 +235,9 @@ def _values(
                 raise UnsupportedTypeError(f"column {name!r} depends on the time zone")
             value = partition.typed(domain)[i]
             return pa.array([value] * n_rows, kind)
-    if lacks(file, column.path):
+    if lacks(file, column.place):
         return pa.nulls(n_rows, pa.large_binary() if domain.is_bytes else pa.int64())
-    where = check_stored(file, column.path, domain)
+    where = check_stored(file, column.place, domain)
     return domain.encode(file.read(where).combine_chunks())
 
 

@@ -156,6 +156,8 @@ class KeyLocations:
             for file in checked(files):
                 first, some = self._possible(start[file], stop[file])
                 rows = self._rows(exact.get(file, ()), file, some)
+                if rows is not None and self._has_deleted(file):
+                    rows = self._without_deleted(file, rows)
                 if rows is None:
                     if self._may_hold(filters.get(file, ()), file, some):
                         yield self._unknown(file)
@@ -202,6 +204,22 @@ class KeyLocations:
             if rows is not None:
                 return rows
         return None
+
+    def _has_deleted(self, file: int) -> bool:
+        deleted = self._table.deleted
+        return deleted is not None and bool(deleted[1][file])
+
+    def _without_deleted(
+        self, file: int, rows: tuple[Ints, Ints]
+    ) -> tuple[Ints, Ints] | None:
+        """The ``rows`` that are not deleted; None if that is not known."""
+        source = self._table.source
+        assert source is not None
+        deleted = source.deleted_rows(self._table.listing[file].path)
+        if deleted is None:
+            return None if len(rows[0]) else rows
+        left = ~np.isin(rows[0], deleted.to_array())
+        return rows[0][left], rows[1][left]
 
     def _may_hold(self, locations: Any, file: int, values: Values) -> bool:
         """Whether no value filter rules out all of the values."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -18,6 +18,7 @@ from skipindex.planner.rows.condition import FILES_INSTEAD, condition_of
 from skipindex.planner.rows.dataset import dataset_of
 from skipindex.planner.stages.limit import RowLimit
 from skipindex.table import TableState
+from skipindex.table.opening.source import Source
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -126,28 +127,56 @@ def _rows_of(plan: Readable, rows: Rows) -> tuple[ds.Dataset, int | None]:
     """The rows as a dataset, and how many of them are wanted at most."""
     if rows not in {"matching", "files"}:
         raise PlanError(f"no rows={rows!r} (accepted: 'matching', 'files')")
+    if rows == "matching" and plan.row_limit.order_by:
+        raise PlanError(
+            "rows have no order without Spark (accepted: plan.read(spark), or "
+            f"{FILES_INSTEAD}, to filter and to sort there)"
+        )
+    table = plan.table
     files: Sequence[int] = np.flatnonzero(plan.kept).tolist()
+    paths = [table.listing[i].path for i in files]
+    limit = None if rows == "files" else plan.row_limit.limit
+    if table.source is not None and table.source.unlike_plain(paths):
+        return _of_source(plan, table.source, paths, rows), limit
     whole = dataset_of(
-        plan.table,
+        table,
         files,
         timezone=plan.session.timezone,
         case_sensitive=plan.session.case_sensitive,
     )
     if rows == "files":
-        return whole, None
-    if plan.row_limit.order_by:
-        raise PlanError(
-            "rows have no order without Spark (accepted: plan.read(spark), or "
-            f"{FILES_INSTEAD}, to filter and to sort there)"
-        )
+        return whole, limit
 
     def distinct(expression: pc.Expression) -> pa.Array:
         values = whole.to_table(columns={"value": expression})["value"]
         return pc.unique(values)
 
-    return whole.filter(condition_of(plan.tree, plan.table, distinct)), (
-        plan.row_limit.limit
-    )
+    return whole.filter(condition_of(plan.tree, table, distinct)), limit
+
+
+def _of_source(
+    plan: Readable, source: Source, paths: Sequence[str], rows: Rows
+) -> ds.Dataset:
+    """The rows in memory, which the source of the table reads from these files."""
+    schema = pa.schema([field.remove_metadata() for field in source.schema])
+
+    def tables() -> Iterator[pa.Table]:
+        for one in source.rows(plan.table.location, paths):
+            yield one.select(schema.names).cast(schema)
+
+    def distinct(expression: pc.Expression) -> pa.Array:
+        chosen = [
+            ds.dataset(one).to_table(columns={"value": expression})["value"]
+            for one in tables()
+        ]
+        return pc.unique(pa.chunked_array([c for one in chosen for c in one.chunks]))
+
+    if rows == "files":
+        result = list(tables())
+    else:
+        condition = condition_of(plan.tree, plan.table, distinct)
+        result = [one.filter(condition) for one in tables()]
+    return ds.dataset(pa.concat_tables(result) if result else schema.empty_table())
 
 
 def _keeps_filters(connection: DuckDBPyConnection) -> bool:

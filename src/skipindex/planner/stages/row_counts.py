@@ -66,6 +66,11 @@ def row_counts(evaluation: Evaluation) -> RowCounts:
         upper[file] = min(upper[file], verdict.upper)
     certain = evaluation.certain & (n_rows >= 0)
     lower[certain] = upper[certain] = n_rows[certain]
+    deleted = evaluation.table.deleted
+    if deleted is not None:
+        least, most = deleted
+        lower = (lower - most).clip(0)
+        upper = np.where(n_rows < 0, upper, np.minimum(upper, n_rows - least))
     lower[~evaluation.possible] = upper[~evaluation.possible] = 0
     return RowCounts(lower, upper)
 

@@ -44,6 +44,7 @@ def read_files(
 
     ``paths`` are relative to the table; ``schema`` has the partition columns too.
     """
+    table.require_plain_rows(paths, "Spark")
     rows = _given(spark, table, paths, schema)
     if rows is None:
         rows = _listed(spark, table, paths, schema)

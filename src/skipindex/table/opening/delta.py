@@ -7,21 +7,30 @@ here is refused, because a plain reader of its files would return other rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyroaring import BitMap
 
-from skipindex.errors import TableError, first_line
+from skipindex.errors import TableError, UnsupportedTypeError, first_line
 from skipindex.expressions import stored_name
 from skipindex.log.manifest import as_one_array
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import SCHEMES
-from skipindex.table.opening.source import Source
+from skipindex.table.field_ids import FieldIds, Names, field_id_name
+from skipindex.table.files import UNREADABLE
+from skipindex.table.opening.source import AtVersion, Source
 from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics.of_log import LogStatistics
+from skipindex.table.stored import is_hybrid
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
@@ -34,8 +43,8 @@ _READ: Final = frozenset(
         *("columnMapping", "deletionVectors"),
     }
 )
-"""Features of a table that change nothing for who reads its files by the log, and the
-two that are looked at one by one."""
+"""Features of a table that are read here, or change nothing for who reads its files."""
+_MAPPING: Final = "delta.columnMapping."
 _TEXTS: Final[Mapping[type, Callable[[Any], str]]] = {
     bool: lambda value: str(value).lower(),
     int: str,
@@ -49,25 +58,33 @@ _INSTALL: Final = (
 )
 
 
-def delta_source(location: Location, version: int | None) -> Source:
+def delta_source(location: Location, at: AtVersion) -> DeltaSource:
     """The table at a version, or at its newest one.
 
     Raises:
         TableError: the log cannot be read, or asks for more than is read here.
     """
-    table = _opened(location, version)
+    table = _opened(location, at.number)
     _require_readable(location, table)
     columns = declared_schema(table.schema().to_json())
     if columns is None:
         raise TableError(f"the schema of {location.full('')!r} is none of Spark's")
     schema, refused = columns
+    mode = table.metadata().configuration.get(f"{_MAPPING}mode", "none")
+    places = _places(location, json.loads(table.schema().to_json()), mode)
     names = table.metadata().partition_columns
     files = pa.table(table.get_add_actions())
     paths = [unquote(path) for path in files["path"].to_pylist()]
     values: Sequence[Mapping[str, Any]] = [{}] * len(paths)
     if names:
         values = files["partition"].to_pylist()
-    return Source(
+    vectors = _vectors(table)
+    if strange := vectors.keys() - set(paths):
+        raise TableError(
+            f"a deletion vector of {location.full('')!r} is of {min(strange)!r}, which "
+            "is no file of the version (accepted: a whole log)"
+        )
+    return DeltaSource(
         "Delta",
         table.version(),
         dict(zip(paths, files["size_bytes"].to_pylist(), strict=True)),
@@ -78,7 +95,133 @@ def delta_source(location: Location, version: int | None) -> Source:
             for path, of in zip(paths, values, strict=True)
         },
         _statistics(files),
+        places,
+        FieldIds({}) if mode == "id" else None,
+        {path: (len(rows), len(rows)) for path, rows in vectors.items()},
+        vectors,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaSource(Source):
+    """A table of Delta; ``vectors`` has the positions of deleted rows by file."""
+
+    vectors: Mapping[str, BitMap]
+
+    def deleted_rows(self, path: str) -> BitMap:
+        """See ``Source``."""
+        return self.vectors.get(path, BitMap())
+
+    def rows(self, location: Location, paths: Sequence[str]) -> Iterator[pa.Table]:
+        """See ``Source``."""
+        for path in paths:
+            try:
+                with location.open_input(path) as source:
+                    file = pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
+                    why = "it holds dates of the old hybrid calendar"
+                    if not is_hybrid(file.metadata.metadata or {}):
+                        result, why = self._as_declared(path, file.read()), ""
+            except (UnsupportedTypeError, *UNREADABLE) as error:
+                why = first_line(error)
+            if why:
+                raise TableError(
+                    f"cannot read {location.full(path)!r}: {why} (accepted: another "
+                    "reader of Delta tables)"
+                )
+            if path in self.vectors:
+                kept = np.ones(len(result), np.bool_)
+                kept[self.vectors[path].to_array()] = False
+                result = result.filter(pa.array(kept))
+            yield result
+
+    def _as_declared(self, path: str, stored: pa.Table) -> pa.Table:
+        """The rows of a file, with the table's columns."""
+        own = {} if self.ids is None else self.ids.places(stored.schema)
+        values = dict(self.values[path])
+
+        def column(names: Names, dtype: pa.DataType) -> pa.ChunkedArray:
+            place = self.places.get(names, names)
+            result = _at(stored, own.get(place, place))
+            if result is None:
+                return pa.chunked_array([pa.nulls(len(stored), dtype)])
+            if not pa.types.is_struct(dtype):
+                return result.cast(dtype)
+            fields = [column((*names, one.name), one.type) for one in dtype]
+            return pa.chunked_array(
+                [
+                    pa.StructArray.from_arrays(
+                        [as_one_array(one) for one in fields],
+                        fields=list(dtype),
+                        mask=as_one_array(result).is_null(),
+                    )
+                ],
+                dtype,
+            )
+
+        columns = {}
+        for one in self.schema:
+            if one.name in values:
+                text = pa.scalar(values[one.name], pa.string()).cast(one.type)
+                columns[one.name] = pa.repeat(text, len(stored))
+            else:
+                columns[one.name] = column((one.name,), one.type)
+        return pa.table(columns)
+
+
+def _at(stored: pa.Table, path: Names) -> pa.ChunkedArray | None:
+    """A column, or a field of structs; None if the file lacks it."""
+    dtype: Any = stored.schema
+    for name in path:
+        if dtype.get_field_index(name) < 0:
+            return None
+        dtype = dtype.field(name).type
+    column = stored.column(path[0])
+    return column if len(path) == 1 else pc.struct_field(column, path[1:])
+
+
+def _places(
+    location: Location, struct: Mapping[str, Any], mode: str
+) -> dict[Names, Names]:
+    """The paths in the files of columns and fields that have another name there."""
+    if mode == "none":
+        return {}
+    result: dict[Names, Names] = {}
+
+    def add(fields: Sequence[Any], names: Names, place: Names) -> None:
+        for one in fields:
+            notes = one["metadata"]
+            stored = notes[f"{_MAPPING}physicalName"]
+            if mode == "id":
+                stored = field_id_name(notes[f"{_MAPPING}id"])
+            here, there = (*names, one["name"]), (*place, stored)
+            if here != there:
+                result[here] = there
+            if isinstance(one["type"], str):
+                continue
+            if one["type"]["type"] == "struct":
+                add(one["type"]["fields"], here, there)
+            elif '"struct"' in json.dumps(one["type"]):
+                raise TableError(
+                    f"the Delta table {location.full('')!r} maps the names of columns, "
+                    f"and {stored_name(here)!r} has structs in a list or a map "
+                    "(accepted: columns mapped by 'none')"
+                )
+
+    add(struct["fields"], (), ())
+    return result
+
+
+def _vectors(table: DeltaTable) -> dict[str, BitMap]:
+    """The positions of the rows that deletion vectors delete, by path."""
+    if "deletionVectors" not in frozenset(table.protocol().reader_features or ()):
+        return {}
+    base = table.table_uri.rstrip("/") + "/"
+    result = {}
+    for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
+        for uri, kept in zip(batch[0].to_pylist(), batch[1], strict=True):
+            rows = np.flatnonzero(~np.asarray(kept.values))
+            result[unquote(uri.removeprefix(base))] = BitMap(rows)
+    return result
 
 
 def _statistics(files: pa.Table) -> LogStatistics:
@@ -132,7 +275,7 @@ def _opened(location: Location, version: int | None) -> DeltaTable:
 
 
 def _require_readable(location: Location, table: DeltaTable) -> None:
-    """Refuse a table of which a plain reader of the files returns other rows."""
+    """Refuse a table that asks for more than is read here."""
     where = location.full("")
     protocol = table.protocol()
     features = frozenset(protocol.reader_features or ())
@@ -141,20 +284,6 @@ def _require_readable(location: Location, table: DeltaTable) -> None:
             f"the Delta table {where!r} needs a reader of {', '.join(unknown)} "
             "(accepted: a table without)"
         )
-    mapping = table.metadata().configuration.get("delta.columnMapping.mode", "none")
-    if mapping != "none":
-        raise TableError(
-            f"the files of the Delta table {where!r} have other names of columns than "
-            f"the table (delta.columnMapping.mode is {mapping!r}; accepted: 'none')"
-        )
-    if "deletionVectors" in features:
-        deleted = pa.RecordBatchReader.from_stream(table.deletion_vectors())
-        if any(batch.num_rows for batch in deleted):
-            raise TableError(
-                f"files of the Delta table {where!r} have rows that were deleted by "
-                "deletion vectors, which plain readers of Parquet do not apply "
-                "(accepted: a table after REORG TABLE … APPLY (PURGE))"
-            )
 
 
 def _text(location: Location, name: str, value: object) -> str | None:

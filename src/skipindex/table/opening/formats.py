@@ -13,7 +13,8 @@ from typing import Final
 from skipindex.errors import TableError
 from skipindex.storage.file_system.location import Location
 from skipindex.table.opening.delta import delta_source
-from skipindex.table.opening.source import Source
+from skipindex.table.opening.iceberg import iceberg_source
+from skipindex.table.opening.source import NEWEST, AtVersion, Source
 
 _LOGS: Final = {
     "_delta_log/": ("Delta", re.compile(r".*")),
@@ -24,7 +25,7 @@ _LOGS: Final = {
     "schema/": ("Paimon", re.compile(r"schema-[0-9]+")),
 }
 """The format that keeps its log in a folder, and its files' names, by folder."""
-_SOURCES: Final[Mapping[str, Callable[[Location, int | None], Source]]] = {
+_SOURCES: Final[Mapping[str, Callable[[Location, AtVersion], Source]]] = {
     "Delta": delta_source
 }
 """The formats whose logs are read."""
@@ -65,33 +66,42 @@ def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> 
 
 def _refused(location: Location, name: str, path: str, *, insist: bool) -> TableError:
     expected = "expected a plain folder of Parquet files"
+    if name == "Iceberg":  # of the files in its folder, its catalog alone knows which
+        expected += ", or a table of pyiceberg, or the path of a file *.metadata.json"
     if insist:
         expected += "; pass plain=True to read it as one"
+    kind = f"an {name}" if name == "Iceberg" else f"a {name}"
     return TableError(
-        f"{location.full('')!r} is a {name} table: {path!r} determines which files "
+        f"{location.full('')!r} is {kind} table: {path!r} determines which files "
         f"belong to it, and plain readers and writers ignore that ({expected})"
     )
 
 
+def is_metadata(path: str) -> bool:
+    """Whether this is the path of a file with the metadata of an Iceberg table."""
+    return re.search(r"/metadata/[^/]*\.metadata\.json$", path) is not None
+
+
 def source_of(
-    location: Location, paths: Iterable[str], version: int | None
+    location: Location, paths: Iterable[str], version: AtVersion
 ) -> Source | None:
     """What the log of another format says; None for a plain folder.
 
-    ``paths`` are those of all files below the folder; ``version`` is the number of a
-    version of the table, None is the newest.
+    ``paths`` are those of all files below the folder.
 
     Raises:
         TableError: the format's log is not read, or a plain folder is to have a
             version.
     """
     result = other_format(paths)
-    if result is None and version is None:
+    if version.metadata:
+        return iceberg_source(location, version)
+    if result is None and version == NEWEST:
         return None
     if result is None:
         raise TableError(
-            f"{location.full('')!r} has no version {version}: it is no table of "
-            f"{', '.join(_SOURCES)} (accepted: no version)"
+            f"{location.full('')!r} has no version {version.number or ''}: it is no "
+            f"table of {', '.join(_SOURCES)} (accepted: no version)"
         )
     if result[0] not in _SOURCES:
         raise _refused(location, *result, insist=True)

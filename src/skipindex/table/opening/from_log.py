@@ -37,6 +37,7 @@ from skipindex.table.listing import (
     read_schema,
 )
 from skipindex.table.opening.formats import other_format
+from skipindex.table.opening.source import NEWEST, AtVersion
 from skipindex.table.partitions.hive import partition_values
 from skipindex.table.spark_json import given_schema
 
@@ -66,7 +67,7 @@ def list_from_log(
     plain: bool = False,
     known: Snapshot | None = None,
     files: Listing | None = None,
-    version: int | None = None,
+    version: AtVersion = NEWEST,
 ) -> Observed:
     """The table below ``location`` as it is now, by its log or by a listing.
 

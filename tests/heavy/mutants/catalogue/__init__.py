@@ -13,6 +13,7 @@ from tests.heavy.mutants.catalogue.catalyst import CATALYST
 from tests.heavy.mutants.catalogue.delta import DELTA
 from tests.heavy.mutants.catalogue.exclusive import EXCLUSIVE
 from tests.heavy.mutants.catalogue.expressions import EXPRESSIONS
+from tests.heavy.mutants.catalogue.iceberg import ICEBERG
 from tests.heavy.mutants.catalogue.indexes import INDEXES
 from tests.heavy.mutants.catalogue.locate import LOCATE
 from tests.heavy.mutants.catalogue.planner import PLANNER
@@ -28,6 +29,7 @@ MUTANTS: Final = (
     *SEGMENTS,
     *EXCLUSIVE,
     *DELTA,
+    *ICEBERG,
     *INDEXES,
     *TABLE,
     *BUILD,

@@ -257,8 +257,8 @@ STORAGE: Final = (
     Mutant(
         "written-unread",
         "log.segments._written",
-        "manifest.require_readable(data)",
-        "pass",
+        "manifest.to_checked_bytes(MAX_MANIFEST)",
+        "manifest.to_bytes()",
         "a commit is made that no reader takes",
         ("tests/storage/test_own_limits.py",),
     ),

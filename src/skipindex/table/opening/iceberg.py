@@ -1,0 +1,295 @@
+"""The files of an Iceberg table at one snapshot, as its metadata name them.
+
+The library ``pyiceberg`` reads the metadata, the deletes and the rows.  Columns are
+known by their field ids, so an index outlives the name of its column (the Iceberg
+specification, "Column Projection").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from skipindex.errors import TableError, first_line
+from skipindex.storage.file_system.location import Location
+from skipindex.table.field_ids import FieldIds, Names, field_id_name
+from skipindex.table.opening.source import AtVersion, Source
+from skipindex.table.spark_json import DEFAULTS
+from skipindex.table.statistics.of_log import LogStatistics
+
+if TYPE_CHECKING:
+    from pyiceberg.schema import Schema
+    from pyiceberg.table import FileScanTask, StaticTable
+
+_INSTALL: Final = (
+    "accepted: with the library pyiceberg, as pip install 'skipindex[iceberg]' "
+    "installs it; plain=True reads the folder as plain Parquet files"
+)
+_NAMES_OF_OPTIONS: Final = {
+    "access_key_id": "s3.access-key-id",
+    "secret_access_key": "s3.secret-access-key",
+    "token": "s3.session-token",
+    "session_token": "s3.session-token",
+    "endpoint": "s3.endpoint",
+    "region": "s3.region",
+}
+"""The options of obstore, without their prefix, as pyiceberg calls them."""
+_NUMBERS: Final = ("IntegerType", "LongType", "DateType")
+_TIMES: Final = ("TimestampType", "TimestamptzType")
+_FIRST_SURROGATE: Final = "\ud800"
+"""Below it texts have one order by their UTF-8 and by their UTF-16."""
+
+
+def iceberg_source(location: Location, at: AtVersion) -> IcebergSource:
+    """The table at a snapshot, or at the current one of its metadata.
+
+    Raises:
+        TableError: the metadata cannot be read, there is no such snapshot, or it has
+            deletes that pyiceberg does not apply.
+    """
+    table = _opened(location, at)
+    where = location.full("")
+    snapshot = table.current_snapshot()
+    if at.number is not None and table.snapshot_by_id(at.number) is None:
+        raise TableError(
+            f"the Iceberg table {where!r} has no snapshot {at.number} (accepted: one "
+            "that is not expired)"
+        )
+    scan = table.scan(snapshot_id=at.number)
+    try:
+        tasks = list(scan.plan_files())
+    except Exception as error:
+        raise _unreadable(where, error) from error
+    columns = scan.projection()
+    by_path = {_relative(location, one.file.file_path): one for one in tasks}
+    number = at.number
+    if number is None:
+        number = -1 if snapshot is None else snapshot.snapshot_id
+    return IcebergSource(
+        "Iceberg",
+        number,
+        {path: one.file.file_size_in_bytes for path, one in by_path.items()},
+        _arrow_schema(columns, _of_partitions(table, tasks)),
+        {},
+        dict.fromkeys(by_path, ()),
+        _statistics(columns, tasks),
+        _places(columns),
+        FieldIds(_mapped_names(table)),
+        {path: _deleted(one) for path, one in by_path.items() if one.delete_files},
+        table,
+        columns,
+        by_path,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class IcebergSource(Source):
+    """A table of Iceberg, its columns, and the task of reading each file."""
+
+    table: StaticTable
+    columns: Schema
+    tasks: Mapping[str, FileScanTask]
+
+    def deleted_rows(self, path: str) -> None:
+        """See ``Source``; pyiceberg alone reads the deletes."""
+
+    def unlike_plain(self, paths: Sequence[str]) -> str:
+        """See ``Source``."""
+        return "its columns are known by field ids" if paths else ""
+
+    def rows(self, location: Location, paths: Sequence[str]) -> Iterator[pa.Table]:
+        """See ``Source``."""
+        from pyiceberg.expressions import AlwaysTrue  # noqa: PLC0415
+        from pyiceberg.io.pyarrow import ArrowScan  # noqa: PLC0415
+
+        scan = ArrowScan(self.table.metadata, self.table.io, self.columns, AlwaysTrue())
+        for path in paths:
+            try:
+                yield scan.to_table([self.tasks[path]]).cast(self.schema)
+            except Exception as error:
+                raise TableError(
+                    f"cannot read {location.full(path)!r}: {first_line(error)} "
+                    "(accepted: another reader of Iceberg tables)"
+                ) from error
+
+
+def _opened(location: Location, at: AtVersion) -> StaticTable:
+    where = location.full("")
+    try:
+        from pyiceberg.table import StaticTable  # noqa: PLC0415 (of an extra)
+    except ImportError as error:
+        raise TableError(f"{where!r} is an Iceberg table ({_INSTALL})") from error
+    given = {
+        _NAMES_OF_OPTIONS[name.removeprefix("aws_")]: str(value)
+        for name, value in location.options
+        if name.removeprefix("aws_") in _NAMES_OF_OPTIONS
+    }
+    try:
+        return StaticTable.from_metadata(at.metadata, {**given, **dict(at.properties)})
+    except Exception as error:
+        raise _unreadable(where, error) from error
+
+
+def _unreadable(where: str, error: Exception) -> TableError:
+    return TableError(
+        f"{where!r} is an Iceberg table that pyiceberg cannot read: "
+        f"{first_line(error)} (accepted: one without equality deletes that it reads)"
+    )
+
+
+def _relative(location: Location, uri: str) -> str:
+    """The path of a file in the table's folder."""
+    scheme, colon, rest = uri.partition("://")
+    path = rest if colon else uri.removeprefix("file:")
+    if location.is_local and colon and scheme == "file":
+        path = "/" + path.lstrip("/")
+    root = location.full("").rstrip("/") + "/"
+    if not path.startswith(root) or location.is_local != (scheme in {"file", uri}):
+        raise TableError(
+            f"{uri!r} is a file of the Iceberg table {location.full('')!r}, and is not "
+            "in its folder (accepted: a table whose files are below its location)"
+        )
+    return path.removeprefix(root)
+
+
+def _deleted(task: FileScanTask) -> tuple[int, int]:
+    """At least and at most how many rows are deleted."""
+    counts = {
+        one.file_path: (str(one.file_format).endswith("PUFFIN"), one.record_count)
+        for one in task.delete_files
+    }
+    vectors = [n for is_vector, n in counts.values() if is_vector]
+    most = min(task.file.record_count, sum(n for _, n in counts.values()))
+    # Files of deleted positions may name one twice, or another data file's.
+    return min(most, max(vectors, default=0)), most
+
+
+def _of_partitions(table: StaticTable, tasks: Sequence[FileScanTask]) -> set[int]:
+    """The columns that files can be without, as the partition has their value."""
+    from pyiceberg.transforms import IdentityTransform  # noqa: PLC0415
+
+    specs = table.specs()
+    return {
+        part.source_id
+        for one in tasks
+        for i, part in enumerate(specs[one.file.spec_id].fields)
+        if isinstance(part.transform, IdentityTransform)
+        and one.file.partition[i] is not None
+        and part.source_id not in (one.file.value_counts or {})
+    }
+
+
+def _arrow_schema(columns: Schema, of_partitions: set[int]) -> pa.Schema:
+    """The columns; marks on those that are not NULL in each file without them."""
+    from pyiceberg.io.pyarrow import schema_to_pyarrow  # noqa: PLC0415
+
+    fields = []
+    arrow = schema_to_pyarrow(columns, include_field_ids=False)
+    for one, plain in zip(columns.fields, arrow, strict=True):
+        has_other = one.field_id in of_partitions or _has_default(one)
+        marks = dict.fromkeys(DEFAULTS, "") if has_other else None
+        fields.append(pa.field(plain.name, _small(plain.type), metadata=marks))
+    return pa.schema(fields)
+
+
+def _has_default(one: Any) -> bool:
+    """Whether a column, or a field in it, is not NULL in files that lack it."""
+    inner = getattr(one.field_type, "fields", ())
+    return one.initial_default is not None or any(map(_has_default, inner))
+
+
+def _small(dtype: pa.DataType) -> pa.DataType:
+    """The type with offsets of 32 bits, as Spark's columns have."""
+    if pa.types.is_large_string(dtype):
+        return pa.string()
+    if pa.types.is_large_binary(dtype):
+        return pa.binary()
+    if pa.types.is_struct(dtype):
+        return pa.struct([one.with_type(_small(one.type)) for one in dtype])
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        return pa.list_(dtype.value_field.with_type(_small(dtype.value_type)))
+    if pa.types.is_map(dtype):
+        item = dtype.item_field.with_type(_small(dtype.item_type))
+        return pa.map_(dtype.key_field.with_type(_small(dtype.key_type)), item)
+    return dtype
+
+
+def _places(columns: Schema) -> dict[Names, Names]:
+    """The names of field ids, by the paths of columns and fields of structs."""
+    result: dict[Names, Names] = {}
+
+    def add(fields: Sequence[Any], names: Names, place: Names) -> None:
+        for one in fields:
+            here = (*names, one.name)
+            result[here] = (*place, field_id_name(one.field_id))
+            if inner := getattr(one.field_type, "fields", ()):
+                add(inner, here, result[here])
+
+    add(columns.fields, (), ())
+    return result
+
+
+def _mapped_names(table: StaticTable) -> dict[Names, int]:
+    """The field ids of columns in files that were written without any."""
+    result: dict[Names, int] = {}
+
+    def add(fields: Sequence[Any], parent: Names) -> None:
+        for one in fields:
+            for name in one.names:
+                if one.field_id is not None:
+                    result[(*parent, name)] = one.field_id
+                add(one.fields, (*parent, name))
+
+    mapping = table.metadata.name_mapping()
+    add([] if mapping is None else mapping.root, ())
+    return result
+
+
+def _statistics(columns: Schema, tasks: Sequence[FileScanTask]) -> LogStatistics:
+    """What the manifests say of each file, of columns that are no fields of structs."""
+    files = [one.file for one in tasks]
+    nulls: dict[str, pa.Array] = {}
+    bounds: dict[str, tuple[pa.Array, pa.Array]] = {}
+    for one in columns.fields:
+        name, number = field_id_name(one.field_id), one.field_id
+        counts = [(file.null_value_counts or {}).get(number) for file in files]
+        nulls[name] = pa.array(counts, pa.int64())
+        kind = type(one.field_type).__name__
+        if kind in (*_NUMBERS, *_TIMES, "StringType"):
+            ends = [
+                [_value(kind, (of or {}).get(number)) for of in sides]
+                for sides in (
+                    [file.lower_bounds for file in files],
+                    [file.upper_bounds for file in files],
+                )
+            ]
+            bounds[name] = (_array(kind, ends[0]), _array(kind, ends[1]))
+    n_rows = pa.array([file.record_count for file in files], pa.int64())
+    return LogStatistics(n_rows, nulls, bounds)
+
+
+def _value(kind: str, stored: bytes | None) -> int | str | None:
+    """A bound; None if it is not known, or is in another order elsewhere."""
+    if stored is None:
+        return None
+    if kind != "StringType":
+        return int.from_bytes(stored, "little", signed=True)
+    text = stored.decode("utf-8", "replace")
+    return text if all(char < _FIRST_SURROGATE for char in text) else None
+
+
+def _array(kind: str, values: Sequence[Any]) -> pa.Array:
+    match kind:
+        case "StringType":
+            return pa.array(values, pa.string())
+        case "IntegerType" | "DateType":
+            small = pa.array(values, pa.int64()).cast(pa.int32())
+            return small.cast(pa.date32()) if kind == "DateType" else small
+        case "LongType":
+            return pa.array(values, pa.int64())
+        case _:
+            zone = "UTC" if kind == "TimestamptzType" else None
+            return pa.array(values, pa.int64()).cast(pa.timestamp("us", zone))

@@ -1,0 +1,68 @@
+"""Mistakes about tables of Iceberg."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tests.heavy.mutants.mutant import Mutant
+
+_TESTS: Final = ("tests/iceberg/test_iceberg.py",)
+
+ICEBERG: Final = (
+    Mutant(
+        "newest-snapshot-of-iceberg",
+        "table.opening.iceberg.iceberg_source",
+        "table.scan(snapshot_id=at.number)",
+        "table.scan()",
+        "a snapshot has the rows of the newest one",
+        _TESTS,
+    ),
+    Mutant(
+        "columns-of-iceberg-by-name",
+        "table.opening.iceberg._places",
+        "field_id_name(one.field_id)",
+        "one.name",
+        "a column has the index of the one that had its name",
+        _TESTS,
+    ),
+    Mutant(
+        "values-of-partitions-of-iceberg",
+        "table.opening.iceberg._arrow_schema",
+        "one.field_id in of_partitions",
+        "False",
+        "a file that lacks a column is skipped, and its partition has the value",
+        _TESTS,
+    ),
+    Mutant(
+        "vectors-of-iceberg",
+        "table.opening.iceberg._deleted",
+        "sum(n for _, n in counts.values())",
+        "0",
+        "rows that are deleted by position count as rows that certainly match",
+        _TESTS,
+    ),
+    Mutant(
+        "texts-of-iceberg-in-another-order",
+        "table.opening.iceberg._value",
+        "all(char < _FIRST_SURROGATE for char in text)",
+        "True",
+        "a text is taken for beyond a bound in the order of its UTF-16",
+        _TESTS,
+    ),
+    Mutant(
+        "plain-readers-of-iceberg",
+        "table.opening.iceberg.IcebergSource.unlike_plain",
+        '"its columns are known by field ids" if paths else ""',
+        '""',
+        "readers of Parquet read columns by names, and deleted rows",
+        _TESTS,
+    ),
+    Mutant(
+        "files-of-iceberg-elsewhere",
+        "table.opening.iceberg._relative",
+        "not path.startswith(root) or location.is_local != (scheme in {'file', uri})",
+        "False",
+        "a file elsewhere is taken for one in the folder",
+        _TESTS,
+    ),
+)
