@@ -49,14 +49,14 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 445,
     "advice": 2119,
-    "api": 4424,
+    "api": 4435,
     "build": 2685,
     "cli": 1411,
     "expressions": 1953,
     "indexes": 7877,
     "layout": 2563,
     "log": 3092,
-    "planner": 16464,
+    "planner": 16470,
     "rewrite": 3778,
     "spark": 7220,
     "storage": 4875,
@@ -64,7 +64,7 @@ BUDGETS = {
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 4866, "ssb": 9544}
+BUDGETS_BESIDE = {"benchmarks": 5016, "ssb": 9544}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""
