@@ -49,14 +49,14 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 445,
     "advice": 2119,
-    "api": 4441,
+    "api": 4452,
     "build": 2697,
     "cli": 1411,
     "expressions": 1953,
     "indexes": 7874,
     "layout": 2563,
     "log": 3105,
-    "planner": 16541,
+    "planner": 16547,
     "rewrite": 3778,
     "spark": 7200,
     "storage": 4875,
@@ -64,7 +64,7 @@ BUDGETS = {
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 4449, "ssb": 9525}
+BUDGETS_BESIDE = {"benchmarks": 4599, "ssb": 9525}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

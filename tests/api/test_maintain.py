@@ -17,7 +17,7 @@ import skipindex as sx
 from skipindex.api.maintenance import steps
 from skipindex.api.maintenance.policy import Budget, Policy
 from skipindex.api.maintenance.report import MAX_RUNS_BYTES, Run, runs_of
-from skipindex.api.maintenance.run import tables_below
+from skipindex.api.maintenance.run import maintain_all, tables_below
 from skipindex.cli import actions, main
 from skipindex.errors import CommitConflictError, StorageError, TableError
 from skipindex.log import latest_version
@@ -134,6 +134,17 @@ def test_an_advice_that_does_not_pay_is_not_asked_for_again(table: sx.Table) -> 
     if names(report):
         assert "the indexes stay" in report.steps[0].note
     assert latest_version(table.state.location) == version
+
+
+def test_many_long_shapes_are_remembered(table: sx.Table) -> None:
+    """Else the same advice would be asked for in every run."""
+    for i in range(120):
+        ask(table, f"s IN ('a') AND {' AND '.join(['x > 1'] * 80)} AND x <> {i} + x")
+        ask(table, f"x = {i} OR s = 'b' OR s LIKE '{'_' * i}%' OR x + {i} = x * x")
+    policy = {"pays": 0, "drift": 0.9, "max_bytes_ratio": 100}
+    report = sx.maintain(table, policy=policy, workers=1)
+    if names(report) == ["advise"]:
+        assert sx.maintain(table, policy=policy, workers=1).drift == 0
 
 
 def test_few_queries_choose_nothing(table: sx.Table) -> None:
@@ -348,7 +359,7 @@ def test_a_loop_goes_on_after_a_round_that_failed(
     table: sx.Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounds = iter([None, StorageError("the store is away"), KeyboardInterrupt()])
-    run = actions.maintain_all
+    run = maintain_all
 
     def fail(*given: Any, **named: Any) -> Any:
         if (error := next(rounds)) is not None:

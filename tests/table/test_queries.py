@@ -367,3 +367,15 @@ def test_a_copy_of_a_table_has_its_record(table: sx.Table, tmp_path: Path) -> No
     (asked,) = recorded(location_of(copy))
     assert asked.where == "x = 1"
     assert recorded(location_of(copy), f"log:{Path(table.folder, QUERIES)}") == []
+
+
+def test_a_sample_of_queries_is_not_of_the_oldest_alone(table: sx.Table) -> None:
+    for i in range(60):
+        add(table, f"x = {i}")
+    for i in range(60):
+        add(table, f"s = '{i}'")
+    queries.flush()
+    weights = RecordedQueries.of(table.state.location).weights
+    assert len(weights) == 40
+    assert sum(weights.values()) == 120
+    assert sum(where.startswith("s") for where in weights) > 10

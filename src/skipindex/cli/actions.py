@@ -126,7 +126,7 @@ def _maintain(options: SimpleNamespace) -> Answer:
 
 
 def _next_round(options: SimpleNamespace, pause: timedelta) -> Answer:
-    """The next round that succeeds; what fails is told, and tried again."""
+    """The next round that succeeds; what fails is reported, and tried again."""
     while True:
         time.sleep(pause.total_seconds())
         try:

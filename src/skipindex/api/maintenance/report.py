@@ -13,7 +13,7 @@ from skipindex.table.queries import lines_of
 
 MAX_RUNS_BYTES: Final = 1 << 20
 """Bytes of the record of runs."""
-_MOST_SHAPES: Final = 100
+MOST_SHAPES: Final = 100
 _SHOWN: Final = 60
 
 
@@ -29,7 +29,7 @@ class Run:
         before: the bytes that the recorded queries read before it.
         after: the same after it.
         expected: the bytes that it was expected to spare.
-        shapes: of the queries, where indexes or a layout were chosen for them.
+        shapes: of the queries that indexes were chosen for, by marks.
     """
 
     at: float
@@ -51,7 +51,7 @@ class Run:
         is_good = (
             isinstance(record["step"], str)
             and isinstance(shapes, dict)
-            and len(shapes) <= _MOST_SHAPES
+            and len(shapes) <= MOST_SHAPES
             and all(
                 type(n) in {int, float} and 0 <= n < 2**53
                 for n in (*numbers, *shapes.values())

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from hashlib import blake2b
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -18,16 +20,16 @@ from skipindex.advice.advised_build import (
 )
 from skipindex.api.calls import needs_spark, runner_of
 from skipindex.api.maintenance.policy import Budget, Policy
-from skipindex.api.maintenance.report import MAX_RUNS_BYTES, Run, runs_of
+from skipindex.api.maintenance.report import MAX_RUNS_BYTES, MOST_SHAPES, Run, runs_of
 from skipindex.build.builder import refresh
 from skipindex.build.merge import merge
-from skipindex.build.tiers import CROWD, MAX_BYTES, MAX_FILES, small
+from skipindex.build.tiers import CROWD, MAX_BYTES, MAX_FILES, index_keys, small
 from skipindex.build.wanted import has_any, wanted_of
 from skipindex.errors import SkipIndexError, first_line
 from skipindex.layout import Workload
 from skipindex.log.properties import retention_of
 from skipindex.planner.plan import plan_files
-from skipindex.planner.sql.recorded import RecordedQueries, shapes_of
+from skipindex.planner.sql.recorded import RecordedQueries, drift, shapes_of
 from skipindex.rewrite.optimize import OptimizeOptions, choose_groups, require_own
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.names import RUNS
@@ -87,7 +89,7 @@ class Offer:
     def refused(self, budget: Budget) -> str:
         """Why it is not done; empty if it is."""
         least = self.subject.policy.pays * self.n_bytes
-        if self.gain < least and self.subject.reads.n_bytes:
+        if self.gain < least and self.subject.record.weights:
             return f"it does not pay: {self.why}"
         left = budget.bytes_left(self.subject.rate(self.step))
         if left <= 0:
@@ -184,8 +186,8 @@ class Subject:
         choice = self.state.snapshot.properties.choice or {}
         wish = choice.get("wish")
         texts = wish.get("queries") if isinstance(wish, dict) else None
-        former = known[-1] if known else shapes_of(_texts(texts))
-        return self.record.drift(former)
+        former = known[-1] if known else _marks(shapes_of(_texts(texts)))
+        return drift(_marks(self.record.shapes), former)
 
     def offers(self, budget: Budget) -> Iterator[Offer]:
         """The steps that have something to do."""
@@ -207,7 +209,7 @@ class Subject:
 
     def keep(self, offer: Offer, n_bytes: int, seconds: float, before: int) -> None:
         """Record a step that was taken, for the prices of later ones."""
-        shapes = dict(self.record.shapes) if offer.step == "advise" else {}
+        shapes = _marks(self.record.shapes) if offer.step == "advise" else {}
         after, now = self.reads.n_bytes, round(time.time(), 3)
         run = Run(now, offer.step, n_bytes, seconds, before, after, offer.gain, shapes)
         with suppress(SkipIndexError, OSError):
@@ -240,7 +242,8 @@ class Subject:
     def _merge(self, _: Budget) -> Offer | None:
         packs = self.state.snapshot.manifest.packs
         chosen = small(self.state.snapshot.manifest, MAX_FILES, MAX_BYTES)
-        if len(chosen) < CROWD:
+        n_alike = len(chosen) - len({index_keys(packs[n]) for n in chosen})
+        if n_alike + 1 < CROWD:  # packs with other indexes may stay apart
             return None
         n_bytes = 2 * sum(packs[n].size for n in chosen)
         n_queries = max(1, sum(self.record.weights.values()))
@@ -251,7 +254,7 @@ class Subject:
             told = f"merged {len(packs)} index files into {left}"
             return n_bytes, "; ".join([told, *notes])
 
-        gain = n_queries * (len(chosen) - 1) * _REQUEST
+        gain = n_queries * n_alike * _REQUEST
         why = f"{len(chosen)} index files are small"
         return Offer(self, "merge", n_bytes, gain, why, do)
 
@@ -263,8 +266,9 @@ class Subject:
         room = int(min(budget.bytes_left(self.rate("cluster")) / 2, state.n_bytes))
         asked = OptimizeOptions(budget=room, queries=self._workload())
         require_own(state, in_place=False)
-        former = (layout.get("workload") or {}).get("queries")
-        apart = self.record.drift(shapes_of(_texts(former))) if former else 0.0
+        known = layout.get("workload")
+        former = _texts(known.get("queries")) if isinstance(known, dict) else []
+        apart = drift(self.record.shapes, shapes_of(former)) if former else 0.0
         if apart >= self.policy.drift and self._is_enough():
             gain = self.reads.n_bytes * apart * self._share("cluster")
             why = f"{apart:.0%} of the queries are not those of the layout"
@@ -277,7 +281,7 @@ class Subject:
         mine = np.array([path in paths for path in state.paths], np.bool_)
         read = int((state.sizes * self.reads.counts)[mine].sum())
         n_bytes = 2 * chosen.n_bytes
-        gain = read * self._share("cluster") if self.reads.n_bytes else n_bytes
+        gain = read * self._share("cluster") if self.record.weights else n_bytes
         why = f"{len(paths)} files are new, or overlap"
         return self._clustering(asked, n_bytes, int(gain), why)
 
@@ -298,10 +302,11 @@ class Subject:
         def do(budget: Budget) -> tuple[int, str]:
             with needs_spark():
                 from skipindex.spark.writers.optimize import optimize  # noqa: PLC0415
-            taken, told = 0, "nothing was rewritten"
+            taken, told, began = 0, "nothing was rewritten", time.monotonic()
             options, workload = asked, asked.queries if anew else None
             while True:
-                rate = self.rate("cluster")
+                seconds = time.monotonic() - began
+                rate = taken / seconds if taken else self.rate("cluster")
                 left = budget.bytes_left(rate) / 2
                 batch = left if budget.seconds is None else min(left, rate * _BATCH / 2)
                 room = int(min(batch, self.state.n_bytes))
@@ -397,6 +402,12 @@ class Subject:
             return 0, _head(str(report))
 
         return Offer(self, "vacuum", 0, 0, why, do)
+
+
+def _marks(shapes: Mapping[str, int]) -> dict[str, int]:
+    """The most frequent shapes by short marks, so that a record of runs has no text."""
+    most = Counter(shapes).most_common(MOST_SHAPES)
+    return {blake2b(s.encode(), digest_size=8).hexdigest(): n for s, n in most}
 
 
 def _head(text: str) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from hashlib import blake2b
 from typing import Final
 
 from skipindex.errors import SkipIndexError
@@ -26,7 +27,8 @@ class RecordedQueries:
     """The recorded queries of a table.
 
     Args:
-        weights: how often each condition was asked, the most frequent first.
+        weights: how often each condition was asked, the most frequent first; those of
+            a sample stand for all.
         zone: the most frequent time zone of their sessions.
         n_queries: the number of recorded queries, with those that have no weight: of
             hidden literals, or a condition that only Spark can read.
@@ -46,9 +48,13 @@ class RecordedQueries:
         every = recorded(table, queries, since=since)
         whole = Counter(asked.where for asked in every if not asked.is_hidden)
         weights: dict[str, int] = {}
-        for where, n in whole.most_common():
+        # Among equally frequent ones a fixed sample, which is as old as they are.
+        for where in sorted(whole, key=lambda one: (-whole[one], _mark(one))):
             if len(weights) < MOST_CONDITIONS and _is_readable(where):
-                weights[where] = n
+                weights[where] = whole[where]
+        if sampled := sum(weights.values()):
+            scale = max(1.0, sum(whole.values()) / sampled)
+            weights = {where: round(n * scale) for where, n in weights.items()}
         zones = Counter(asked.zone for asked in every).most_common(1)
         zone = zones[0][0] if zones else None
         return cls(weights, zone, len(every), _shapes(every))
@@ -61,10 +67,6 @@ class RecordedQueries:
             for where, n in self.weights.items()
             for _ in range(max(1, round(_REPEATS * n / most)))
         ]
-
-    def drift(self, former: Mapping[str, int]) -> float:
-        """The part of the queries whose shapes are not those of a former workload."""
-        return drift(self.shapes, former)
 
 
 def shapes_of(texts: Sequence[str]) -> Mapping[str, int]:
@@ -106,6 +108,10 @@ def drift(now: Mapping[str, int], former: Mapping[str, int]) -> float:
 
 def _shapes(every: Sequence[Asked]) -> Mapping[str, int]:
     return shapes_of([asked.where for asked in every])
+
+
+def _mark(text: str) -> bytes:
+    return blake2b(text.encode(errors="replace"), digest_size=8).digest()
 
 
 def _is_readable(where: str) -> bool:
