@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import shutil
 import threading
@@ -98,7 +99,7 @@ def ids(folder: Path) -> Counter[int]:
     return found
 
 
-@pytest.mark.parametrize("every", [12, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_run_that_is_killed_loses_no_row_and_the_next_one_ends(
     tmp_path: Path, every: int
 ) -> None:
@@ -116,8 +117,9 @@ def test_a_run_that_is_killed_loses_no_row_and_the_next_one_ends(
                 except Killed:
                     is_dead = True
             assert ids(copy) == wanted, (step, after)
-            taken = [maintain(copy) for _ in range(6)]
-            assert taken[-1] == [], (step, after, taken)
+            runs = iter(lambda: maintain(copy), [])
+            taken = list(itertools.islice(runs, 6))
+            assert len(taken) < 6, (step, after, taken)
             assert ids(copy) == wanted, (step, after)
             assert sx.open_table(copy).status().fresh
         step += every
