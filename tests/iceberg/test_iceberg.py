@@ -18,6 +18,7 @@ from pyiceberg.io.pyarrow import ArrowScan
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
+from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 from pyspark.sql import SparkSession
 
@@ -234,6 +235,24 @@ def test_columns_of_partitions_that_a_file_lacks(
     assert sorted(rows["a"].to_pylist()) == [1, 2, 3, 4]
 
 
+def test_fields_of_partitions_that_a_file_lacks(catalog: SqlCatalog) -> None:
+    rows = pa.table({"o": [{"p": "x", "q": 1}]})
+    table = catalog.create_table("db.t", schema=rows.schema)
+    with table.update_spec() as update:
+        update.add_field("o.p", IdentityTransform(), "p")
+    number = table.schema().find_field("o.q").field_id
+    q = pa.field("q", pa.int64(), metadata={"PARQUET:field_id": str(number)})
+    o = pa.field("o", pa.struct([q]), metadata={"PARQUET:field_id": "1"})
+    uri = f"{table.location()}/data/added.parquet"
+    Path(uri.removeprefix("file://")).parent.mkdir(parents=True)
+    stored = pa.table([pa.array([{"q": 1}], o.type)], schema=pa.schema([o]))
+    pq.write_table(stored, uri.removeprefix("file://"))
+    add_file(table, uri, Record("x"), record_count=1)
+    opened = sx.open_table(table)
+    opened.build_indexes({"o.p": "exact"}, workers=1)
+    assert kept(table, "o.p = 'x'") == 1
+
+
 # -- deletes ---------------------------------------------------------------------------
 
 
@@ -317,6 +336,22 @@ def test_bounds_of_texts_in_the_order_of_utf16(catalog: SqlCatalog) -> None:
     bounds = {"lower_bounds": {1: low}, "upper_bounds": {1: high}}
     add_file(table, uri, task.file.partition, record_count=3, **bounds)
     assert [kept(table, f"c = '{text}'") for text in texts] == [2, 1, 1]
+
+
+def test_bounds_of_dates_that_became_times(catalog: SqlCatalog) -> None:
+    """The bounds of older files are days, in four bytes."""
+    at = datetime(2024, 1, 1)
+    table = made(catalog, pa.table({"c": pa.array([at], pa.timestamp("us"))}))
+    (task,) = table.scan().plan_files()
+    days = (at.date() - date(1970, 1, 1)).days.to_bytes(4, "little")
+    field = pa.field("c", pa.date32(), metadata={"PARQUET:field_id": "1"})
+    uri = f"{table.location()}/data/added.parquet"
+    rows = pa.table([[at.date()]], schema=pa.schema([field]))
+    pq.write_table(rows, uri.removeprefix("file://"))
+    bounds = {"lower_bounds": {1: days}, "upper_bounds": {1: days}}
+    add_file(table, uri, task.file.partition, record_count=1, **bounds)
+    late = "c >= TIMESTAMP_NTZ '2023-12-31 00:00:00'"
+    assert len(sx.open_table(table).plan(late, timezone="UTC").paths) == 2
 
 
 def test_a_type_that_became_wider(catalog: SqlCatalog) -> None:

@@ -39,6 +39,7 @@ _NAMES_OF_OPTIONS: Final = {
 """The options of obstore, without their prefix, as pyiceberg calls them."""
 _NUMBERS: Final = ("IntegerType", "LongType", "DateType")
 _TIMES: Final = ("TimestampType", "TimestamptzType")
+_BYTES_OF_TIME: Final = 8
 _FIRST_SURROGATE: Final = "\ud800"
 """Below it texts have one order by their UTF-8 and by their UTF-16."""
 
@@ -189,16 +190,19 @@ def _arrow_schema(columns: Schema, of_partitions: set[int]) -> pa.Schema:
     fields = []
     arrow = schema_to_pyarrow(columns, include_field_ids=False)
     for one, plain in zip(columns.fields, arrow, strict=True):
-        has_other = one.field_id in of_partitions or _has_default(one)
-        marks = dict.fromkeys(DEFAULTS, "") if has_other else None
+        marks = dict.fromkeys(DEFAULTS, "") if _has_other(one, of_partitions) else None
         fields.append(pa.field(plain.name, _small(plain.type), metadata=marks))
     return pa.schema(fields)
 
 
-def _has_default(one: Any) -> bool:
+def _has_other(one: Any, of_partitions: set[int]) -> bool:
     """Whether a column, or a field in it, is not NULL in files that lack it."""
     inner = getattr(one.field_type, "fields", ())
-    return one.initial_default is not None or any(map(_has_default, inner))
+    return (
+        one.field_id in of_partitions
+        or one.initial_default is not None
+        or any(_has_other(field, of_partitions) for field in inner)
+    )
 
 
 def _small(dtype: pa.DataType) -> pa.DataType:
@@ -275,6 +279,8 @@ def _value(kind: str, stored: bytes | None) -> int | str | None:
     """A bound; None if it is not known, or is in another order elsewhere."""
     if stored is None:
         return None
+    if kind in _TIMES and len(stored) != _BYTES_OF_TIME:
+        return None  # of a column of dates, before it became one of times
     if kind != "StringType":
         return int.from_bytes(stored, "little", signed=True)
     text = stored.decode("utf-8", "replace")

@@ -27,10 +27,26 @@ ICEBERG: Final = (
     ),
     Mutant(
         "values-of-partitions-of-iceberg",
-        "table.opening.iceberg._arrow_schema",
+        "table.opening.iceberg._has_other",
         "one.field_id in of_partitions",
         "False",
         "a file that lacks a column is skipped, and its partition has the value",
+        _TESTS,
+    ),
+    Mutant(
+        "fields-of-partitions-of-iceberg",
+        "table.opening.iceberg._has_other",
+        "any(_has_other(field, of_partitions) for field in inner)",
+        "False",
+        "a file that lacks a field is skipped, and its partition has the value",
+        _TESTS,
+    ),
+    Mutant(
+        "dates-that-became-times-of-iceberg",
+        "table.opening.iceberg._value",
+        "kind in _TIMES and len(stored) != _BYTES_OF_TIME",
+        "False",
+        "days are taken for microseconds, and a file is skipped",
         _TESTS,
     ),
     Mutant(
