@@ -49,18 +49,18 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 445,
     "advice": 2119,
-    "api": 4452,
+    "api": 4454,
     "build": 2697,
     "cli": 1411,
     "expressions": 1953,
     "indexes": 7874,
     "layout": 2563,
     "log": 3105,
-    "planner": 16547,
+    "planner": 16533,
     "rewrite": 3778,
     "spark": 7200,
     "storage": 4875,
-    "table": 5726,
+    "table": 5743,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -184,6 +184,7 @@ def test_budgets_are_read() -> None:
     "policy",
     [
         {"steps": ["sleep"]},
+        {"steps": 5},
         {"days": 0},
         {"drift": 2},
         {"pays": "much"},

@@ -404,6 +404,21 @@ def test_rows_that_vectors_delete(delta: str) -> None:
     assert old.plan("a >= 0").count() == len(whole)
 
 
+def test_columns_in_other_capitals_are_not_taken_for_missing(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"a": [1, 2], "s": ["x", "y"]}))
+    commit(path, protocol("deletionVectors"))
+    (file,) = Path(path).glob("*.parquet")
+    size = file.stat().st_size
+    pa.parquet.write_table(pa.table({"A": [1, 2], "s": ["x", "y"]}), file)
+    (log,) = Path(path, "_delta_log").glob(f"{0:020}.json")
+    sized = log.read_text().replace(f'"size":{size}', f'"size":{file.stat().st_size}')
+    log.write_text(sized)
+    delete_rows(path, [0])
+    with pytest.raises(TableError, match=r"spells column 'a' as \['A'\]"):
+        sx.open_table(path).plan("a = 2").to_arrow()
+
+
 @pytest.mark.spark
 def test_spark_does_not_read_files_with_deleted_rows(
     delta: str, spark: SparkSession

@@ -158,6 +158,8 @@ GOOD = {
                 {"where": 7},
                 {"where": "x" * 5000},
                 {"zone": ["UTC"]},
+                {"zone": []},
+                {"zone": 0},
                 {"at": "now"},
                 {"at": True},
                 {"ms": float("nan")},

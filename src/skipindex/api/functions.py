@@ -435,7 +435,8 @@ def maintain(
         sidecar: as for ``open_table``.
 
     Raises:
-        TableError: the table does not exist, or the budget or the policy is none.
+        TableError: the table does not exist, or the budget or the policy has a value
+            that is not accepted.
 
     >>> report = sx.maintain(path, budget="1min", workers=1)
     >>> [step.step for step in report.steps]

@@ -255,7 +255,7 @@ class Table:
         [{'key': 'Oslo', 'file': 'part-0.parquet', 'row': 1}, ...]
         """
         info = self.state.find(column)
-        asked = Keys.of(keys, info, self.state.schema)
+        asked = Keys.of(keys, info, self.state)
         session = session or DEFAULT_SESSION
         locations = KeyLocations(self.state, info, asked, session)
         return pa.RecordBatchReader.from_batches(locations.schema, locations.batches())

@@ -135,7 +135,7 @@ class DataFile:
         for file, _ in self._readers:
             with self._without_key(path):
                 table = file.read(columns=[".".join(path)], use_threads=False)
-            values = _at(table, path)
+            values = values_at(table, path)
             if not pa.types.is_dictionary(values.type) or self._is_right(values, path):
                 return values
         raise UnsupportedTypeError(f"column {'.'.join(path)!r}: {_WRONG_DICTIONARY}")
@@ -192,7 +192,7 @@ class DataFile:
         return is_as_written(values, leaves[0], self.metadata, self._source)
 
 
-def _at(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
+def values_at(table: pa.Table, path: Sequence[str]) -> pa.ChunkedArray:
     """The column, or the field of structs, of a table that has no other."""
     values = table.column(path[0])
     return values if len(path) == 1 else pc.struct_field(values, path[1:])

@@ -90,7 +90,8 @@ class Asked:
         """The query of a line; None if it is of another form."""
         if not isinstance(record, dict) or record.keys() != set(cls.__slots__):
             return None
-        texts = (record["table"], record["where"], record["zone"] or "")
+        zone = "" if record["zone"] is None else record["zone"]
+        texts = (record["table"], record["where"], zone)
         numbers = [record[name] for name in ("at", "files", "read", "n_bytes", "ms")]
         is_good = (
             all(isinstance(text, str) and len(text) <= MAX_TEXT for text in texts)

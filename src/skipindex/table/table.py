@@ -283,6 +283,16 @@ class TableState:
         """What the log of another format says of the files."""
         return None if self.source is None else self.source.statistics_of(self.paths)
 
+    def type_of(self, column: ColumnInfo) -> pa.DataType:
+        """The type of a column, or of a field of structs."""
+        if column.is_partition:
+            name = column.own_name
+            return next(p.dtype for p in self.partitions if p.name == name)
+        dtype = self.schema.field(column.path[0]).type
+        for name in column.path[1:]:
+            dtype = dtype.field(name).type
+        return dtype
+
     @property
     def field_ids(self) -> FieldIds | None:
         """What gives the columns of the files their numbers; None is their names."""
@@ -477,8 +487,7 @@ def open_state(
         return _open(table.location, table.options) if fresh else table
     if plain and version != NEWEST:
         raise TableError(
-            f"plain=True reads no log, so there is no version {version.number or ''} "
-            "(accepted: one of the two)"
+            "plain=True reads no log, so it takes no version (accepted: one of the two)"
         )
     types = partition_types or {}
     options = Options(schema, types, derived, plain, trust, folders, version)

@@ -57,10 +57,11 @@ class Policy:
         """Check every value.
 
         Raises:
-            TableError: a value is none that a policy may have.
+            TableError: a value is not accepted.
         """
+        steps: Any = self.steps
         good = {
-            "steps": set(self.steps) <= set(STEPS),
+            "steps": isinstance(steps, tuple) and all(one in STEPS for one in steps),
             "queries": is_of_log(self.queries),
             "days": _is_number(self.days) and 0 < self.days <= 36525,
             "pays": _is_number(self.pays) and self.pays >= 0,

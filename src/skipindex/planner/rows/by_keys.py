@@ -50,8 +50,8 @@ class Keys:
     values: Values
 
     @classmethod
-    def of(cls, keys: Any, column: ColumnInfo, schema: pa.Schema) -> Keys:
-        """Keys of a column of a table with this schema.
+    def of(cls, keys: Any, column: ColumnInfo, table: TableState) -> Keys:
+        """Keys of a column of a table.
 
         Raises:
             PredicateError: they are of another type, or the column has no order.
@@ -60,19 +60,16 @@ class Keys:
         if domain is None or domain.nanoseconds or column.is_partition:
             why = column.reason or "it is a partition column, or counts nanoseconds"
             raise PredicateError(
-                f"cannot locate keys of column {column.name!r}: {why} (accepted: a "
+                f"cannot locate keys of column {column.shown!r}: {why} (accepted: a "
                 "column of the files that an index can have)"
             )
-        dtype = schema.field(column.path[0]).type
-        for name in column.path[1:]:
-            dtype = dtype.field(name).type
-        given = _array(keys)
+        dtype, given = table.type_of(column), _array(keys)
         if pa.types.is_null(given.type):
             given = given.cast(dtype)
         converted = _converted(given, dtype, domain)
         if converted is None:
             raise PredicateError(
-                f"cannot locate keys of type {given.type} in column {column.name!r} "
+                f"cannot locate keys of type {given.type} in column {column.shown!r} "
                 f"(accepted: {dtype})"
             )
         given = converted.drop_null()

@@ -112,7 +112,7 @@ class _Column:
         self._is_float = column.domain.name == "float"
         self._own = pc.field(*column.path)
         self._distinct = distinct
-        stored = type_at(table, column)
+        stored = table.type_of(column)
         if pa.types.is_dictionary(stored):
             stored = stored.value_type
         self._stored = stored
@@ -274,14 +274,3 @@ class _Column:
 
     def _scalar(self, value: Value) -> pa.Scalar:
         return scalar_of(value, self._domain, self._dtype)
-
-
-def type_at(table: TableState, column: ColumnInfo) -> pa.DataType:
-    """The type of a column, or of a field of structs."""
-    if column.is_partition:
-        name = column.own_name
-        return next(p.dtype for p in table.partitions if p.name == name)
-    dtype = table.schema.field(column.path[0]).type
-    for name in column.path[1:]:
-        dtype = dtype.field(name).type
-    return dtype

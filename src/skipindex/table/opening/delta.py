@@ -16,7 +16,6 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
@@ -26,7 +25,7 @@ from skipindex.log.manifest import as_one_array
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import SCHEMES
 from skipindex.table.field_ids import FieldIds, Names, field_id_name
-from skipindex.table.files import UNREADABLE
+from skipindex.table.files import UNREADABLE, values_at
 from skipindex.table.opening.source import AtVersion, Source
 from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics.of_log import LogStatistics
@@ -169,14 +168,16 @@ class DeltaSource(Source):
 
 
 def _at(stored: pa.Table, path: Names) -> pa.ChunkedArray | None:
-    """A column, or a field of structs; None if the file lacks it."""
+    """A column, or a field of structs; None if the file has it in no capitals."""
     dtype: Any = stored.schema
     for name in path:
-        if dtype.get_field_index(name) < 0:
+        alike = [one.name for one in dtype if one.name.lower() == name.lower()]
+        if not alike:
             return None
+        if alike.count(name) != 1:
+            raise UnsupportedTypeError(f"it spells column {name!r} as {alike}")
         dtype = dtype.field(name).type
-    column = stored.column(path[0])
-    return column if len(path) == 1 else pc.struct_field(column, path[1:])
+    return values_at(stored, path)
 
 
 def _places(

@@ -100,7 +100,7 @@ def source_of(
         return None
     if result is None:
         raise TableError(
-            f"{location.full('')!r} has no version {version.number or ''}: it is no "
+            f"{location.full('')!r} has no version {version.number}: it is no "
             f"table of {', '.join(_SOURCES)} (accepted: no version)"
         )
     if result[0] not in _SOURCES:

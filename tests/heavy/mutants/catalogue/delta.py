@@ -42,6 +42,14 @@ DELTA: Final = (
         _TESTS,
     ),
     Mutant(
+        "other-capitals-of-delta",
+        "table.opening.delta._at",
+        "one.name.lower() == name.lower()",
+        "one.name == name",
+        "a column in other capitals is read as NULL",
+        _TESTS,
+    ),
+    Mutant(
         "deleted-rows-are-counted",
         "planner.stages.row_counts.row_counts",
         "(lower - most).clip(0)",
