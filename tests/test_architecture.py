@@ -56,11 +56,11 @@ BUDGETS = {
     "indexes": 7874,
     "layout": 2563,
     "log": 3105,
-    "planner": 16533,
+    "planner": 16535,
     "rewrite": 3778,
     "spark": 7200,
     "storage": 4875,
-    "table": 5743,
+    "table": 5826,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
@@ -557,3 +558,19 @@ def test_on_a_store(scheme: str) -> None:
         assert kept(uri, "a = 25", storage_options=options) == 0
         assert kept(uri, "a = 26", storage_options=options) == 1
         assert kept(uri, "a = 25", storage_options=options, version=1) == 1
+
+
+def test_status_and_plans_name_the_source(delta: str, tmp_path: Path) -> None:
+    table = sx.open_table(delta)
+    assert table.status().source == "version 2 of Delta"
+    assert "the files are those of version 2 of Delta" in str(table.status())
+    assert (
+        "1 of 2 files of version 2 of Delta for: a = 26"
+        in table.plan("a = 26").explain()
+    )
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    pq.write_table(pa.table({"a": [1]}), plain / "a.parquet")
+    status = sx.open_table(plain).status()
+    assert status.source == "a listing"
+    assert "the files are those of" not in str(status)

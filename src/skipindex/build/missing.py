@@ -115,6 +115,6 @@ def deal(
         for _, _, mine in sorted(heap, key=lambda entry: entry[1]):
             paths = tuple(table.paths[i] for i in sorted(mine))
             tasks.append(
-                BuildTask(table.location, paths, columns, memory, table.field_ids)
+                BuildTask(table.location, paths, columns, memory, table.source.ids)
             )
     return tasks

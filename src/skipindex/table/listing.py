@@ -24,7 +24,7 @@ from skipindex.storage.file_system.names import (
 )
 from skipindex.table.files import UNREADABLE, SparkListing, column_reader
 from skipindex.table.opening.formats import source_of
-from skipindex.table.opening.source import NEWEST, AtVersion, Source
+from skipindex.table.opening.source import LISTED, NEWEST, AtVersion, Source
 from skipindex.table.spark_json import given_schema
 from skipindex.table.stored import footer_schema
 
@@ -40,8 +40,7 @@ class Observed:
     file that the schema is taken from.  ``folders`` are those whose names are partition
     values, of empty files too, and ``notes`` warn about parts of the commit that were
     ignored.  ``visible`` has the files that a reader of the folder reads; None is those
-    of ``listing``.  ``source`` says which files the table has, and its columns, where
-    the log of another format does.
+    of ``listing``.  ``source`` says which files the table has, and what is in them.
     """
 
     listing: Sequence[FileInfo]
@@ -52,7 +51,7 @@ class Observed:
     folders: Sequence[str] = ()
     notes: tuple[str, ...] = ()
     visible: Sequence[FileInfo] | None = None
-    source: Source | None = None
+    source: Source = LISTED
 
     def noted(self, notes: tuple[str, ...]) -> Observed:
         """The same with more notes."""

@@ -206,7 +206,7 @@ def columns_of(
     schema: pa.Schema,
     refused: Mapping[str, str],
     partitions: list[PartitionColumn],
-    places: Mapping[tuple[str, ...], tuple[str, ...]] | None = None,
+    places: Mapping[tuple[str, ...], tuple[str, ...]],
 ) -> dict[str, ColumnInfo]:
     """Every column by its own name: those of the files, then the partitions.
 
@@ -218,7 +218,7 @@ def columns_of(
             field.type,
             "",
             refused,
-            _Places(schema, places or {}),
+            _Places(schema, places),
             has_default=has_default(field),
         )
         for field in schema

@@ -16,6 +16,7 @@ from skipindex.log.properties import retention_of
 from skipindex.notebook import bar, block, lines, paragraph, table
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import PACKS
+from skipindex.table.opening.source import LISTED
 from skipindex.table.schema import ColumnInfo
 from skipindex.table.statistics.overlap import Overlap, partition_numbers
 from skipindex.table.table import TableState
@@ -59,6 +60,7 @@ class Status:
     Args:
         table: the folder.
         version: the number of the newest commit; -1 before the first.
+        source: what says which files the table has, such as "version 3 of Delta".
         files: the number of data files.
         n_bytes: the size of the data files.
         indexed_files: the number of files with an index.
@@ -86,6 +88,7 @@ class Status:
 
     table: str
     version: int
+    source: str
     files: int
     n_bytes: int
     indexed_files: int
@@ -143,6 +146,8 @@ class Status:
             + (f"commit {self.version}" if self.version >= 0 else "no commit yet")
         )
         lines = [head]
+        if self.source != LISTED.described:
+            lines.append(f"the files are those of {self.source}")
         for column in self.columns:
             kinds = ", ".join(
                 f"{kind} ({column.index_bytes[kind] / 1e6:.2f} MB"
@@ -182,6 +187,7 @@ def status_of(table: TableState) -> Status:
     return Status(
         table=table.folder,
         version=table.snapshot.version,
+        source=table.source.described,
         files=len(table),
         n_bytes=table.n_bytes,
         indexed_files=len(counted),

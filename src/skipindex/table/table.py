@@ -32,7 +32,6 @@ from skipindex.table.column_indexes import (
     match,
     take,
 )
-from skipindex.table.field_ids import FieldIds
 from skipindex.table.files import DataFile, column_reader
 from skipindex.table.listing import (
     CatalogFolders,
@@ -40,13 +39,11 @@ from skipindex.table.listing import (
     read_schema,
 )
 from skipindex.table.opening.from_log import Trust, check_trust, list_from_log
-from skipindex.table.opening.source import NEWEST, AtVersion, Source
+from skipindex.table.opening.source import LISTED, NEWEST, AtVersion, OtherLog, Source
 from skipindex.table.partitions.derived import Derived
-from skipindex.table.partitions.hive import PartitionColumn, partition_columns
 from skipindex.table.partitions.inference import INSTANT
 from skipindex.table.schema import ColumnInfo, Columns, columns_of
 from skipindex.table.statistics import FileStats
-from skipindex.table.statistics.of_log import LogStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +100,7 @@ class TableState:
         self.options = options
         self.snapshot = observed.snapshot
         self.schema_path = observed.schema_path
-        self.source: Source | None = observed.source
+        self.source: Source = observed.source
         self.notes = observed.notes
         self.n_unlisted = 0
         """Folders that were omitted before they were listed."""
@@ -114,7 +111,9 @@ class TableState:
         self.derived = options.derived or Derived.from_json(
             self.snapshot.properties.derived
         )
-        self.partitions = self._partitions_of(observed.folders)
+        self.partitions = self.source.partitions(
+            self.listing, self.partition_types, observed.folders
+        )
         self.schema = observed.schema
         if options.declared is not None:
             self.schema = self._own_columns(observed.schema)
@@ -132,7 +131,7 @@ class TableState:
             self.rows,
             self._columns,
             self.partitions,
-            of_log=self._of_log(),
+            of_log=self.source.statistics_of(self.listing),
         )
 
     def __repr__(self) -> str:
@@ -238,7 +237,7 @@ class TableState:
         others = replace(
             self._observed,
             listing=list(files),
-            source=None,
+            source=LISTED,
             schema=self.schema,
             snapshot=no_snapshot(),
             notes=(),
@@ -261,10 +260,15 @@ class TableState:
             _indexes=replace(self._indexes, columns=columns),
         )
 
+    @property
+    def other_log(self) -> OtherLog | None:
+        """The log of another format, if that says which files the table has."""
+        return self.source if isinstance(self.source, OtherLog) else None
+
     @cached_property
     def deleted(self) -> tuple[Ints, Ints] | None:
         """At least and at most so many rows of each file are deleted; None: no row."""
-        return None if self.source is None else self.source.deleted_of(self.paths)
+        return self.source.deleted_of(self.listing)
 
     def require_plain_rows(self, paths: Sequence[str], reader: str) -> None:
         """Refuse a reader of the files alone where it would return other rows.
@@ -272,16 +276,13 @@ class TableState:
         Raises:
             PlanError: it would return other rows or columns.
         """
-        if self.source is not None and (why := self.source.unlike_plain(paths)):
+        other = self.other_log
+        if other is not None and (why := other.unlike_plain(paths)):
             raise PlanError(
-                f"{reader} cannot read the rows of the {self.source.format} table "
+                f"{reader} cannot read the rows of the {other.format} table "
                 f"{self.folder!r}: {why} (accepted: plan.to_arrow(), to_duckdb(), "
                 "to_polars() or to_pandas(), which do)"
             )
-
-    def _of_log(self) -> LogStatistics | None:
-        """What the log of another format says of the files."""
-        return None if self.source is None else self.source.statistics_of(self.paths)
 
     def type_of(self, column: ColumnInfo) -> pa.DataType:
         """The type of a column, or of a field of structs."""
@@ -293,25 +294,12 @@ class TableState:
             dtype = dtype.field(name).type
         return dtype
 
-    @property
-    def field_ids(self) -> FieldIds | None:
-        """What gives the columns of the files their numbers; None is their names."""
-        return None if self.source is None else self.source.ids
-
     @contextmanager
     def opened(self, i: int, encoded: Collection[str] = ()) -> Iterator[DataFile]:
         """A data file, open as long as the block runs; see ``column_reader``."""
-        path, ids = self.listing[i].path, self.field_ids
+        path, ids = self.listing[i].path, self.source.ids
         with column_reader(self.location, path, encoded=encoded, ids=ids) as file:
             yield file
-
-    def _partitions_of(self, folders: Sequence[str]) -> list[PartitionColumn]:
-        if self.source is not None:
-            return self.source.partitions(self.paths)
-        is_flat = not folders and not self.listing.has_folders
-        # Not ``self.paths``, which would stay in memory.
-        paths = [] if is_flat else self.paths_at(np.arange(len(self)))
-        return partition_columns(paths, self.partition_types, folders)
 
     def _own_columns(self, schema: pa.Schema) -> pa.Schema:
         """The columns that do not stand in the folders; other capitals are another."""
@@ -319,8 +307,7 @@ class TableState:
         return pa.schema([field for field in schema if field.name not in names])
 
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
-        places = None if self.source is None else self.source.places
-        result = columns_of(schema, refused, self.partitions, places)
+        result = columns_of(schema, refused, self.partitions, self.source.places)
         return Columns(result, self.folder)
 
     def noted(self, notes: Sequence[str]) -> TableState:
@@ -377,7 +364,7 @@ class TableState:
 
     def require_no_other_log(self, action: str) -> None:
         """Refuse to change data files that the log of another format names."""
-        if self.source is not None:
+        if self.other_log is not None:
             raise TableError(
                 f"cannot {action} {self.folder!r}: it is a {self.source.format} table, "
                 "and skipindex does not write its log (accepted: a plain folder of "
@@ -522,7 +509,7 @@ def _open(
         files=files,
         version=options.version,
     )
-    if observed.source is not None:
+    if isinstance(observed.source, OtherLog):
         if insist and (options.declared is not None or options.partition_types):
             raise TableError(
                 f"{location.full('')!r} is a {observed.source.format} table, and takes "

@@ -119,7 +119,9 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
 def _listed(table: TableState) -> str:
     n = table.n_unlisted
     others = f" (and those of {n} folders, which were not listed)" if n else ""
-    return f"{len(table)} files{others}"
+    log = table.other_log
+    of = "" if log is None else f" of {log.described}"
+    return f"{len(table)} files{of}{others}"
 
 
 def _of_moment(moment: Moment | None) -> list[str]:

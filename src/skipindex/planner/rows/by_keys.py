@@ -210,9 +210,9 @@ class KeyLocations:
         self, file: int, rows: tuple[Ints, Ints]
     ) -> tuple[Ints, Ints] | None:
         """The ``rows`` that are not deleted; None if that is not known."""
-        source = self._table.source
-        assert source is not None
-        deleted = source.deleted_rows(self._table.listing[file].path)
+        log = self._table.other_log
+        assert log is not None
+        deleted = log.deleted_rows(self._table.listing[file].path)
         if deleted is None:
             return None if len(rows[0]) else rows
         left = ~np.isin(rows[0], deleted.to_array())

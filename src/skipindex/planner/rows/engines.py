@@ -18,7 +18,7 @@ from skipindex.planner.rows.condition import FILES_INSTEAD, condition_of
 from skipindex.planner.rows.dataset import dataset_of
 from skipindex.planner.stages.limit import RowLimit
 from skipindex.table import TableState
-from skipindex.table.opening.source import Source
+from skipindex.table.opening.source import OtherLog
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -136,8 +136,8 @@ def _rows_of(plan: Readable, rows: Rows) -> tuple[ds.Dataset, int | None]:
     files: Sequence[int] = np.flatnonzero(plan.kept).tolist()
     paths = [table.listing[i].path for i in files]
     limit = None if rows == "files" else plan.row_limit.limit
-    if table.source is not None and table.source.unlike_plain(paths):
-        return _of_source(plan, table.source, paths, rows), limit
+    if (other := table.other_log) is not None and other.unlike_plain(paths):
+        return _of_log(plan, other, paths, rows), limit
     whole = dataset_of(
         table,
         files,
@@ -154,14 +154,14 @@ def _rows_of(plan: Readable, rows: Rows) -> tuple[ds.Dataset, int | None]:
     return whole.filter(condition_of(plan.tree, table, distinct)), limit
 
 
-def _of_source(
-    plan: Readable, source: Source, paths: Sequence[str], rows: Rows
+def _of_log(
+    plan: Readable, log: OtherLog, paths: Sequence[str], rows: Rows
 ) -> ds.Dataset:
-    """The rows in memory, which the source of the table reads from these files."""
-    schema = pa.schema([field.remove_metadata() for field in source.schema])
+    """The rows in memory, which another format reads from these files by its log."""
+    schema = pa.schema([field.remove_metadata() for field in log.schema])
 
     def tables() -> Iterator[pa.Table]:
-        for one in source.rows(plan.table.location, paths):
+        for one in log.rows(plan.table.location, paths):
             yield one.select(schema.names).cast(schema)
 
     def distinct(expression: pc.Expression) -> pa.Array:

@@ -48,7 +48,7 @@ def opened_in(
         # A partition column of NULLs alone has no type; Spark infers that again.
         merged = [f for f in _spark_schema(spark, opened) if f.dataType != NullType()]
         return opened.with_schema(declared(StructType(merged)))
-    if opened is table or opened.source or is_true(spark, _INFERENCE):
+    if opened is table or opened.other_log or is_true(spark, _INFERENCE):
         return opened
     texts = {p.name: pa.string() for p in opened.partitions if p.raw}
     return opened.with_partition_types(texts)

@@ -26,7 +26,7 @@ from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import SCHEMES
 from skipindex.table.field_ids import FieldIds, Names, field_id_name
 from skipindex.table.files import UNREADABLE, values_at
-from skipindex.table.opening.source import AtVersion, Source
+from skipindex.table.opening.source import AtVersion, OtherLog
 from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics.of_log import LogStatistics
 from skipindex.table.stored import is_hybrid
@@ -85,6 +85,8 @@ def delta_source(location: Location, at: AtVersion) -> DeltaSource:
         )
     return DeltaSource(
         "Delta",
+        places,
+        FieldIds({}) if mode == "id" else None,
         table.version(),
         dict(zip(paths, files["size_bytes"].to_pylist(), strict=True)),
         schema,
@@ -94,15 +96,13 @@ def delta_source(location: Location, at: AtVersion) -> DeltaSource:
             for path, of in zip(paths, values, strict=True)
         },
         _statistics(files),
-        places,
-        FieldIds({}) if mode == "id" else None,
         {path: (len(rows), len(rows)) for path, rows in vectors.items()},
         vectors,
     )
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaSource(Source):
+class DeltaSource(OtherLog):
     """A table of Delta; ``vectors`` has the positions of deleted rows by file."""
 
     vectors: Mapping[str, BitMap]

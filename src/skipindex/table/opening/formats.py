@@ -14,7 +14,7 @@ from skipindex.errors import TableError
 from skipindex.storage.file_system.location import Location
 from skipindex.table.opening.delta import delta_source
 from skipindex.table.opening.iceberg import iceberg_source
-from skipindex.table.opening.source import NEWEST, AtVersion, Source
+from skipindex.table.opening.source import NEWEST, AtVersion, OtherLog
 
 _LOGS: Final = {
     "_delta_log/": ("Delta", re.compile(r".*")),
@@ -25,7 +25,7 @@ _LOGS: Final = {
     "schema/": ("Paimon", re.compile(r"schema-[0-9]+")),
 }
 """The format that keeps its log in a folder, and its files' names, by folder."""
-_SOURCES: Final[Mapping[str, Callable[[Location, AtVersion], Source]]] = {
+_SOURCES: Final[Mapping[str, Callable[[Location, AtVersion], OtherLog]]] = {
     "Delta": delta_source
 }
 """The formats whose logs are read."""
@@ -84,7 +84,7 @@ def is_metadata(path: str) -> bool:
 
 def source_of(
     location: Location, paths: Iterable[str], version: AtVersion
-) -> Source | None:
+) -> OtherLog | None:
     """What the log of another format says; None for a plain folder.
 
     ``paths`` are those of all files below the folder.

@@ -37,7 +37,7 @@ from skipindex.table.listing import (
     read_schema,
 )
 from skipindex.table.opening.formats import other_format
-from skipindex.table.opening.source import NEWEST, AtVersion
+from skipindex.table.opening.source import NEWEST, OWN_LOG, AtVersion
 from skipindex.table.partitions.hive import partition_values
 from skipindex.table.spark_json import given_schema
 
@@ -138,7 +138,9 @@ def _observed(
             raise
         return path
     warn_of_damage(snapshot)
-    return Observed(listing, columns, refused, path, snapshot, notes=snapshot.notes)
+    return Observed(
+        listing, columns, refused, path, snapshot, notes=snapshot.notes, source=OWN_LOG
+    )
 
 
 def _files_of(manifest: Manifest) -> FileList:

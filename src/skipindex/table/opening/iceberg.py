@@ -16,7 +16,7 @@ import pyarrow as pa
 from skipindex.errors import TableError, first_line
 from skipindex.storage.file_system.location import Location
 from skipindex.table.field_ids import FieldIds, Names, field_id_name
-from skipindex.table.opening.source import AtVersion, Source
+from skipindex.table.opening.source import AtVersion, OtherLog
 from skipindex.table.spark_json import DEFAULTS
 from skipindex.table.statistics.of_log import LogStatistics
 
@@ -71,14 +71,14 @@ def iceberg_source(location: Location, at: AtVersion) -> IcebergSource:
         number = -1 if snapshot is None else snapshot.snapshot_id
     return IcebergSource(
         "Iceberg",
+        _places(columns),
+        FieldIds(_mapped_names(table)),
         number,
         {path: one.file.file_size_in_bytes for path, one in by_path.items()},
         _arrow_schema(columns, _of_partitions(table, tasks)),
         {},
         dict.fromkeys(by_path, ()),
         _statistics(columns, tasks),
-        _places(columns),
-        FieldIds(_mapped_names(table)),
         {path: _deleted(one) for path, one in by_path.items() if one.delete_files},
         table,
         columns,
@@ -87,12 +87,17 @@ def iceberg_source(location: Location, at: AtVersion) -> IcebergSource:
 
 
 @dataclass(frozen=True, slots=True)
-class IcebergSource(Source):
+class IcebergSource(OtherLog):
     """A table of Iceberg, its columns, and the task of reading each file."""
 
     table: StaticTable
     columns: Schema
     tasks: Mapping[str, FileScanTask]
+
+    @property
+    def described(self) -> str:
+        """See ``Source``."""
+        return f"snapshot {self.version} of {self.format}"
 
     def deleted_rows(self, path: str) -> None:
         """See ``Source``; pyiceberg alone reads the deletes."""

@@ -1,4 +1,4 @@
-"""What says which files a table has, and what is in them, if not a listing.
+"""What says which files a table has, and what is in them: a folder, or a log.
 
 The log of another format may say more than a plain reader of the files knows: rows that
 were deleted, columns that files call otherwise, partition values that no folder has.
@@ -19,9 +19,15 @@ from pyroaring import BitMap
 
 from skipindex.errors import TableError
 from skipindex.expressions.arrays import Ints
+from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.table.field_ids import FieldIds, Names
-from skipindex.table.partitions.hive import Pairs, PartitionColumn, partition_values
+from skipindex.table.partitions.hive import (
+    Pairs,
+    PartitionColumn,
+    partition_columns,
+    partition_values,
+)
 from skipindex.table.statistics.of_log import LogStatistics
 
 
@@ -45,32 +51,101 @@ NEWEST: Final = AtVersion()
 
 @dataclass(frozen=True, slots=True)
 class Source(ABC):
-    """What the log of another format says of a table at one version.
+    """What says which files a table has, and what is in them.
 
     Args:
         format: the name of the format.
+        places: the paths under which files have columns, by their paths in the table,
+            where they differ.
+        ids: what gives the columns of files their numbers; None is their names.
+    """
+
+    format: str
+    places: Mapping[Names, Names]
+    ids: FieldIds | None
+
+    @property
+    def described(self) -> str:
+        """What says which files the table has."""
+        return self.format
+
+    @abstractmethod
+    def partitions(
+        self,
+        files: FileList,
+        types: Mapping[str, pa.DataType],
+        folders: Sequence[str],
+    ) -> list[PartitionColumn]:
+        """The partition columns, with their values in these files of the table.
+
+        ``types`` are given to some of them.  ``folders`` are those whose names are
+        partition values, of empty files too.
+        """
+
+    @abstractmethod
+    def statistics_of(self, files: FileList) -> LogStatistics | None:
+        """What a log says of these files of the table."""
+
+    @abstractmethod
+    def deleted_of(self, files: FileList) -> tuple[Ints, Ints] | None:
+        """At least and at most so many rows of these files are deleted; None: none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folder(Source):
+    """Parquet files, and folders that name the values of partition columns."""
+
+    def partitions(
+        self,
+        files: FileList,
+        types: Mapping[str, pa.DataType],
+        folders: Sequence[str],
+    ) -> list[PartitionColumn]:
+        """See ``Source``."""
+        is_flat = not folders and not files.has_folders
+        # Not ``files.paths``, which would stay in memory.
+        paths = [] if is_flat else files.paths_at(np.arange(len(files)))
+        return partition_columns(paths, types, folders)
+
+    def statistics_of(self, files: FileList) -> None:
+        """See ``Source``."""
+
+    def deleted_of(self, files: FileList) -> None:
+        """See ``Source``."""
+
+
+LISTED: Final = Folder("a listing", {}, None)
+"""A folder that was listed."""
+OWN_LOG: Final = Folder("the log of skipindex", {}, None)
+"""A folder whose files all stand in its log of indexes."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherLog(Source):
+    """What the log of another format says of a table at one version.
+
+    Args:
         version: the number of the version.
         sizes: the bytes of the files that hold the rows, by path in the folder.
         schema: the columns, with those of partitions, as readers see them.
         refused: the columns that have no index, and why.
         values: the partition values of each file, as a folder writes them.
         statistics: of the files, in the order of ``sizes``.
-        places: the paths under which files have columns, by their paths in the table,
-            where they differ.
-        ids: what gives the columns of files their numbers; None is their names.
         deleted: at least and at most how many rows of a file are deleted, by path.
     """
 
-    format: str
     version: int
     sizes: Mapping[str, int]
     schema: pa.Schema
     refused: Mapping[str, str]
     values: Mapping[str, Pairs]
     statistics: LogStatistics
-    places: Mapping[Names, Names]
-    ids: FieldIds | None
     deleted: Mapping[str, tuple[int, int]]
+
+    @property
+    def described(self) -> str:
+        """See ``Source``."""
+        return f"version {self.version} of {self.format}"
 
     @abstractmethod
     def rows(self, location: Location, paths: Sequence[str]) -> Iterator[pa.Table]:
@@ -92,22 +167,31 @@ class Source(ABC):
         result = [there[path] for path in sorted(self.sizes) if path in there]
         return result, min(self.sizes.keys() - there.keys(), default="")
 
-    def statistics_of(self, paths: Sequence[str]) -> LogStatistics:
-        """What the log says of files of the version, by their paths in the folder."""
+    def statistics_of(self, files: FileList) -> LogStatistics:
+        """See ``Source``."""
         places = {path: i for i, path in enumerate(self.sizes)}
-        return self.statistics.at(np.array([places[path] for path in paths], np.int64))
+        return self.statistics.at(
+            np.array([places[path] for path in files.paths], np.int64)
+        )
 
-    def deleted_of(self, paths: Sequence[str]) -> tuple[Ints, Ints] | None:
-        """At least and at most so many rows of files are deleted; None if none is."""
+    def deleted_of(self, files: FileList) -> tuple[Ints, Ints] | None:
+        """See ``Source``."""
         if not self.deleted:
             return None
-        both = np.array([self.deleted.get(path, (0, 0)) for path in paths], np.int64)
+        both = np.array(
+            [self.deleted.get(path, (0, 0)) for path in files.paths], np.int64
+        )
         least, most = both.reshape(-1, 2).T
         return least, most
 
-    def partitions(self, paths: Sequence[str]) -> list[PartitionColumn]:
-        """The partition columns, with the values that the log has of these files."""
-        pairs = [dict(self.values[path]) for path in paths]
+    def partitions(
+        self,
+        files: FileList,
+        types: Mapping[str, pa.DataType],  # noqa: ARG002 (the schema has them)
+        folders: Sequence[str],  # noqa: ARG002 (the log has the values)
+    ) -> list[PartitionColumn]:
+        """See ``Source``."""
+        pairs = [dict(self.values[path]) for path in files.paths]
         names = dict.fromkeys(name for of in self.values.values() for name, _ in of)
         result = []
         for name in names:

@@ -67,7 +67,7 @@ DELTA: Final = (
     ),
     Mutant(
         "plain-readers-of-deleted-rows",
-        "table.opening.source.Source.unlike_plain",
+        "table.opening.source.OtherLog.unlike_plain",
         "path in self.deleted",
         "False",
         "plain readers bring back rows that are deleted",
@@ -75,7 +75,7 @@ DELTA: Final = (
     ),
     Mutant(
         "plain-readers-of-mapped-columns",
-        "table.opening.source.Source.unlike_plain",
+        "table.opening.source.OtherLog.unlike_plain",
         "self.places",
         "False",
         "plain readers read NULL in columns that files call otherwise",
@@ -83,7 +83,7 @@ DELTA: Final = (
     ),
     Mutant(
         "overwritten-file-of-delta",
-        "table.opening.source.Source.check",
+        "table.opening.source.OtherLog.check",
         "file.size != self.sizes[path]",
         "False",
         "a file is read that is not the one of the log",
@@ -91,7 +91,7 @@ DELTA: Final = (
     ),
     Mutant(
         "folders-against-the-log",
-        "table.opening.source.Source.unlike_plain",
+        "table.opening.source.OtherLog.unlike_plain",
         "partition_values(path) != self.values[path]",
         "False",
         "partition columns have other values than the log says",
@@ -100,7 +100,7 @@ DELTA: Final = (
     Mutant(
         "writes-past-the-log",
         "table.table.TableState.require_no_other_log",
-        "self.source is not None",
+        "self.other_log is not None",
         "False",
         "files are rewritten that the log of Delta names",
         _TESTS,
