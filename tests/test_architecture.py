@@ -49,7 +49,7 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 445,
     "advice": 2119,
-    "api": 4454,
+    "api": 4457,
     "build": 2697,
     "cli": 1411,
     "expressions": 1953,
@@ -57,10 +57,10 @@ BUDGETS = {
     "layout": 2563,
     "log": 3105,
     "planner": 16535,
-    "rewrite": 3778,
+    "rewrite": 3824,
     "spark": 7200,
     "storage": 4875,
-    "table": 5826,
+    "table": 6057,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

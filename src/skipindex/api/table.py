@@ -798,7 +798,8 @@ class Table:
         are clustered within each partition.  Otherwise files below the target size are
         joined.  One commit replaces the old files by the new ones, with their indexes.
         Readers that list the folder read the old files until ``vacuum`` publishes the
-        new ones and deletes the old.
+        new ones and deletes the old.  Of a Delta table, a commit in Delta's log
+        replaces the files for all its readers, without a change of rows.
 
         Args:
             spark: a classic session.
@@ -828,7 +829,7 @@ class Table:
                 those of the table.
             into: write an optimized copy of the table to this folder, which must not
                 exist or be empty, and do not change the table.
-            in_place: rewrite a table that skipindex has not written.
+            in_place: rewrite a folder that skipindex has not written.
             publish: show the new files to all readers and delete the old ones
                 immediately, as ``vacuum(retention=timedelta(0))`` does.  Running
                 queries on tables that were opened before may fail.
@@ -859,6 +860,11 @@ class Table:
         if publish and into is not None:
             raise LayoutError(
                 "into= writes a copy that every reader sees (accepted: no publish)"
+            )
+        if publish and (log := self.state.other_log) is not None:
+            raise LayoutError(
+                f"the readers of {log.format} see the new files after its commit, and "
+                "its own vacuum deletes the old ones (accepted: no publish)"
             )
         by = given.get("cluster_by")
         workload = given.pop("cluster_by") if isinstance(by, Workload) else None

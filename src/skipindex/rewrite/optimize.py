@@ -305,20 +305,27 @@ def sized(
 def _rewritable(
     table: TableState, groups: Sequence[Group]
 ) -> tuple[list[Group], tuple[str, ...]]:
-    """The groups all of whose columns Spark writes as they are; a note on others."""
+    """The groups whose rows Spark reads and writes as they are; a note on others."""
+    log, notes = table.other_log, []
+    if log is not None:
+        reasons = {g: log.unlike_plain([file.path for file in g.files]) for g in groups}
+        groups = [group for group, why in reasons.items() if not why]
+        n_left = sum(len(group.files) for group, why in reasons.items() if why)
+        why = next(filter(None, reasons.values()), "")
+        notes = [f"{n_left} files were not rewritten: {why}"] if n_left else []
     foreign = check_rewritable(
         table, [file for group in groups for file in group.files]
     )
     kept = [g for g in groups if foreign.keys().isdisjoint(f.path for f in g.files)]
     if not foreign:
-        return kept, ()
+        return kept, tuple(notes)
     n_left = sum(len(group.files) for group in groups if group not in kept)
     columns = ", ".join(sorted({name for names in foreign.values() for name in names}))
     note = (
         f"{n_left} files were not rewritten: Spark would write {columns} with other "
         "types"
     )
-    return kept, (note,)
+    return kept, (*notes, note)
 
 
 def _planned(
@@ -371,9 +378,11 @@ def budget_of(options: OptimizeOptions) -> int | None:
 
 def require_own(table: TableState, *, in_place: bool) -> None:
     """Refuse to rewrite buckets, and files of other writers unless a caller allows."""
-    table.require_no_other_log("optimize")
+    table.require_rewritable("optimize")
     require_no_sidecar(table.location, "optimize")
     require_unbucketed(table.folder, table.paths)
+    if table.other_log is not None:
+        return  # its own vacuum alone deletes files
     if not in_place and table.snapshot.properties.layout is None:
         raise TableError(
             f"{table.folder!r} was not written by skipindex: pass into= to "
@@ -457,7 +466,7 @@ def _properties(
 
 def layout_to_declare(table: TableState, options: OptimizeOptions) -> TableProperties:
     """The layout that a table is to have, where a part of it is requested."""
-    table.require_no_other_log("declare a layout of")
+    table.require_rewritable("declare a layout of")
     require_unbucketed(table.folder, table.paths)
     declared = _recorded(table, target_of(table, options, wanted_of(table)))
     if _has_size(table, options):

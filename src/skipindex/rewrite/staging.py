@@ -27,8 +27,12 @@ def hide_staged(
     name: str,
     folder_of: Callable[[str], str],
     made: list[str],
+    *,
+    visible: bool = False,
 ) -> list[tuple[str, FileInfo]]:
     """Move staged files into hidden folders; where each was staged, and where it is.
+
+    With ``visible``, they get the names that hidden ones are published by.
 
     They are on the disk afterwards, so that a commit may name them.  No other files
     have the ``name`` of the run.  ``made`` gets each path before a file is moved there.
@@ -55,21 +59,22 @@ def hide_staged(
         suffix = base[base.index(".") :] if "." in base else ""
         beside = f"{folder}/" if folder else ""
         shown = f"part-{number:05d}-{name}{_short(suffix)}"
-        targets.append(f"{beside}{HIDDEN}{name}/{shown}{HIDDEN_END}")
+        hidden = f"{HIDDEN}{name}/{shown}{HIDDEN_END}"
+        targets.append(f"{beside}{shown if visible else hidden}")
 
     def moved(staged_at: str, target: str) -> FileInfo:
         made.append(target)
         location.move(staged_at, target)
-        hidden = location.stat(target)
-        if hidden is None:
+        result = location.stat(target)
+        if result is None:
             raise FileNotFoundError(target)
-        return hidden
+        return result
 
     sources = [file.path for _, file in files]
     with undeleted():
-        hidden = at_once(location, moved, sources, targets)
+        result = at_once(location, moved, sources, targets)
         location.sync(targets)
-    return [(path, file) for (path, _), file in zip(files, hidden, strict=True)]
+    return [(path, file) for (path, _), file in zip(files, result, strict=True)]
 
 
 def sync_left(location: Location, paths: Iterable[str]) -> None:

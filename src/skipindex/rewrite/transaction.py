@@ -8,6 +8,11 @@
 A writer that dies before the commit has changed nothing that is read, and vacuum
 finds what is left.  After it, a reader of commits reads the new files, and a reader
 that lists the folder still reads the old ones, until vacuum publishes.
+
+Where the log of another format names the files of the table, the new ones get visible
+names in step 2, which readers of that log ignore, and before step 4 that log names
+them instead of the old ones.  A writer that dies in between leaves files without an
+index.
 """
 
 from __future__ import annotations
@@ -15,7 +20,7 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.log import Snapshot, commit
@@ -31,6 +36,7 @@ from skipindex.rewrite.staging import delete_files, hide_staged
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import STAGING, is_hidden_copy
 from skipindex.table import TableState, live_files
+from skipindex.table.opening.source import Change, OtherLog
 from skipindex.table.partitions.hive import partition_values
 
 GroupWriter = Callable[[Sequence[Group], str], None]
@@ -43,10 +49,19 @@ it that spell the values as the groups do; names of files ascend along the curve
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A group that was rewritten, and its new files, which are hidden."""
+    """A group that was rewritten, and its new files, hidden but for another log.
+
+    ``statistics`` are those that such a log gets of them, by path.
+    """
 
     group: Group
     files: tuple[FileInfo, ...]
+    statistics: Mapping[str, str] = field(default_factory=dict)
+
+    def to_change(self) -> Change:
+        """What the log of another format is to name."""
+        old = [file.path for file in self.group.files]
+        return Change(old, self.files, self.statistics)
 
 
 def rewrite(
@@ -63,7 +78,7 @@ def rewrite(
     ``table`` is as it was when the groups were chosen, of which no two have a file in
     common.  The same commit sets ``properties``.
     """
-    location = table.location
+    location, log = table.location, table.other_log
     run = uuid.uuid4().hex
     done: list[Rewritten] = []
     made: list[str] = []
@@ -72,12 +87,16 @@ def rewrite(
         for i, chosen in enumerate(turns):
             folder = f"{STAGING}/{run}/{i}"
             write(chosen, folder)
-            done += _move_beside(location, folder, chosen, f"{run}-{i}", made)
+            done += _move_beside(location, folder, chosen, f"{run}-{i}", made, log)
         for rewritten in done:
             _check_rows(location, rewritten)
         fresh = index([file for rewritten in done for file in rewritten.files])
         n_sealed = sum(chosen[0].sealed for chosen in turns)
         wrote = {run: Run.of(target, sealed=n_sealed)}
+
+        if log is not None:
+            made.clear()  # a commit that fails may have succeeded after all
+            log.replace_files(location, [one.to_change() for one in done])
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
             manifest, known = _replaced(base, table, done, wrote, fresh)
@@ -102,8 +121,11 @@ def _move_beside(
     groups: Sequence[Group],
     name: str,
     made: list[str],
+    log: OtherLog | None,
 ) -> list[Rewritten]:
     """Move staged files beside those that they replace, and tell ``made`` where."""
+    written = {} if log is None else log.statistics_written(location, staged)
+    statistics: dict[Group, dict[str, str]] = {group: {} for group in groups}
     group_of = {group.values: group for group in groups}
     moved: dict[Group, list[FileInfo]] = {group: [] for group in groups}
     for path, file in hide_staged(
@@ -112,12 +134,19 @@ def _move_beside(
         name,
         lambda path: group_of[partition_values(path)].folder,
         made,
+        visible=log is not None,
     ):
-        moved[group_of[partition_values(path)]].append(file)
+        group = group_of[partition_values(path)]
+        moved[group].append(file)
+        if log is not None:
+            statistics[group][file.path] = written[path]
     for group, files in moved.items():
         old, new = (f.path for f in group.files), (f.path for f in files)
         location.narrow(new, old)
-    return [Rewritten(group, tuple(files)) for group, files in moved.items()]
+    return [
+        Rewritten(group, tuple(files), statistics[group])
+        for group, files in moved.items()
+    ]
 
 
 def _check_rows(location: Location, rewritten: Rewritten) -> None:
@@ -138,6 +167,12 @@ def _replaced(
     fresh: Manifest,
 ) -> tuple[Manifest, TableProperties]:
     """The manifest and the properties after ``base``, with new files for old ones."""
+    gone = {file.path for one in done for file in one.group.files}
+    runs = {**runs_of(base.properties), **wrote}
+    if table.other_log is not None:  # whose older versions have the old files
+        manifest = base.manifest.merge(fresh)
+        named = manifest.files["path"].to_pylist()
+        return manifest, with_runs(base.properties, runs, named)
     # ``table`` is as it was when the old files were chosen.
     chosen = {file.path: file for file in table.listing}
     there = {file.path: file for file in live_files(table.location, base)}
@@ -151,10 +186,8 @@ def _replaced(
         now=store_time(table.location),
         has_defaults=any(column.has_default for column in table.leaves),
     )
-    gone = {file.path for one in done for file in one.group.files}
     trash = set(filter(is_hidden_copy, gone))  # readers that list see the others
     paths = [*(there.keys() - gone), *(f.path for _, new in changes for f in new)]
-    runs = {**runs_of(base.properties), **wrote}
     properties = with_runs(rewrites.to_properties(base.properties), runs, paths)
     return without_files(base.manifest, trash).merge(fresh), properties
 

@@ -174,10 +174,9 @@ def _stale(table: TableState) -> Iterator[str]:
                     f"column {column.name!r}: {n} of {status.indexed_files} indexed "
                     f"files have the index {kind}"
                 )
-    live = set(table.rows.tolist())
-    told |= table.snapshot.rewrites.replaced
-    for row, path in enumerate(table.snapshot.manifest.paths):
-        if row not in live and path not in told:
+    paths = table.snapshot.manifest.paths
+    for path in (paths[row] for row in table.vanished):
+        if path not in told:
             yield f"{one_line(path)}: indexed, and deleted or changed"
     snapshot = table.snapshot
     if snapshot.is_exclusive and (why := difference_from_log(table.location, snapshot)):

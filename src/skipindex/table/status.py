@@ -182,8 +182,6 @@ def status_of(table: TableState) -> Status:
     """The status of a table, as it was when it was opened."""
     manifest, properties = table.snapshot.manifest, table.snapshot.properties
     counted = table.n_rows[table.n_rows >= 0]
-    replaced = manifest.rows_of(sorted(table.snapshot.rewrites.replaced))
-    n_known = len({*table.rows.tolist(), *replaced.tolist()} - {-1})
     return Status(
         table=table.folder,
         version=table.snapshot.version,
@@ -192,7 +190,7 @@ def status_of(table: TableState) -> Status:
         n_bytes=table.n_bytes,
         indexed_files=len(counted),
         indexed_rows=int(counted.sum()),
-        vanished_files=len(manifest) - n_known,
+        vanished_files=len(table.vanished),
         packs=len(manifest.packs),
         index_bytes=sum(pack.size for pack in manifest.packs),
         superseded_bytes=_superseded_bytes(table),

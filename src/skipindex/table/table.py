@@ -186,6 +186,19 @@ class TableState:
             gaps[note.as_py()] = gaps.get(note.as_py(), 0) + n.as_py()
         return {reason: n for reason, n in gaps.items() if n and reason}
 
+    @cached_property
+    def vanished(self) -> Ints:
+        """The rows of the manifest whose file is deleted or changed, and not replaced.
+
+        None where another version of a table with a log may have the file.
+        """
+        manifest = self.snapshot.manifest
+        is_gone = np.full(len(manifest), self.other_log is None)
+        replaced = manifest.rows_of(sorted(self.snapshot.rewrites.replaced))
+        kept = np.concatenate([self.rows, replaced])
+        is_gone[kept[kept >= 0]] = False
+        return np.flatnonzero(is_gone)
+
     @property
     def freshness(self) -> list[str]:
         """Why each file has no index; empty if it has."""
@@ -370,6 +383,16 @@ class TableState:
                 "and skipindex does not write its log (accepted: a plain folder of "
                 f"Parquet files, or a writer of {self.source.format}, and "
                 "refresh_indexes after it)"
+            )
+
+    def require_rewritable(self, action: str) -> None:
+        """Refuse to replace data files where a log of another format names them so."""
+        log = self.other_log
+        if log is not None and (why := log.why_not_rewritten()):
+            raise TableError(
+                f"cannot {action} {self.folder!r}: it is a {log.format} table, and "
+                f"{why} (accepted: a plain folder of Parquet files, or a writer of "
+                f"{log.format}, and refresh_indexes after it)"
             )
 
     def check_names(self, *, case_sensitive: bool) -> None:

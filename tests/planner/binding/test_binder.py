@@ -48,7 +48,7 @@ def binder(columns: dict[str, pa.DataType], zone: str | None = "UTC") -> Binder:
     def resolve(name: str) -> ColumnInfo:
         if name not in columns:
             raise PredicateError(f"no column {name!r}")
-        return columns_of(pa.schema([(name, columns[name])]), {}, [])[name]
+        return columns_of(pa.schema([(name, columns[name])]), {}, [], {})[name]
 
     return Binder(resolve, zone)
 

@@ -78,7 +78,7 @@ def values_near(prefix: str) -> Iterator[bytes]:
 
 @cache
 def bound(text: str) -> BoundPredicate:
-    columns = columns_of(pa.schema({"s": pa.string()}), {}, [])
+    columns = columns_of(pa.schema({"s": pa.string()}), {}, [], {})
     return Binder(columns.__getitem__).bind(parse(text))
 
 

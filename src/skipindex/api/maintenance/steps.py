@@ -217,10 +217,7 @@ class Subject:
 
     def _refresh(self, _: Budget) -> Offer | None:
         state = self.state
-        manifest, is_new = state.snapshot.manifest, state.rows < 0
-        replaced = state.snapshot.rewrites.replaced
-        known = {*state.rows.tolist(), *manifest.rows_of(sorted(replaced)).tolist()}
-        n_vanished = len(manifest) - len(known - {-1})
+        is_new, n_vanished = state.rows < 0, len(state.vanished)
         n_new = int(is_new.sum())
         if not has_any(state) or not (n_new or n_vanished):
             return None

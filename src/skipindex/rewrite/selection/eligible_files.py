@@ -98,9 +98,9 @@ def check_rewritable(
     table: TableState, files: Sequence[EligibleFile]
 ) -> dict[str, list[str]]:
     """The columns, by the paths of files, that would lose their type if Spark wrote."""
-    require_plain(
-        table.location, (file.path for file in table.location.list()), insist=False
-    )
+    if table.other_log is None:
+        everything = (file.path for file in table.location.list())
+        require_plain(table.location, everything, insist=False)
 
     def check(file: EligibleFile) -> list[str]:
         _, schema, foreign = _footer(table.location, file.path)

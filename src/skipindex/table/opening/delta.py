@@ -8,7 +8,9 @@ here is refused, because a plain reader of its files would return other rows.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING, Any, Final
@@ -19,20 +21,26 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
-from skipindex.errors import TableError, UnsupportedTypeError, first_line
+from skipindex.errors import (
+    CommitConflictError,
+    TableError,
+    UnsupportedTypeError,
+    first_line,
+)
 from skipindex.expressions import stored_name
 from skipindex.log.manifest import as_one_array
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import SCHEMES
 from skipindex.table.field_ids import FieldIds, Names, field_id_name
 from skipindex.table.files import UNREADABLE, values_at
-from skipindex.table.opening.source import AtVersion, OtherLog
+from skipindex.table.opening.source import NEWEST, AtVersion, Change, OtherLog
 from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics.of_log import LogStatistics
 from skipindex.table.stored import is_hybrid
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable
+    from deltalake.transaction import AddAction, RemoveAction
 
 _READ: Final = frozenset(
     {
@@ -43,6 +51,12 @@ _READ: Final = frozenset(
     }
 )
 """Features of a table that are read here, or change nothing for who reads its files."""
+_WRITTEN: Final = _READ - {"columnMapping", "rowTracking"}
+"""Features of a table whose files may be replaced by others with the same rows."""
+_TRIES: Final = 20
+"""Versions after which a commit is given up, because other writers were faster."""
+_DIGITS: Final = 15
+"""Decimals of more digits are rounded in statistics of deltalake."""
 _MAPPING: Final = "delta.columnMapping."
 _TEXTS: Final[Mapping[type, Callable[[Any], str]]] = {
     bool: lambda value: str(value).lower(),
@@ -65,6 +79,7 @@ def delta_source(location: Location, at: AtVersion) -> DeltaSource:
     """
     table = _opened(location, at.number)
     _require_readable(location, table)
+    kept = "" if at.number is None else "it is open at a version"
     columns = declared_schema(table.schema().to_json())
     if columns is None:
         raise TableError(f"the schema of {location.full('')!r} is none of Spark's")
@@ -98,14 +113,147 @@ def delta_source(location: Location, at: AtVersion) -> DeltaSource:
         _statistics(files),
         {path: (len(rows), len(rows)) for path, rows in vectors.items()},
         vectors,
+        kept or _why_not_written(table),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class DeltaSource(OtherLog):
-    """A table of Delta; ``vectors`` has the positions of deleted rows by file."""
+    """A table of Delta.
+
+    Args:
+        vectors: the positions of deleted rows by file.
+        kept: why its files cannot be replaced; empty if they can.
+    """
 
     vectors: Mapping[str, BitMap]
+    kept: str
+
+    def why_not_rewritten(self) -> str:
+        """See ``OtherLog``."""
+        return self.kept or ("its columns are mapped" if self.places else "")
+
+    def statistics_written(self, location: Location, folder: str) -> Mapping[str, str]:
+        """See ``OtherLog``; deltalake takes them from the footers."""
+        from deltalake import Field as Column  # noqa: PLC0415 (of the extra "delta")
+        from deltalake import Schema, convert_to_deltalake  # noqa: PLC0415
+        from deltalake.schema import PrimitiveType  # noqa: PLC0415
+
+        names = dict.fromkeys(name for of in self.values.values() for name, _ in of)
+        text = PrimitiveType("string")
+        uri, options = _where(location, folder)
+        try:
+            convert_to_deltalake(
+                uri,
+                partition_by=Schema([Column(name, text) for name in names]),
+                partition_strategy="hive",
+                storage_options=options,
+            )
+            log = location.read(f"{folder}/_delta_log/{0:020}.json").splitlines()
+        except _failures() as error:
+            raise TableError(
+                f"cannot read the footers of {location.full(folder)!r}: "
+                f"{first_line(error)}"
+            ) from error
+        adds = [one["add"] for one in map(json.loads, log) if "add" in one]
+        known = {_decoded(one["path"]): self._exact(one["stats"]) for one in adds}
+        paths = [file.path.removeprefix(f"{folder}/") for file in location.list(folder)]
+        alike = Counter(map(_decoded, paths))
+        return {
+            path: known.get(key, "{}") if alike[key := _decoded(path)] == 1 else "{}"
+            for path in paths
+        }
+
+    def _exact(self, stats: str) -> str:
+        """Statistics without those of decimals that deltalake rounds."""
+        result = json.loads(stats)
+
+        def exact(values: Mapping[str, Any], fields: Iterable[pa.Field]) -> Any:
+            return {
+                one.name: exact(values[one.name], one.type)
+                if pa.types.is_struct(one.type)
+                else values[one.name]
+                for one in fields
+                if one.name in values
+                and not (pa.types.is_decimal(one.type) and one.type.precision > _DIGITS)
+            }
+
+        for bounds in ("minValues", "maxValues"):
+            result[bounds] = exact(result.get(bounds, {}), self.schema)
+        return json.dumps(result)
+
+    def replace_files(self, location: Location, changes: Sequence[Change]) -> None:
+        """See ``OtherLog``.
+
+        deltalake's own check of what other writers did since a version does not see
+        that they replaced the same files without a change of rows.  So each version is
+        checked here, and the commit has the next number, or there is none.
+        """
+        from deltalake import CommitProperties  # noqa: PLC0415 (of the extra "delta")
+        from deltalake.exceptions import CommitFailedError  # noqa: PLC0415
+
+        at_once = CommitProperties(max_commit_retries=0)
+        new = {file.path for one in changes for file in one.new}
+        actions = self._actions(changes)
+        for _ in range(_TRIES):
+            now = delta_source(location, NEWEST)
+            if new <= now.sizes.keys():
+                return  # the answer to a commit was lost
+            if why := self._changed_in(now, changes):
+                raise CommitConflictError(
+                    f"optimize: another writer changed {location.full('')!r} "
+                    f"meanwhile: {why}; nothing was replaced, try again"
+                )
+            table = _opened(location, now.version)
+            columns = table.metadata().partition_columns
+            try:
+                table.create_write_transaction(
+                    actions,
+                    "append",
+                    table.schema(),
+                    columns,
+                    commit_properties=at_once,
+                )
+            except CommitFailedError:
+                continue
+            except _failures() as error:
+                raise TableError(
+                    f"cannot commit to the log of {location.full('')!r}: "
+                    f"{first_line(error)} (the rows are the same, whether or not it "
+                    "has the commit)"
+                ) from error
+            return
+        raise CommitConflictError(
+            f"optimize: other writers committed to {location.full('')!r} {_TRIES} "
+            "times meanwhile; nothing was replaced, try again"
+        )
+
+    def _changed_in(self, now: DeltaSource, changes: Sequence[Change]) -> str:
+        """What a later version has done to what is replaced; empty if nothing."""
+        if now.why_not_rewritten():
+            return now.why_not_rewritten()
+        if now.schema != self.schema:
+            return "it has other columns"
+        for path in (path for one in changes for path in one.old):
+            if now.sizes.get(path) != self.sizes[path]:
+                return f"{path!r} was replaced"
+            if path in now.vectors or now.values[path] != self.values[path]:
+                return f"rows of {path!r} were deleted"
+        return ""
+
+    def _actions(self, changes: Sequence[Change]) -> list[AddAction | RemoveAction]:
+        from deltalake.transaction import AddAction, RemoveAction  # noqa: PLC0415
+
+        now, has_changed = int(time.time() * 1000), False
+        result: list[AddAction | RemoveAction] = []
+        for one in changes:
+            values = dict(self.values[one.old[0]])
+            result += [RemoveAction(path, has_changed, now) for path in one.old]
+            for file in one.new:
+                modified, stats = file.mtime // 1_000_000, one.statistics[file.path]
+                args = (file.path, file.size, values, modified, has_changed, stats)
+                result.append(AddAction(*args))
+        return result
 
     def deleted_rows(self, path: str) -> BitMap:
         """See ``Source``."""
@@ -180,6 +328,13 @@ def _at(stored: pa.Table, path: Names) -> pa.ChunkedArray | None:
     return values_at(stored, path)
 
 
+def _decoded(path: str) -> str:
+    """A path without escapes; deltalake undoes some of those that a folder has."""
+    while (once := unquote(path)) != path:
+        path = once
+    return path
+
+
 def _places(
     location: Location, struct: Mapping[str, Any], mode: str
 ) -> dict[Names, Names]:
@@ -246,11 +401,27 @@ def _statistics(files: pa.Table) -> LogStatistics:
     )
 
 
+def _failures() -> tuple[type[Exception], ...]:
+    """What deltalake raises."""
+    from deltalake.exceptions import DeltaError  # noqa: PLC0415 (of the extra "delta")
+
+    return (DeltaError, OSError, ValueError)
+
+
+def _where(location: Location, folder: str = "") -> tuple[str, dict[str, str] | None]:
+    """The address of a folder, and its options, as deltalake takes them."""
+    scheme, colon, rest = location.uri.partition(":")
+    uri = f"{SCHEMES.get(scheme, scheme)}{colon}{rest}" or location.root
+    options = {name: str(value) for name, value in location.options}
+    if any(str(value).startswith("http:") for value in options.values()):
+        options.setdefault("allow_http", "true")
+    return f"{uri}/{folder}".rstrip("/"), options or None
+
+
 def _opened(location: Location, version: int | None) -> DeltaTable:
     where = location.full("")
     try:
         from deltalake import DeltaTable  # noqa: PLC0415 (of the extra "delta")
-        from deltalake.exceptions import DeltaError  # noqa: PLC0415
     except ImportError as error:
         raise TableError(f"{where!r} is a Delta table ({_INSTALL})") from error
     if location.is_local and "%" in location.root:
@@ -258,14 +429,10 @@ def _opened(location: Location, version: int | None) -> DeltaTable:
             f"{where!r} is a Delta table, and deltalake takes % in its path for the "
             "escape of a character (accepted: a path without %)"
         )
-    scheme, colon, rest = location.uri.partition(":")
-    uri = f"{SCHEMES.get(scheme, scheme)}{colon}{rest}" or location.root
-    options = {name: str(value) for name, value in location.options}
-    if any(str(value).startswith("http:") for value in options.values()):
-        options.setdefault("allow_http", "true")
+    uri, options = _where(location)
     try:
-        return DeltaTable(uri, version=version, storage_options=options or None)
-    except (DeltaError, OSError, ValueError) as error:
+        return DeltaTable(uri, version=version, storage_options=options)
+    except _failures() as error:
         which = "" if version is None else f" at version {version}"
         reason = first_line(error)
         raise TableError(
@@ -285,6 +452,13 @@ def _require_readable(location: Location, table: DeltaTable) -> None:
             f"the Delta table {where!r} needs a reader of {', '.join(unknown)} "
             "(accepted: a table without)"
         )
+
+
+def _why_not_written(table: DeltaTable) -> str:
+    """Why files of the table are not replaced; empty if they can be."""
+    features = frozenset(table.protocol().writer_features or ())
+    unknown = ", ".join(sorted(features - _WRITTEN))
+    return unknown and f"it needs a writer of {unknown}"
 
 
 def _text(location: Location, name: str, value: object) -> str | None:

@@ -50,6 +50,21 @@ NEWEST: Final = AtVersion()
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """Files of a table that others replace, which hold the same rows.
+
+    Args:
+        old: the paths of the files, which have the same partition values.
+        new: the other files.
+        statistics: of the new files, by path, as ``statistics_written`` has them.
+    """
+
+    old: Sequence[str]
+    new: Sequence[FileInfo]
+    statistics: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class Source(ABC):
     """What says which files a table has, and what is in them.
 
@@ -160,6 +175,27 @@ class OtherLog(Source):
     @abstractmethod
     def deleted_rows(self, path: str) -> BitMap | None:
         """The positions of the deleted rows of a file; None if they are not known."""
+
+    def why_not_rewritten(self) -> str:
+        """Why other files cannot be committed for its files; empty if they can."""
+        return f"skipindex does not write the log of {self.format}"
+
+    def statistics_written(self, location: Location, folder: str) -> Mapping[str, str]:
+        """What the log may say of the files below a folder, by path in the folder.
+
+        Raises:
+            TableError: a file cannot be read.
+        """
+        raise NotImplementedError(location, folder)
+
+    def replace_files(self, location: Location, changes: Sequence[Change]) -> None:
+        """Commit files for others that hold the same rows.
+
+        Raises:
+            CommitConflictError: another writer changed the files meanwhile.
+            TableError: the commit failed, or its outcome is not known.
+        """
+        raise NotImplementedError(location, changes)
 
     def among(self, everything: Iterable[FileInfo]) -> tuple[list[FileInfo], str]:
         """The files of the version that are there, and the path of one that is not."""

@@ -7,13 +7,14 @@ from typing import Final
 from tests.heavy.mutants.mutant import Mutant
 
 _TESTS: Final = ("tests/delta/test_delta.py",)
+_WRITTEN: Final = ("tests/delta/test_optimized.py",)
 
 DELTA: Final = (
     Mutant(
         "newest-version-of-delta",
         "table.opening.delta._opened",
-        "DeltaTable(uri, version=version, storage_options=options or None)",
-        "DeltaTable(uri, storage_options=options or None)",
+        "DeltaTable(uri, version=version, storage_options=options)",
+        "DeltaTable(uri, storage_options=options)",
         "a version has the rows of the newest one",
         _TESTS,
     ),
@@ -152,5 +153,61 @@ DELTA: Final = (
         "True",
         "a file whose columns have no number is taken for one without values",
         _TESTS,
+    ),
+    Mutant(
+        "files-of-delta-replaced-twice",
+        "table.opening.delta.DeltaSource._changed_in",
+        "now.sizes.get(path) != self.sizes[path]",
+        "False",
+        "two writers replace the same files, and each row counts twice",
+        _WRITTEN,
+    ),
+    Mutant(
+        "deletes-of-delta-undone",
+        "table.opening.delta.DeltaSource._changed_in",
+        "path in now.vectors",
+        "False",
+        "rows come back that a vector deleted while they were written again",
+        _WRITTEN,
+    ),
+    Mutant(
+        "retries-of-deltalake",
+        "table.opening.delta.DeltaSource.replace_files",
+        "CommitProperties(max_commit_retries=0)",
+        "CommitProperties()",
+        "deltalake commits after writers whose changes it does not compare",
+        _WRITTEN,
+    ),
+    Mutant(
+        "changes-of-rows-in-delta",
+        "table.opening.delta.DeltaSource._actions",
+        "int(time.time() * 1000), False",
+        "int(time.time() * 1000), True",
+        "readers of changes see every row deleted and inserted",
+        _WRITTEN,
+    ),
+    Mutant(
+        "files-that-delta-may-name-are-deleted",
+        "rewrite.transaction.rewrite",
+        "made.clear()",
+        "made.copy()",
+        "files are deleted that the newest version of the table names",
+        _WRITTEN,
+    ),
+    Mutant(
+        "rounded-decimals-in-delta",
+        "table.opening.delta.DeltaSource._exact",
+        "one.type.precision > _DIGITS",
+        "False",
+        "readers of Delta skip files by decimals that were rounded",
+        _WRITTEN,
+    ),
+    Mutant(
+        "files-with-deleted-rows-are-rewritten",
+        "rewrite.optimize._rewritable",
+        "log is not None",
+        "False",
+        "rows that are deleted come back in the new files",
+        _WRITTEN,
     ),
 )

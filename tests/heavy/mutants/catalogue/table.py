@@ -54,8 +54,8 @@ TABLE: Final = (
     Mutant(
         "hidden-names-in-globs",
         "rewrite.staging.hide_staged",
-        "targets.append(f'{beside}{HIDDEN}{name}/{shown}{HIDDEN_END}')",
-        "targets.append(f'{beside}{HIDDEN}{name}/{shown}')",
+        "f'{HIDDEN}{name}/{shown}{HIDDEN_END}'",
+        "f'{HIDDEN}{name}/{shown}'",
         "readers of a glob count rewritten rows twice",
         ("tests/rewrite/test_vacuum.py",),
     ),
