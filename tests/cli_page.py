@@ -62,6 +62,7 @@ EXAMPLES: Final = (
     "describe /data/events",
     'plan /data/events "user = 123 AND status = 500"',
     'explain /data/events "user = 123 AND status = 500"',
+    "maintain /data/events --dry-run",
     "refresh /data/events",
     "verify /data/events",
     "merge /data/events",

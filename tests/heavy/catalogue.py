@@ -104,6 +104,7 @@ SWEEPS: Final[Mapping[str, Sweep]] = {
     "hostile": Sweep("tables", "hostile.judge.cases", patience=120),
     "concurrent": Sweep("writes", "writers.tables.cases"),
     "model": Sweep("states", "model.search.cases"),
+    "maintain": Sweep("acts", "maintained.cases", patience=120),
     "months": Sweep("builds", "months.cases"),
 }
 """By name."""

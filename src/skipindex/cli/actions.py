@@ -49,6 +49,7 @@ from skipindex.spark.driver import extension_settings
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import Status, status_of
+from skipindex.table.opening.source import LISTED
 from skipindex.table.queries import is_of_log
 
 _SHOWN: Final = 20
@@ -165,8 +166,9 @@ def _status(options: SimpleNamespace) -> Answer:
     at = f"commit {status.version}" if status.version >= 0 else "no commit yet"
     kinds = sum(len(column.indexes) for column in status.columns)
     known = f"{files(status.indexed_files)} with {status.indexed_rows:,} rows"
+    of = "" if status.source == LISTED.described else f" of {status.source}"
     lines = [
-        f"{status.table}: {files(status.files)}, {size(status.n_bytes)}",
+        f"{status.table}: {files(status.files)}{of}, {size(status.n_bytes)}",
         f"indexes: {kinds} on {known}, {size(status.index_bytes)}, {at}",
         *_lacks(status),
     ]
