@@ -2,7 +2,7 @@
 
 ::
 
-    python -m benchmarks.maintain [--rows N] [--days N] [--out FOLDER]
+    python -m benchmarks.maintain [--rows N] [--days N] [--out FOLDER] [--picture SVG]
 
 Each day Spark appends the rows of the day, in columns like those of SSB's lineorder, to
 three tables.  One is maintained, one is left as it is, and one is clustered as a whole,
@@ -104,12 +104,31 @@ class Life:
         self.reads.append(sum(len(plan.paths) for plan in plans) / len(plans))
 
 
+def picture(lives: list[Life]) -> str:
+    """The files that a query reads, day by day."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+
+    from ssb.report.charts import style, svg  # noqa: PLC0415 (it needs the extra)
+
+    with style():
+        figure = Figure(figsize=(9, 3.4))
+        axes = figure.add_subplot()
+        for life in lives:
+            axes.plot(range(len(life.reads)), life.reads, marker="o", label=life.kind)
+        axes.set_yscale("log")
+        axes.set_xlabel("day")
+        axes.set_ylabel("files a query reads")
+        axes.legend()
+        return svg(figure)
+
+
 def main() -> None:
     """Live the days, and print what was read and rewritten."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--out", type=Path, default=Path("data/maintain"))
+    parser.add_argument("--picture", type=Path, metavar="SVG")
     options = parser.parse_args()
     shutil.rmtree(options.out, ignore_errors=True)
     spark, chooser = local_session("maintain"), random.Random(1)
@@ -143,6 +162,8 @@ def main() -> None:
             f"{life.seconds:.0f} |"
         )
     print(f"steps of maintain: {dict(lives[0].steps)}")
+    if options.picture:
+        options.picture.write_text(picture(lives), "utf-8")
     spark.stop()
 
 

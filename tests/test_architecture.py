@@ -49,7 +49,7 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 445,
     "advice": 2119,
-    "api": 4457,
+    "api": 4466,
     "build": 2697,
     "cli": 1413,
     "expressions": 1953,
@@ -64,7 +64,7 @@ BUDGETS = {
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 4819, "ssb": 9525}
+BUDGETS_BESIDE = {"benchmarks": 4840, "ssb": 9525}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

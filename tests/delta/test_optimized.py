@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter
 from collections.abc import Callable
@@ -22,6 +23,7 @@ from skipindex.rewrite import transaction
 from skipindex.table.opening import delta as delta_module
 from skipindex.table.opening.delta import DeltaSource
 from tests.delta.logs import actions_of, commit, delete_rows, live_files, protocol
+from tests.heavy.maintained import maintain, without_spark
 from tests.rewrite.arrow_writer import optimized
 
 
@@ -119,6 +121,23 @@ def test_incremental_runs_leave_what_was_clustered(delta: str) -> None:
     assert more.files_in == 1
     assert rows_of(delta) == before
     assert more.table.status().fresh
+
+
+def test_maintain_clusters_what_is_new(delta: str) -> None:
+    sx.open_table(delta).declare_layout(sx.Clustering(by=["a"], rows_per_file=30))
+    before = rows_of(delta)
+
+    def all_steps() -> list[str]:
+        runs = list(itertools.islice(iter(lambda: maintain(Path(delta)), []), 4))
+        assert len(runs) < 4, runs
+        return list(itertools.chain(*runs))
+
+    with without_spark():
+        assert "cluster" in all_steps()
+        DeltaTable(delta).delete("a = 7")
+        assert "refresh" in all_steps()
+    assert rows_of(delta) == Counter({r: n for r, n in before.items() if r[0] != 7})
+    assert sx.open_table(delta).status().fresh
 
 
 # -- other writers ---------------------------------------------------------------------

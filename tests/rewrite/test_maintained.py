@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from tests.heavy.maintained import begin, ids, life, maintain, without_spark
+from tests.heavy.maintained import (
+    begin,
+    ids,
+    life,
+    maintain,
+    without_spark,
+)
 from tests.rewrite.killing import Killed, killed_at
 
 

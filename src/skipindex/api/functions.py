@@ -409,8 +409,8 @@ def maintain(
     """Do what a table needs next, as far as it pays and a budget allows.
 
     The steps: index new files (``refresh_indexes``), merge small index files
-    (``compact_indexes``), cluster new files and the files that queries read most for
-    each byte (``optimize`` with a budget), choose indexes and layout again if the
+    (``compact_indexes``), cluster new files (``optimize``), and under a budget those
+    that queries read most for each byte, choose indexes and layout again if the
     queries have changed, and delete old commits and indexes.  Each has a price, by
     what such steps took on this table, and a gain: the bytes that the recorded queries
     would not read.  The step with the greatest gain for its price comes first.

@@ -150,6 +150,11 @@ class Budget:
         self._used += n_bytes
 
     @property
+    def is_limited(self) -> bool:
+        """Whether it ends."""
+        return self.seconds is not None or self.n_bytes is not None
+
+    @property
     def seconds_left(self) -> float:
         """The seconds until it ends."""
         if self.seconds is None:

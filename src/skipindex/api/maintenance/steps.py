@@ -261,7 +261,10 @@ class Subject:
         if layout is None:
             return None
         room = int(min(budget.bytes_left(self.rate("cluster")) / 2, state.n_bytes))
-        asked = OptimizeOptions(budget=room, queries=self._workload())
+        # Under a budget a run improves old files until it ends; without one it rewrites
+        # what is new, with what is light enough for that.
+        limit = room if budget.is_limited else None
+        asked = OptimizeOptions(budget=limit, queries=self._workload())
         require_own(state, in_place=False)
         known = layout.get("workload")
         former = _texts(known.get("queries")) if isinstance(known, dict) else []
@@ -309,7 +312,8 @@ class Subject:
                 room = int(min(batch, self.state.n_bytes))
                 if room <= 0:
                     break
-                options = replace(options, budget=room)
+                if budget.is_limited:
+                    options = replace(options, budget=room)
                 report = optimize(start(), self.state, options, workload=workload)
                 self.state, workload = report.table, None
                 if not report.files_in:
