@@ -58,9 +58,9 @@ BUDGETS = {
     "log": 3105,
     "planner": 16533,
     "rewrite": 3778,
-    "spark": 7200,
+    "spark": 7282,
     "storage": 4875,
-    "table": 5743,
+    "table": 5745,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -34,19 +34,17 @@ _FORMS: Final = (
     "SELECT * FROM {t} WHERE {c}",
     "SELECT count(*), max({s}), min({d}) FROM {t} WHERE {c}",
     "SELECT {k}, count(*) FROM {t} WHERE {c} GROUP BY {k}",
-    "SELECT * FROM {t} a JOIN {t} b ON a.{k} = b.{k} AND a.{p} = b.{p} "
-    "WHERE a.{k} IN (SELECT {k} FROM {t} WHERE {c})",
-    "SELECT (SELECT count({g}) FROM {t} WHERE {c}), (SELECT max({s}) FROM {t} "
-    "WHERE {o})",
+    "SELECT * FROM {t} a JOIN {t} b USING ({k}, {p}) WHERE {k} IN ({keys})",
+    "SELECT (SELECT count(*) FROM {t} WHERE {c}), (SELECT max({s}) FROM {t} WHERE {o})",
     "SELECT * FROM (SELECT * FROM {t} WHERE {c}) WHERE {o}",
     "SELECT * FROM {t} WHERE ({c}) AND upper({s}) = 'OSLO'",
     "SELECT * FROM {t} WHERE ({c} OR {x} IS NULL) AND {k} + 0 = {n}",
     "SELECT {s}, _file FROM {t} WHERE {s} LIKE '%b' AND {c}",
     "SELECT * FROM {t} WHERE {k} % 10 = 3 AND coalesce({p}, 'x') = 'x' AND {c}",
     "SELECT * FROM {t} WHERE {c} UNION ALL SELECT * FROM {t} WHERE {o}",
-    "WITH w AS (SELECT *, rand(3) AS r FROM {t} WHERE {c}) "
-    "SELECT a.{k} FROM w a JOIN w b ON a.{k} = b.{k}",
+    "WITH w AS ({keys} AND rand(3) < 2) SELECT {k} FROM w a JOIN w b USING ({k})",
 )
+_KEYS: Final = "SELECT {k} FROM {t} WHERE ({c})"
 _FORMER: Final = "SELECT * FROM {t} VERSION AS OF {v} WHERE {c}"
 
 
@@ -112,7 +110,9 @@ class History:
         return self.spark.sql(text.format(t=self.name, **self.names, **more)).collect()
 
     def _snapshots(self) -> list[int]:
-        found = self._sql("SELECT snapshot_id FROM {t}.history ORDER BY made_current_at")
+        found = self._sql(
+            "SELECT snapshot_id FROM {t}.history ORDER BY made_current_at"
+        )
         return [one[0] for one in found]
 
     def _values(self, n: int) -> str:
@@ -243,7 +243,7 @@ class History:
                 t=self.name, v=version, c=self._condition(2, names, more)
             )
         else:
-            text = rng.choice(_FORMS).format(
+            text = rng.choice(_FORMS).replace("{keys}", _KEYS).format(
                 t=self.name, c=self._condition(), o=self._condition(),
                 n=rng.randrange(70), **self.names,
             )  # fmt: skip
@@ -300,7 +300,9 @@ def session() -> SparkSession:
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     }
-    spark = local_session("iceberg-sql", cores=2, memory="2g", conf=more | {**settings()})
+    spark = local_session(
+        "iceberg-sql", cores=2, memory="2g", conf={**more, **settings()}
+    )
     sx.enable(spark)
     return spark
 

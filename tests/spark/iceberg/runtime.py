@@ -1,8 +1,8 @@
 """The runtime of Iceberg for Spark 3.5, where it is installed.
 
 It is the jar that SKIPINDEX_ICEBERG_JAR names, or that of the package
-``snowpark-connect-deps-iceberg``.  That one lacks the classes of Jackson under the names
-that Iceberg has for them, and has them under those of its Parquet.
+``snowpark-connect-deps-iceberg``.  That one lacks the classes of Jackson under the
+names that Iceberg has for them, and has them under those of its Parquet.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from typing import Final
 import pyspark
 
 NAME: Final = "iceberg-spark-runtime-3.5_2.12-*.jar"
-_OWN: Final = "org/apache/iceberg/shaded/com/fasterxml/jackson"
-_OTHER: Final = "org/apache/iceberg/shaded/org/apache/parquet/shaded/com/fasterxml/jackson"
+_SHADED: Final = "org/apache/iceberg/shaded"
+_OWN: Final = f"{_SHADED}/com/fasterxml/jackson"
+_OTHER: Final = f"{_SHADED}/org/apache/parquet/shaded/com/fasterxml/jackson"
 _LENGTHS: Final = {7: 3, 8: 3, 15: 4, 16: 3, 19: 3, 20: 3, 5: 9, 6: 9}
 """Bytes of constants of a class, by their tags; others have five."""
 

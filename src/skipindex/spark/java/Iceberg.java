@@ -3,6 +3,7 @@ package skipindex;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.reflect.*;
 import java.util.*;
+import java.util.concurrent.ConcurrentHashMap;
 import java.util.stream.Stream;
 import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.hadoop.fs.Path;
@@ -37,6 +38,9 @@ record Iceberg(LogicalPlan node, Object base) {
   /** Where a scan remembers its filters at run time, by which Spark tells scans apart. */
   private static final String FILTERS = "runtimeFilterExpressions";
 
+  /** By class and name. */
+  private static final Map<List<Object>, Method> METHODS = new ConcurrentHashMap<>();
+
   /** Filters of a copy, of which the first is the choice of files. */
   private static class Filters extends ArrayList<Object> {
     private static final long serialVersionUID = 1L;
@@ -51,18 +55,21 @@ record Iceberg(LogicalPlan node, Object base) {
 
   /** The scan, with all tasks; null if it is no such node. */
   static Iceberg of(TreeNode<?> node) {
-    if (!SkipRule.isNamed(node, "DataSourceV2ScanRelation")) return null;
+    if (!Compat.HAS_ICEBERG || !isScan(node)) return null;
     Object scan = ((Product) node).productElement(1);
     if (!scan.getClass().getName().equals(SCAN)) return null;
     Object base = get(scan, FILTERS) instanceof Filters filters ? filters.base : scan;
     return new Iceberg((LogicalPlan) node, base);
   }
 
+  private static boolean isScan(TreeNode<?> node) {
+    return SkipRule.isNamed(node, "DataSourceV2ScanRelation");
+  }
+
   /** Whether a plan changes rows, for which it has to read all files that it replaces. */
   static boolean isChange(LogicalPlan plan) {
     return Scala.stream(plan.collectLeaves())
-        .filter(leaf -> SkipRule.isNamed(leaf, "DataSourceV2ScanRelation"))
-        .anyMatch(leaf -> SkipRule.isNamed(table(leaf), "RowLevelOperationTable"));
+        .anyMatch(leaf -> isScan(leaf) && SkipRule.isNamed(table(leaf), "RowLevelOperationTable"));
   }
 
   private static Object table(LogicalPlan node) {
@@ -218,24 +225,24 @@ record Iceberg(LogicalPlan node, Object base) {
     throw unknown(new NoSuchFieldException(name));
   }
 
-  private static final Map<List<Object>, Method> METHODS =
-      new java.util.concurrent.ConcurrentHashMap<>();
-
   /** What a method gives, whoever may call it. */
   private static Object call(Object of, String name, Object... arguments) {
     try {
-      return METHODS.computeIfAbsent(List.of(of.getClass(), name), any -> method(of, name))
+      return METHODS
+          .computeIfAbsent(
+              List.of(of.getClass(), name), any -> method(of, name, arguments.length))
           .invoke(of, arguments);
     } catch (ReflectiveOperationException problem) {
       throw unknown(problem.getCause() == null ? problem : problem.getCause());
     }
   }
 
-  private static Method method(Object of, String name) {
+  private static Method method(Object of, String name, int n) {
     for (Class<?> type = of.getClass(); type != null; type = type.getSuperclass()) {
       var types = Stream.concat(Stream.of(type), Stream.of(type.getInterfaces()));
       var found = types.flatMap(each -> Stream.of(each.getDeclaredMethods()))
-          .filter(each -> each.getName().equals(name) && !each.isBridge())
+          .filter(each -> each.getName().equals(name) && each.getParameterCount() == n)
+          .filter(each -> !each.isBridge())
           .findFirst();
       if (found.isPresent()) {
         found.get().setAccessible(true);

@@ -54,7 +54,7 @@ def judged_columns(
 def columns_of_iceberg(
     state: TableState, scan: Scan, read: Iceberg
 ) -> Mapping[str, str]:
-    """Like ``judged_columns``: those that Iceberg reads by the same field ids and types.
+    """Like ``judged_columns``: those of the same field ids and types in Iceberg.
 
     Raises:
         PlanError: the table was opened at another snapshot.
