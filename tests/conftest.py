@@ -113,6 +113,7 @@ def nothing_waits_for_the_disk() -> Iterator[None]:
 def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """The session of this process, set up to start and stop quickly."""
     from ssb.session import local_session  # noqa: PLC0415 - most tests need no Spark
+    from tests.spark.iceberg.runtime import settings as of_iceberg  # noqa: PLC0415
 
     session = local_session(
         "skipindex tests",
@@ -134,6 +135,7 @@ def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
             ),
             "spark.sql.shuffle.partitions": "4",
             **REBASE,
+            **of_iceberg(),
             **(NO_CODEGEN if is_quick(pytestconfig) else {}),
         },
     )

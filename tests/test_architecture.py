@@ -58,9 +58,9 @@ BUDGETS = {
     "log": 3105,
     "planner": 16535,
     "rewrite": 3824,
-    "spark": 7200,
+    "spark": 7282,
     "storage": 4875,
-    "table": 6057,
+    "table": 6059,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

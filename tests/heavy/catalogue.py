@@ -99,6 +99,7 @@ SWEEPS: Final[Mapping[str, Sweep]] = {
     "soundness-large": Sweep("verdicts", "soundness.cases.of_large"),
     "delta": Sweep("plans", "tables.delta"),
     "iceberg": Sweep("plans", "tables.iceberg"),
+    "iceberg-sql": Sweep("queries", "iceberg_sql.cases"),
     "mutants": Sweep("mutants", "mutants.run.cases"),
     "kills": Sweep("tables", "tables.kills"),
     "hostile": Sweep("tables", "hostile.judge.cases", patience=120),

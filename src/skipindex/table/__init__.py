@@ -19,6 +19,8 @@ from skipindex.table.opening.formats import require_plain as require_plain
 from skipindex.table.opening.formats import require_unbucketed as require_unbucketed
 from skipindex.table.opening.from_log import Trust as Trust
 from skipindex.table.opening.from_log import difference_from_log as difference_from_log
+from skipindex.table.opening.source import NEWEST as NEWEST
+from skipindex.table.opening.source import AtVersion as AtVersion
 from skipindex.table.partitions.derived import Derived as Derived
 from skipindex.table.partitions.derived import derived_by as derived_by
 from skipindex.table.partitions.derived import parts_of_time as parts_of_time

@@ -90,6 +90,7 @@ def asked(
     more: Mapping[str, Any] | None = None,
     purpose: str = "read",
     unlisted: Sequence[str] = (),
+    iceberg: Mapping[str, Any] | None = None,
     number: int = 1,
     seconds: float = 60.0,
     age: float = 0.0,
@@ -110,6 +111,7 @@ def asked(
         more: members of a question that names the files which Spark lists.
         purpose: what the answer is for.
         unlisted: files that it does not list.
+        iceberg: what is read of an Iceberg table.
         number: of the question.
         seconds: that the planner has for the answer.
         age: for which the question waited to be asked.
@@ -128,6 +130,7 @@ def asked(
         "reader": dict(reader or {}),
         "options": dict(options or {}),
         "keys": list(keys),
+        **({} if iceberg is None else {"iceberg": iceberg}),
     }
     if more is not None:
         told = planner.answer(

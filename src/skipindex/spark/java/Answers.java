@@ -78,7 +78,7 @@ final class Answers {
       PlannerCalls.Numbered found = index.scanned.ask(all, json, conjuncts, index.query);
       if (found.answer() == null) return null;
       index.scanned.planner().tell(
-          found.number(), index, Listing.rest(found.answer(), all, index.scanned));
+          found.number(), System.identityHashCode(index), Listing.rest(found.answer(), all, index.scanned));
       known = new Listing.Covered(found.answer());
       index.query.put(name, known);
     }

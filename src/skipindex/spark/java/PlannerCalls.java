@@ -268,11 +268,11 @@ public class PlannerCalls {
     return listing;
   }
 
-  /** Tells what a scan reads, by its very file index; no query waits for it. */
-  void tell(long number, SkippingFileIndex scan, Listing.Rest rest) {
+  /** Tells what a scan reads, by what tells it apart; no query waits for it. */
+  void tell(long number, int scan, Listing.Rest rest) {
     tell(Json.object()
              .put("number", number)
-             .put("scan", System.identityHashCode(scan))
+             .put("scan", scan)
              .put("listed", rest.listed())
              .put("read", rest.read())
              .put("unknown", rest.unknown()));

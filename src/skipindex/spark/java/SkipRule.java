@@ -13,7 +13,8 @@ import org.apache.spark.sql.internal.SessionState;
 import scala.collection.immutable.Seq;
 
 /**
- * Gives every scan of Parquet files of a known table a SkippingFileIndex.
+ * Gives every scan of Parquet files of a known table a SkippingFileIndex, and every scan of a
+ * known table of Iceberg fewer tasks.
  *
  * Scans of other formats, of streams and of several tables at once stay as they are. Each
  * application of the rule makes new file indexes for the very plan that it is applied to, also
@@ -48,6 +49,8 @@ public class SkipRule extends Rule<LogicalPlan> {
   /** Takes from scans, in subqueries too, what a former plan needed of them. */
   private static LogicalPlan bare(LogicalPlan plan) {
     return Change.downWithSubqueries(plan, node -> {
+      Iceberg iceberg = Iceberg.of(node);
+      if (iceberg != null) return iceberg.whole();
       SkippingFileIndex former = indexOf(node);
       if (former == null) return null;
       var index = former.renewed(former.scanned.planner(), false, former.query);
@@ -63,8 +66,11 @@ public class SkipRule extends Rule<LogicalPlan> {
     /** Whether no row tells of the file that it is read from, so that another can have it. */
     private final boolean takesRewritten;
 
+    /** Whether scans of Iceberg may have fewer tasks. */
+    private final boolean takesFewerTasks;
+
     private final Query query = Query.current();
-    private final Set<FileIndex> made = Collections.newSetFromMap(new IdentityHashMap<>());
+    private final Set<Object> made = Collections.newSetFromMap(new IdentityHashMap<>());
 
     /** Spark's file indexes in plans of which Spark makes filters for other scans. */
     private final Set<FileIndex> shared = new HashSet<>();
@@ -77,6 +83,7 @@ public class SkipRule extends Rule<LogicalPlan> {
 
     Application(LogicalPlan plan) {
       takesRewritten = !Origins.areToldBy(plan);
+      takesFewerTasks = isEnabled && !Iceberg.isChange(plan);
     }
 
     void share(LogicalPlan plan) {
@@ -168,6 +175,10 @@ public class SkipRule extends Rule<LogicalPlan> {
     /** The node with a scan in which files are skipped; null if there is nothing to change. */
     LogicalPlan changed(LogicalPlan node, boolean withSizes) throws java.io.IOException {
       if (node instanceof LogicalRelation scan) return with(scan, skipping(scan));
+      Iceberg tasks = made.contains(node) ? null : Iceberg.of(node);
+      if (tasks != null) return tasks.whole();
+      tasks = node instanceof Filter ? Iceberg.of(((Filter) node).child()) : null;
+      if (tasks != null) return takesFewerTasks ? left((Filter) node, tasks) : null;
       if (!(node instanceof Filter filter && filter.child() instanceof LogicalRelation scan)) {
         return null;
       }
@@ -185,6 +196,14 @@ public class SkipRule extends Rule<LogicalPlan> {
       LogicalRelation changed = with(scan, index);
       if (changed == null && cut == null) return null;
       return new Filter(condition, changed == null ? scan : changed);
+    }
+
+    /** A condition over the tasks that it leaves. */
+    private LogicalPlan left(Filter filter, Iceberg scan) throws java.io.IOException {
+      Expression condition = filter.condition();
+      LogicalPlan left = scan.left(normalized(split(condition), scan.node()), planner, query);
+      made.add(left);
+      return new Filter(condition, left);
     }
 
     /** The partitions that are needed, of those that Spark lists later; null is all. */
@@ -209,7 +228,7 @@ public class SkipRule extends Rule<LogicalPlan> {
       }
     }
 
-    private Seq<Expression> normalized(List<Expression> conjuncts, LogicalRelation scan) {
+    private Seq<Expression> normalized(List<Expression> conjuncts, LogicalPlan scan) {
       var own = conjuncts.stream().filter(one -> !SubqueryExpression.hasSubquery(one)).toList();
       return TopRows.normalized(own, scan);
     }

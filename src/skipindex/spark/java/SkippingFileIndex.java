@@ -159,7 +159,7 @@ public class SkippingFileIndex extends Wrapping {
 
   /** What is left to read, of which the planner is told. */
   private Seq<PartitionDirectory> told(PlannerCalls.Numbered found) {
-    scanned.planner().tell(found.number(), this, found.rest());
+    scanned.planner().tell(found.number(), System.identityHashCode(this), found.rest());
     return found.rest().directories();
   }
 

@@ -88,7 +88,7 @@ record TopRows(
   }
 
   /** Conjuncts with the names that the scan has for its columns. */
-  static Seq<Expression> normalized(List<Expression> conjuncts, LogicalRelation scan) {
+  static Seq<Expression> normalized(List<Expression> conjuncts, LogicalPlan scan) {
     Seq<Attribute> output = Scala.kept(scan.output());
     return Scala.kept(DataSourceStrategy$.MODULE$.normalizeExprs(Scala.listed(conjuncts), output));
   }

@@ -7,8 +7,10 @@ from typing import Final
 
 import pyarrow as pa
 
-from skipindex.spark.pruning.protocol import Scan
-from skipindex.table import TableState
+from skipindex.errors import PlanError
+from skipindex.spark.pruning.protocol import Iceberg, Scan
+from skipindex.table import TableState, declared_schema
+from skipindex.table.field_ids import Names, field_id_name
 
 _PARTITION_TYPES: Final[Mapping[str, pa.DataType]] = {
     "int": pa.int32(),
@@ -47,3 +49,33 @@ def judged_columns(
         if is_same and len(column.names) == 1:
             judged[column.name] = kind
     return judged
+
+
+def columns_of_iceberg(
+    state: TableState, scan: Scan, read: Iceberg
+) -> Mapping[str, str]:
+    """Like ``judged_columns``: those of the same field ids and types in Iceberg.
+
+    Raises:
+        PlanError: the table was opened at another snapshot.
+    """
+    log, declared = state.other_log, declared_schema(scan.data)
+    if log is None or log.version != read.snapshot or declared is None:
+        raise PlanError(f"the scan reads snapshot {read.snapshot} of the table")
+    read_as = {field_id_name(int(i)): name for i, name in read.names.items()}
+
+    def is_same(field: pa.Field, owner: pa.Schema | pa.StructType, path: Names) -> bool:
+        place = log.places.get(path, ("",))
+        i = owner.get_field_index(field.name)
+        if i < 0 or "." in field.name or read_as.get(place[-1]) != ".".join(path):
+            return False
+        own = owner.field(i).type
+        if not (pa.types.is_struct(own) and pa.types.is_struct(field.type)):
+            return bool(own == field.type)
+        return all(is_same(inner, own, (*path, inner.name)) for inner in field.type)
+
+    return {
+        field.name: scan.data_types[field.name]
+        for field in declared[0]
+        if is_same(field, state.schema, (field.name,))
+    }

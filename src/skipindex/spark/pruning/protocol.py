@@ -22,6 +22,7 @@ from skipindex.expressions.arrays import Mask
 from skipindex.spark.pruning.tables import scanned_location
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.sidecar import with_sidecar
+from skipindex.table import NEWEST, AtVersion
 
 VERSION: Final = 3
 """The version of the messages that ask; ``Question.java`` has the same."""
@@ -165,6 +166,23 @@ class Results:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Iceberg:
+    """What a scan reads of an Iceberg table.
+
+    Args:
+        metadata: the file with the table's metadata.
+        snapshot: that is read.
+        is_current: whether it is the current one, which has the newest columns.
+        names: the columns and fields of structs that are read, by their field ids.
+    """
+
+    metadata: str
+    snapshot: int
+    is_current: bool
+    names: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Question(Scan):
     """Which files of a scan hold no row that a query needs.
 
@@ -188,6 +206,7 @@ class Question(Scan):
             rewritten from.
         instead_of: the number of a question whose answer is of no use, as Spark does
             not list the files that were rewritten; 0 is none.
+        iceberg: if it is a table of Iceberg.
     """
 
     settings: Mapping[str, str | None]
@@ -202,6 +221,15 @@ class Question(Scan):
     answer: Results | None = None
     takes_rewritten: bool = False
     instead_of: int = 0
+    iceberg: Iceberg | None = None
+
+    @property
+    def at(self) -> AtVersion:
+        """Which version of a table with a log is read."""
+        one = self.iceberg
+        if one is None:
+            return NEWEST
+        return AtVersion(None if one.is_current else one.snapshot, one.metadata)
 
     @classmethod
     def read(cls, text: str) -> Question:

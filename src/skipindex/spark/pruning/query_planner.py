@@ -203,7 +203,7 @@ class QueryPlanner:
         table = (
             self.tables.numbered(listing)
             if listing
-            else self.tables.since(location, moment)
+            else self.tables.since(location, moment, question.at)
         )
         if question.takes_rewritten:
             table = table.counted_by(question.data)

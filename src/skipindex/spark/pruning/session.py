@@ -116,10 +116,13 @@ def plans_of(
     leaves = planned.sparkPlan().collectLeaves()
     scans = set()
     for scan in (leaves.apply(i) for i in range(leaves.size())):
-        if scan.getClass().getSimpleName() == "FileSourceScanExec":
+        kind = scan.getClass().getSimpleName()
+        if kind == "FileSourceScanExec":
             scan.selectedPartitions()  # lists the files that are left
             index = scan.relation().location()
             scans.add(jvm.java.lang.System.identityHashCode(index))
+        elif kind == "BatchScanExec":
+            scans.add(scan.scan().hashCode())
     pruning = _pruning(spark)
     if pruning is None:
         return ()

@@ -15,7 +15,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import Final
+from typing import Final, TypeAlias
 from urllib.parse import quote
 
 import numpy as np
@@ -27,7 +27,14 @@ from skipindex.storage.deadline import Deadline, seconds_left
 from skipindex.storage.file_system.file_info import mark_of
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.uris import SCHEMES, StorageOptions
-from skipindex.table import TableState, declared_schema, derived_by, open_state
+from skipindex.table import (
+    NEWEST,
+    AtVersion,
+    TableState,
+    declared_schema,
+    derived_by,
+    open_state,
+)
 
 MAX_TABLES: Final = 64
 """Most tables remembered; the least recently used one goes."""
@@ -36,6 +43,7 @@ _MAX_SCHEMAS: Final = 16
 _MAX_RECENT: Final = 8
 """Listings whose files the driver may still ask for."""
 _NUMBERS = count(1)
+_Place: TypeAlias = tuple[Location, AtVersion]
 
 
 class ScannedTable:
@@ -77,6 +85,8 @@ class ScannedTable:
 
         The ``properties`` of a scan may say what its folders are made of.
         """
+        if self.state.options.version.metadata:
+            return self.state  # Iceberg has types of its own
         key = schema, tuple(sorted((properties or {}).items()))
         typed = self._typed.get(key)
         if typed is None:
@@ -225,8 +235,8 @@ class Tables:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._looks: OrderedDict[Location, _Looks] = OrderedDict()
-        self._known: OrderedDict[Location, ScannedTable] = OrderedDict()
+        self._looks: OrderedDict[_Place, _Looks] = OrderedDict()
+        self._known: OrderedDict[_Place, ScannedTable] = OrderedDict()
         self._given: dict[Location, TableState] = {}
         # The driver asks for the files of a listing after the answer that named it.
         self._recent: deque[ScannedTable] = deque(maxlen=_MAX_RECENT)
@@ -237,7 +247,9 @@ class Tables:
             self._given[replace(state.location, sidecar=None)] = state
             self._known.clear()
 
-    def since(self, location: Location, moment: float) -> ScannedTable:
+    def since(
+        self, location: Location, moment: float, at: AtVersion = NEWEST
+    ) -> ScannedTable:
         """The table as found by a look that began after a moment.
 
         Moments are of the monotonic clock.  Threads that ask at once share a look,
@@ -248,27 +260,27 @@ class Tables:
         other thread from its own.
         """
         with self._lock:
-            looks = self._looks.setdefault(location, _Looks())
-            self._looks.move_to_end(location)
+            looks = self._looks.setdefault((location, at), _Looks())
+            self._looks.move_to_end((location, at))
             while len(self._looks) > MAX_TABLES:
                 self._looks.popitem(last=False)
-        return looks.since(moment, lambda: self.current(location))
+        return looks.since(moment, lambda: self.current(location, at))
 
-    def current(self, location: Location) -> ScannedTable:
+    def current(self, location: Location, at: AtVersion = NEWEST) -> ScannedTable:
         """The table as it is now, as far as the log and the files seen tell.
 
         A file that came or changed since then is not known, so it is read.
         """
         with self._lock:
-            known = self._known.get(location)
+            known = self._known.get((location, at))
         if known is not None and _is_current(known):
             return known
         folder = replace(location, sidecar=None)
-        given = self._given.get(folder)
+        given = None if at.metadata else self._given.get(folder)
         if known is not None:
             state = known.state.refresh()
         else:
-            state = given.listed() if given else open_state(location)
+            state = given.listed() if given else open_state(location, version=at)
         # Spark lists the folder, so what counts are the files that it finds there.
         result = ScannedTable(state.shown())
         rewrites = state.snapshot.rewrites
@@ -277,10 +289,14 @@ class Tables:
             result.counted = ScannedTable(state, standing)
         with self._lock:
             self._recent += filter(None, (result, result.counted))
-            if self._given.get(folder) is not given:
+            if not at.metadata and self._given.get(folder) is not given:
                 return result  # it was registered meanwhile: the next one opens it so
-            self._known[location] = result
-            self._known.move_to_end(location)
+            if at.metadata and at.number is None:  # its former metadata are of no use
+                for place in [*self._known]:
+                    if place[0] == location and place[1].number is None:
+                        del self._known[place]
+            self._known[location, at] = result
+            self._known.move_to_end((location, at))
             while len(self._known) > MAX_TABLES:
                 self._known.popitem(last=False)
         return result

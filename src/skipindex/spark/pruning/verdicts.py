@@ -31,7 +31,7 @@ from skipindex.spark.catalyst.literals import INTEGERS
 from skipindex.spark.catalyst.node import read_nodes
 from skipindex.spark.catalyst.translator import Translator
 from skipindex.spark.pruning.answers import answer
-from skipindex.spark.pruning.judged_columns import judged_columns
+from skipindex.spark.pruning.judged_columns import columns_of_iceberg, judged_columns
 from skipindex.spark.pruning.protocol import First, Question
 from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.spark.settings import CASE
@@ -129,7 +129,10 @@ def verdict(
     ``keys`` are those that columns need to have, by joins.
     """
     is_exact = is_case_sensitive(question)
-    judged = judged_columns(table.state, question, case_sensitive=is_exact)
+    if question.iceberg is None:
+        judged = judged_columns(table.state, question, case_sensitive=is_exact)
+    else:
+        judged = columns_of_iceberg(table.state, question, question.iceberg)
     asked = conditions(question.conjuncts, judged)
     text = _text(asked.parts, keys)
     plan_of = partial(_plan, table, asked, keys, question, judged)

@@ -7,6 +7,7 @@ from typing import Final
 from tests.heavy.mutants.mutant import Mutant
 
 _TESTS: Final = ("tests/iceberg/test_iceberg.py",)
+_QUESTIONS: Final = ("tests/spark/pruning/test_iceberg_questions.py",)
 
 ICEBERG: Final = (
     Mutant(
@@ -80,5 +81,45 @@ ICEBERG: Final = (
         "False",
         "a file elsewhere is taken for one in the folder",
         _TESTS,
+    ),
+    Mutant(
+        "columns-of-iceberg-in-the-driver",
+        "spark.pruning.judged_columns.columns_of_iceberg",
+        "read_as.get(place[-1]) != '.'.join(path)",
+        "False",
+        "a condition is judged by the column that has another one's name",
+        _QUESTIONS,
+    ),
+    Mutant(
+        "types-of-iceberg-in-the-driver",
+        "spark.pruning.judged_columns.columns_of_iceberg",
+        "bool(own == field.type)",
+        "True",
+        "a condition on a column is judged by values of another type",
+        _QUESTIONS,
+    ),
+    Mutant(
+        "snapshot-of-iceberg-in-the-driver",
+        "spark.pruning.judged_columns.columns_of_iceberg",
+        "log.version != read.snapshot",
+        "False",
+        "files are ruled out by another snapshot than that which is read",
+        _QUESTIONS,
+    ),
+    Mutant(
+        "former-iceberg-in-the-driver",
+        "spark.pruning.protocol.Question.at",
+        "None if one.is_current else one.snapshot",
+        "None",
+        "a former snapshot is read with the columns of the newest",
+        _QUESTIONS,
+    ),
+    Mutant(
+        "retyped-iceberg",
+        "spark.pruning.tables.ScannedTable.typed",
+        "self.state.options.version.metadata",
+        "''",
+        "a file that lacks a column is skipped, and its partition has the value",
+        _QUESTIONS,
     ),
 )

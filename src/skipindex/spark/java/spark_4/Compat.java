@@ -6,6 +6,9 @@ import org.apache.spark.sql.execution.datasources.LogicalRelation;
 
 /** What differs between versions of Spark: this is 4.0 to 4.3. */
 final class Compat {
+  /** Whether scans of Iceberg were tested with it. */
+  static final boolean HAS_ICEBERG = false;
+
   private Compat() {}
 
   static LogicalRelation withRelation(LogicalRelation scan, HadoopFsRelation relation) {

@@ -1,0 +1,258 @@
+package skipindex;
+
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.lang.reflect.*;
+import java.util.*;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.stream.Stream;
+import org.apache.commons.codec.digest.DigestUtils;
+import org.apache.hadoop.fs.Path;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.types.StructType;
+import scala.Product;
+import scala.collection.immutable.Seq;
+
+/**
+ * A scan of rows of an Iceberg table, without the tasks of files that hold no match.
+ *
+ * It is a copy of Iceberg's own scan, which has fewer tasks, as a filter at run time leaves it:
+ * Iceberg does all else, such as deletes and splits. Its classes are looked up by their names,
+ * as this jar is for drivers without them too. The scan stays where they have other members,
+ * where it is a part of a command that changes rows, and where it reads no single snapshot.
+ *
+ * base: the scan with all tasks that Iceberg has planned.
+ */
+record Iceberg(LogicalPlan node, Object base) {
+  private static final String PACKAGE = "org.apache.iceberg.";
+  private static final String SCAN = PACKAGE + "spark.source.SparkBatchQueryScan";
+  private static final String TABLE = PACKAGE + "spark.source.SparkTable";
+
+  /** Fields of the scan, as its constructor takes them. */
+  private static final String[] PARTS = {
+      "spark", "table", "scan", "readConf", "expectedSchema", "filterExpressions",
+      "scanReportSupplier"};
+
+  /** Where a scan remembers its filters at run time, by which Spark tells scans apart. */
+  private static final String FILTERS = "runtimeFilterExpressions";
+
+  /** By class and name. */
+  private static final Map<List<Object>, Method> METHODS = new ConcurrentHashMap<>();
+
+  /** Filters of a copy, of which the first is the choice of files. */
+  private static class Filters extends ArrayList<Object> {
+    private static final long serialVersionUID = 1L;
+    final transient Object base;
+
+    Filters(Object base, Collection<?> filters, String choice) {
+      super(filters);
+      this.base = base;
+      add(0, choice);
+    }
+  }
+
+  /** The scan, with all tasks; null if it is no such node. */
+  static Iceberg of(TreeNode<?> node) {
+    if (!Compat.HAS_ICEBERG || !isScan(node)) return null;
+    Object scan = ((Product) node).productElement(1);
+    if (!scan.getClass().getName().equals(SCAN)) return null;
+    Object base = get(scan, FILTERS) instanceof Filters filters ? filters.base : scan;
+    return new Iceberg((LogicalPlan) node, base);
+  }
+
+  private static boolean isScan(TreeNode<?> node) {
+    return SkipRule.isNamed(node, "DataSourceV2ScanRelation");
+  }
+
+  /** Whether a plan changes rows, for which it has to read all files that it replaces. */
+  static boolean isChange(LogicalPlan plan) {
+    return Scala.stream(plan.collectLeaves())
+        .anyMatch(leaf -> isScan(leaf) && SkipRule.isNamed(table(leaf), "RowLevelOperationTable"));
+  }
+
+  private static Object table(LogicalPlan node) {
+    return call(((Product) node).productElement(0), "table");
+  }
+
+  /** The node as Spark made it. */
+  LogicalPlan whole() {
+    return with(base);
+  }
+
+  private LogicalPlan with(Object scan) {
+    Product made = (Product) node;
+    if (made.productElement(1).equals(scan)) return node; // as Spark would keep it
+    Object[] parts = new Object[made.productArity()];
+    for (int i = 0; i < parts.length; i++) parts[i] = made.productElement(i);
+    parts[1] = scan;
+    return node.makeCopy(parts);
+  }
+
+  /** The node with the tasks that conditions leave. */
+  LogicalPlan left(Seq<Expression> conjuncts, PlannerCalls planner, Query query)
+      throws java.io.IOException {
+    if (conjuncts.isEmpty() || !table(node).getClass().getName().equals(TABLE)) return whole();
+    Object table = get(base, "table");
+    Object snapshot = snapshot(get(base, "scan"));
+    if (snapshot == null || !isA(table, "BaseTable")) return whole();
+    Path place = new Path((String) call(table, "location"));
+    var conf = SparkContext.getOrCreate().hadoopConfiguration();
+    Path root = planner.roots.of(Scala.seq(place), place, false, conf);
+    if (root == null) return whole();
+    String question = question(root, table, snapshot, conjuncts, planner);
+    if (question == null) return whole();
+    Object known = query.get(question);
+    if (known == null) {
+      query.put(question, "none"); // whatever happens now
+      var answer = planner.ask("read", question, query, root);
+      query.put(question, answer);
+      return left(answer, true, planner);
+    }
+    return known instanceof PlannerCalls.Numbered answer ? left(answer, false, planner) : whole();
+  }
+
+  /** The snapshot that is read; null if it is not a single one. */
+  private static Object snapshot(Object scan) {
+    return scan != null && isA(scan, "BatchScan") ? call(scan, "snapshot") : null;
+  }
+
+  /** What the planner is asked; null if the metadata are in no file. */
+  private String question(
+      Path root, Object table, Object snapshot, Seq<Expression> conjuncts, PlannerCalls planner) {
+    Object metadata = call(call(table, "operations"), "current");
+    Object current = call(metadata, "currentSnapshot");
+    Object file = call(metadata, "metadataFileLocation");
+    if (file == null || current == null) return null;
+    Object id = call(snapshot, "snapshotId");
+    ObjectNode question = Question.about(root).put("is_catalog_table", false);
+    question.setAll(Question.schemas(node.schema(), new StructType()));
+    Question.addSettings(question, planner.settings);
+    String conditions = ExpressionJson.json(conjuncts);
+    Question.addOffsets(question, conditions);
+    question.putObject("reader");
+    question.putObject("options");
+    question.putArray("keys");
+    ObjectNode told = question.putObject("iceberg");
+    told.put("metadata", (String) file).put("snapshot", (long) id);
+    told.put("is_current", call(current, "snapshotId").equals(id));
+    ObjectNode names = told.putObject("names");
+    Map<?, ?> nameOf = (Map<?, ?>) call(get(base, "expectedSchema"), "idToName");
+    nameOf.forEach((number, name) -> names.put(number.toString(), (String) name));
+    return Json.text(question) + "\n" + conditions;
+  }
+
+  /** The node without the tasks of files that an answer rules out. */
+  private LogicalPlan left(PlannerCalls.Numbered answer, boolean isNew, PlannerCalls planner) {
+    var tasks = (List<?>) call(base, "tasks");
+    var left = new ArrayList<Object>();
+    var paths = new ArrayList<String>();
+    int unknown = 0;
+    for (Object task : tasks) {
+      Object file = call(task, "file");
+      String path = (String) call(file, "location");
+      int i = answer.answer() == null ? -1 : position(answer.answer(), path, file);
+      if (i >= 0 && answer.answer().isMarked(i)) continue;
+      if (i < 0 && answer.answer() != null) unknown++;
+      left.add(task);
+      paths.add(path);
+    }
+    Object scan = base;
+    if (left.size() < tasks.size()) {
+      String counts = left.size() + " of " + tasks.size() + " files";
+      String files = DigestUtils.sha256Hex(String.join("\n", paths)).substring(0, 16);
+      scan = copy("skipindex: " + counts + " #" + files);
+      call(scan, "resetTasks", left);
+    }
+    var rest = new Listing.Rest(null, tasks.size(), left.size(), unknown, 0L);
+    if (isNew) planner.tell(answer.number(), scan.hashCode(), rest);
+    return with(scan);
+  }
+
+  /** The position of a file that the planner knows; negative if it does not. */
+  private static int position(Listing.Answer answer, String location, Object file) {
+    String path = Listing.below(new Path(location), answer.root);
+    int i = path == null ? -1 : answer.listing.positions.getOrDefault(path, -1);
+    boolean isSame = i >= 0 && call(file, "fileSizeInBytes").equals(answer.listing.sizes[i]);
+    return isSame ? i : -1;
+  }
+
+  private Object copy(String choice) {
+    // Of all its tasks, as Spark has planned with this before.
+    call(base, "groupingKeyType");
+    try {
+      Constructor<?> made = base.getClass().getDeclaredConstructors()[0];
+      made.setAccessible(true);
+      Object copy = made.newInstance(Stream.of(PARTS).map(name -> get(base, name)).toArray());
+      for (Class<?> type = base.getClass(); type != Object.class; type = type.getSuperclass()) {
+        for (Field field : type.getDeclaredFields()) {
+          if (Modifier.isStatic(field.getModifiers())) continue;
+          field.setAccessible(true);
+          Object value = field.get(base);
+          boolean isOwn = field.getName().equals(FILTERS);
+          field.set(copy, isOwn ? new Filters(base, (List<?>) value, choice) : value);
+        }
+      }
+      return copy;
+    } catch (ReflectiveOperationException | IllegalArgumentException problem) {
+      throw unknown(problem);
+    }
+  }
+
+  private static boolean isA(Object one, String name) {
+    for (Class<?> type = one.getClass(); type != null; type = type.getSuperclass()) {
+      if (type.getName().equals(PACKAGE + name)) return true;
+      for (Class<?> each : type.getInterfaces()) {
+        if (each.getName().equals(PACKAGE + name)) return true;
+      }
+    }
+    return false;
+  }
+
+  private static Object get(Object of, String name) {
+    for (Class<?> type = of.getClass(); type != null; type = type.getSuperclass()) {
+      try {
+        Field field = type.getDeclaredField(name);
+        field.setAccessible(true);
+        return field.get(of);
+      } catch (NoSuchFieldException inherited) {
+        continue;
+      } catch (IllegalAccessException problem) {
+        throw unknown(problem);
+      }
+    }
+    throw unknown(new NoSuchFieldException(name));
+  }
+
+  /** What a method gives, whoever may call it. */
+  private static Object call(Object of, String name, Object... arguments) {
+    try {
+      return METHODS
+          .computeIfAbsent(
+              List.of(of.getClass(), name), any -> method(of, name, arguments.length))
+          .invoke(of, arguments);
+    } catch (ReflectiveOperationException problem) {
+      throw unknown(problem.getCause() == null ? problem : problem.getCause());
+    }
+  }
+
+  private static Method method(Object of, String name, int n) {
+    for (Class<?> type = of.getClass(); type != null; type = type.getSuperclass()) {
+      var types = Stream.concat(Stream.of(type), Stream.of(type.getInterfaces()));
+      var found = types.flatMap(each -> Stream.of(each.getDeclaredMethods()))
+          .filter(each -> each.getName().equals(name) && each.getParameterCount() == n)
+          .filter(each -> !each.isBridge())
+          .findFirst();
+      if (found.isPresent()) {
+        found.get().setAccessible(true);
+        return found.get();
+      }
+    }
+    throw unknown(new NoSuchMethodException(of.getClass().getName() + "." + name));
+  }
+
+  private static IllegalStateException unknown(Throwable problem) {
+    return new IllegalStateException("this version of Iceberg cannot be served: " + problem);
+  }
+}
