@@ -103,8 +103,9 @@ LAWS: Final = (
             *("delta", "iceberg"),
             *("planner/stages/test_limit.py", "planner/test_verify.py"),
             *("traps/test_staleness.py", "spark/reading", "spark/pruning"),
+            "spark/iceberg",
         ),
-        ("queries", "operators", "kills", "delta", "iceberg"),
+        ("queries", "operators", "kills", "delta", "iceberg", "iceberg-sql"),
     ),
     Law("One way", ("test_architecture.py", "indexes/test_contract.py"), ("mutants",)),
 )

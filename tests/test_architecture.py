@@ -58,7 +58,7 @@ BUDGETS = {
     "log": 3105,
     "planner": 16535,
     "rewrite": 3824,
-    "spark": 7282,
+    "spark": 7288,
     "storage": 4875,
     "table": 6059,
 }

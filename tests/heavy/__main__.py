@@ -43,7 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     totals = Totals.read(given.state, seed=given.seed)
     for told in totals.again(end):
         print(told, flush=True)
-    names = totals.in_turn(given.only or list(SWEEPS))
+    known = [name for name, one in SWEEPS.items() if one.can_run]
+    names = totals.in_turn(given.only or known)
     room = 60 * given.minutes * given.jobs
     n_slices = max(1, min(len(names), int(room / _LEAST_SECONDS)))
     share = room / n_slices

@@ -8,6 +8,7 @@ it, with other choices where it has any.
 from __future__ import annotations
 
 import importlib
+import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,11 +46,18 @@ class Sweep:
         what: is counted.
         function: its cases: a module below ``tests.heavy``, and a name in it.
         patience: seconds for one case, after which it hangs.
+        needs: a variable of the environment without which it cannot run, if any.
     """
 
     what: str
     function: str
     patience: float = inf
+    needs: str = ""
+
+    @property
+    def can_run(self) -> bool:
+        """Whether what it needs is here."""
+        return not self.needs or self.needs in os.environ
 
     @property
     def cases(self) -> Cases:
@@ -99,7 +107,7 @@ SWEEPS: Final[Mapping[str, Sweep]] = {
     "soundness-large": Sweep("verdicts", "soundness.cases.of_large"),
     "delta": Sweep("plans", "tables.delta"),
     "iceberg": Sweep("plans", "tables.iceberg"),
-    "iceberg-sql": Sweep("queries", "iceberg_sql.cases"),
+    "iceberg-sql": Sweep("queries", "iceberg_sql.cases", needs="SKIPINDEX_ICEBERG_JAR"),
     "mutants": Sweep("mutants", "mutants.run.cases"),
     "kills": Sweep("tables", "tables.kills"),
     "hostile": Sweep("tables", "hostile.judge.cases", patience=120),

@@ -16,6 +16,7 @@ from pyiceberg.types import LongType
 
 import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
+from skipindex.table import AtVersion
 from tests.iceberg.test_iceberg import add_file
 from tests.spark.pruning.questions import asked, equal, skipped
 
@@ -146,3 +147,15 @@ def test_a_table_that_cannot_be_opened_is_read(
     assert reply is not None
     assert reply.files == []
     assert "pyiceberg cannot read" in planner.records[-1].problem
+
+
+def test_a_registered_table_is_opened_as_it_was(
+    planner: QueryPlanner, ice: Table
+) -> None:
+    """The properties of its files, such as keys of a store, are those of the caller."""
+    given = sx.open_table(ice).state
+    planner.tables.give(given)
+    assert n_skipped(planner, ice, "id", 15) == 2
+    at = AtVersion(None, ice.metadata_location)
+    opened = planner.tables.current(given.location, at).state.options.version
+    assert opened.properties == given.options.version.properties != ()

@@ -14,7 +14,6 @@ import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
 from skipindex.spark.pruning.verdicts import ENOUGH
-from skipindex.storage.file_system.location import Location
 from tests.spark.pruning.questions import (
     CLASSES,
     asked,
@@ -63,9 +62,9 @@ def test_a_listing_that_began_while_a_question_waited_to_be_asked_is_its_own(
     looked: list[None] = []
     current = Tables.current
 
-    def counted(tables: Tables, location: Location) -> ScannedTable:
+    def counted(tables: Tables, *given: Any) -> ScannedTable:
         looked.append(None)
-        return current(tables, location)
+        return current(tables, *given)
 
     monkeypatch.setattr(Tables, "current", counted)
     for age, n_looks in ((0, 1), (0, 2), (30, 2), (0, 3)):

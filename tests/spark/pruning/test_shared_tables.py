@@ -14,6 +14,7 @@ from skipindex.errors import TableError
 from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
 from skipindex.storage.deadline import Deadline, PlanCancelledError, running_until
 from skipindex.storage.file_system.location import Location
+from skipindex.table import NEWEST, AtVersion
 
 TIMEOUT = 30
 
@@ -32,9 +33,9 @@ class Looks(Tables):
         self.found: list[ScannedTable] = []
         self._begun = threading.Condition()
 
-    def current(self, location: Location) -> ScannedTable:
+    def current(self, location: Location, at: AtVersion = NEWEST) -> ScannedTable:
         end: Future[BaseException | None] = Future()
-        table = ScannedTable(super().current(location).state)
+        table = ScannedTable(super().current(location, at).state)
         with self._begun:
             self.ends.append(end)
             self.found.append(table)

@@ -17,7 +17,6 @@ import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.session import _pruned
 from skipindex.spark.pruning.tables import ScannedTable, Tables
-from skipindex.storage.file_system.location import Location
 from tests.spark.pruning.questions import put
 from tests.spark.pruning.scans import files_read
 
@@ -172,9 +171,9 @@ def test_many_queries_of_a_table_that_is_listed_slowly_have_their_answers(
     list_files(frame.where("id = 0"))
     current = Tables.current
 
-    def slow(tables: Tables, location: Location) -> ScannedTable:
+    def slow(tables: Tables, *given: Any) -> ScannedTable:
         time.sleep(0.5)
-        return current(tables, location)
+        return current(tables, *given)
 
     monkeypatch.setattr(Tables, "current", slow)
     session.conf.set("skipindex.timeLimit", "3")
@@ -192,10 +191,10 @@ def test_an_answer_that_comes_too_late_is_not_told(
     current = Tables.current
     answered: list[None] = []
 
-    def late(tables: Tables, location: Location) -> ScannedTable:
+    def late(tables: Tables, *given: Any) -> ScannedTable:
         time.sleep(0.5)
         answered.append(None)
-        return current(tables, location)
+        return current(tables, *given)
 
     monkeypatch.setattr(Tables, "current", late)
     session.conf.set("skipindex.timeLimit", "0.2")
@@ -219,9 +218,9 @@ def test_questions_that_are_asked_at_once_take_their_time_once(
         session.read.parquet(folder).createOrReplaceTempView(name)
     current = Tables.current
 
-    def slow(tables: Tables, location: Location) -> ScannedTable:
+    def slow(tables: Tables, *given: Any) -> ScannedTable:
         time.sleep(1)
-        return current(tables, location)
+        return current(tables, *given)
 
     monkeypatch.setattr(Tables, "current", slow)
     session.conf.set("skipindex.timeLimit", "8")

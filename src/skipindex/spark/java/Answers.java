@@ -77,8 +77,8 @@ final class Answers {
       index.query.put(name, "none"); // whatever happens now
       PlannerCalls.Numbered found = index.scanned.ask(all, json, conjuncts, index.query);
       if (found.answer() == null) return null;
-      index.scanned.planner().tell(
-          found.number(), System.identityHashCode(index), Listing.rest(found.answer(), all, index.scanned));
+      var rest = Listing.rest(found.answer(), all, index.scanned);
+      index.scanned.planner().tell(found.number(), System.identityHashCode(index), rest);
       known = new Listing.Covered(found.answer());
       index.query.put(name, known);
     }

@@ -276,11 +276,17 @@ class Tables:
         if known is not None and _is_current(known):
             return known
         folder = replace(location, sidecar=None)
-        given = None if at.metadata else self._given.get(folder)
+        given = self._given.get(folder)
         if known is not None:
             state = known.state.refresh()
+        elif given is None:
+            state = open_state(location, version=at)
+        elif at.metadata:
+            properties = given.options.version.properties
+            version = replace(at, properties=properties)
+            state = open_state(given.location, version=version)
         else:
-            state = given.listed() if given else open_state(location, version=at)
+            state = given.listed()
         # Spark lists the folder, so what counts are the files that it finds there.
         result = ScannedTable(state.shown())
         rewrites = state.snapshot.rewrites
@@ -289,7 +295,7 @@ class Tables:
             result.counted = ScannedTable(state, standing)
         with self._lock:
             self._recent += filter(None, (result, result.counted))
-            if not at.metadata and self._given.get(folder) is not given:
+            if self._given.get(folder) is not given:
                 return result  # it was registered meanwhile: the next one opens it so
             if at.metadata and at.number is None:  # its former metadata are of no use
                 for place in [*self._known]:
