@@ -1,20 +1,17 @@
 """Random histories of a Delta table, and what each version of it holds.
 
-The writers are those of ``deltalake``.  The judge reads the files that its log names
-one by one, and DuckDB filters the rows.
+The writers are those of ``deltalake``.  The judge is given the files that its log
+names, read one by one.
 """
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from collections.abc import Callable, Iterator
-from datetime import date, timedelta
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 from urllib.parse import unquote
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
@@ -23,60 +20,8 @@ from deltalake.exceptions import DeltaError
 import skipindex as sx
 from skipindex.errors import TableError
 from tests.delta.logs import commit, delete_rows, deleted_in, live_files, protocol
+from tests.histories import History, condition, counted, rows
 from tests.rewrite.arrow_writer import optimized
-
-_FIRST: Final = date(2024, 1, 1)
-_TEXTS: Final = ["", "a", "ab", "b%", "Oslo", "ü", None]
-
-
-def rows(rng: random.Random, n: int, more: int) -> pa.Table:
-    """Rows, with so many columns that were added later."""
-
-    def some(draw: Callable[[], Any], nulls: float = 0.1) -> list[Any]:
-        return [None if rng.random() < nulls else draw() for _ in range(n)]
-
-    low = rng.randrange(60)
-    columns = {
-        "k": pa.array(some(lambda: low + rng.randrange(12)), pa.int64()),
-        "g": pa.array(some(lambda: rng.randrange(3)), pa.int32()),
-        "p": pa.array(some(lambda: rng.choice(["x", "y/z", "w v", "1"])), pa.string()),
-        "s": pa.array(some(lambda: rng.choice(_TEXTS)), pa.string()),
-        "x": pa.array(
-            some(lambda: rng.choice([0.5, -0.0, 0.0, 1e300, float("inf"), -2.25])),
-            pa.float64(),
-        ),
-        "d": pa.array(
-            some(lambda: _FIRST + timedelta(days=rng.randrange(40))), pa.date32()
-        ),
-    }
-    for i in range(more):
-        columns[f"n{i}"] = pa.array(some(lambda: rng.randrange(5)), pa.int16())
-    return pa.table(columns)
-
-
-def condition(rng: random.Random, more: int, depth: int = 2) -> str:
-    """A condition that Spark, DuckDB and skipindex mean alike."""
-    if depth and rng.random() < 0.5:
-        parts = [condition(rng, more, depth - 1) for _ in range(2)]
-        text = f" {rng.choice(['AND', 'OR'])} ".join(f"({part})" for part in parts)
-        return f"NOT ({text})" if rng.random() < 0.2 else text
-    k, day = rng.randrange(75), _FIRST + timedelta(days=rng.randrange(45))
-    choices = [
-        f"k {rng.choice(['=', '<', '>=', '<>'])} {k}",
-        f"k BETWEEN {k} AND {k + 5}",
-        f"k IN ({k}, {k + 3}, {k + 40})",
-        f"g = {rng.randrange(4)}",
-        f"p = '{rng.choice(['x', 'y/z', 'w v', '1', '2'])}'",
-        f"s = '{rng.choice(['', 'a', 'Oslo', 'ü', 'no'])}'",
-        "s LIKE 'a%'",
-        f"x < {rng.choice([0.0, 1.0, -1.5])}",
-        "x = 0.5",
-        f"d >= DATE '{day}'",
-        f"{rng.choice('kgpsxd')} IS {rng.choice(['', 'NOT '])}NULL",
-        *(f"n{i} = {rng.randrange(6)}" for i in range(more)),
-        *(f"n{i} IS NULL" for i in range(more)),
-    ]
-    return rng.choice(choices)
 
 
 def shown(held: pa.Table) -> Counter[Any]:
@@ -85,15 +30,10 @@ def shown(held: pa.Table) -> Counter[Any]:
     return counted(left.drop_columns(["file", "deleted"]))
 
 
-class History:
-    """A table, what is done to it, and the checks of what skipindex says."""
-
+class DeltaHistory(History):
     def __init__(self, folder: Path, seed: int) -> None:
-        self.rng = random.Random(seed)
+        super().__init__(seed)
         self.path = str(folder)
-        self.more = 0
-        self.is_indexed = False
-        self.n_checks = 0
         by = self.rng.choice([[], ["g"], ["p"], ["p", "g"]])
         self.indexes = dict.fromkeys(set("kgpsxd").difference(by), "exact")
         write_deltalake(self.path, rows(self.rng, 30, 0), partition_by=by)
@@ -103,19 +43,15 @@ class History:
     def delta(self) -> DeltaTable:
         return DeltaTable(self.path)
 
-    def steps(self, n: int) -> Iterator[str]:
-        """Do so many things; what was done, each time."""
-        acts = [
+    @property
+    def acts(self) -> Sequence[Callable[[], None]]:
+        return [
             *[self.append] * 4,
             *[self.index] * 3,
             *(self.delete, self.update, self.merge, self.overwrite, self.compact),
             *(self.restore, self.vacuum, self.evolve, self.sort, self.delete_by_vector),
             *[self.optimize] * 2,
         ]
-        for _ in range(n):
-            act = self.rng.choice(acts)
-            act()
-            yield act.__name__
 
     def append(self) -> None:
         new = rows(self.rng, self.rng.randrange(1, 25), self.more)
@@ -223,7 +159,6 @@ class History:
         self.is_indexed = True
 
     def check(self) -> str:
-        """What is wrong with the newest version, or an older one; empty if nothing."""
         version = self.delta.version()
         if self.rng.random() < 0.3:
             version = self.rng.randrange(version + 1)
@@ -232,39 +167,11 @@ class History:
             return self._refused(version)
         with_newest = version == self.delta.version() and self.rng.random() < 0.5
         table = sx.open_table(self.path, version=None if with_newest else version)
-        names = [n for n in held.column_names if n not in {"file", "deleted"}]
-        where = condition(self.rng, sum(name.startswith("n") for name in names))
-        stored = duckdb.sql(f"SELECT * FROM held WHERE {where}").to_arrow_table()
-        truth = stored.filter(pa.compute.invert(stored["deleted"]))
-        plan = table.plan(where)
-        here = f"version {version}: {where}"
-        self.n_checks += 1
-        files = set(truth["file"].to_pylist())
-        kept = {str(Path(file).resolve()) for file in plan.files}
-        if missed := files - kept:
-            return f"{here}: skips {sorted(missed)}"
-        every = set(held["file"].to_pylist())
-        if not kept <= every:
-            return f"{here}: reads {sorted(kept - every)}"
-        known = {file.path for file in table.files if file.n_rows is not None}
-        exact = [Path(self.path, path).resolve() for path in known]
-        spare = {str(path) for path in exact} & (kept - set(stored["file"].to_pylist()))
-        if spare and "n0" not in where and "n1" not in where:
-            return f"{here}: keeps {sorted(spare)}"
-        wanted = counted(truth.select(names))
-        engines: dict[str, Callable[[], pa.Table]] = {
-            "arrow": lambda: plan.to_arrow().to_table(),
-            "duckdb": lambda: plan.to_duckdb(duckdb.connect()).to_arrow_table(),
-            "polars": lambda: plan.to_polars().collect().to_arrow(),
-        }
-        name = self.rng.choice(list(engines))
-        got = engines[name]()
-        if counted(got.select(names)) != wanted:
-            return f"{here}: {name} has other rows"
-        least, most = plan.count_bounds
-        if len(truth) < least or (most is not None and most < len(truth)):
-            return f"{here}: {plan.count_bounds} of {len(truth)} rows"
-        return ""
+        more = [name for name in held.column_names if name.startswith("n")]
+        where = condition(self.rng, len(more))
+        is_exact = "n0" not in where and "n1" not in where
+        wrong = self.judged(table, self.path, held, where, is_exact)
+        return wrong and f"version {version}: {where}: {wrong}"
 
     def _refused(self, version: int) -> str:
         """A version whose files have gone must be refused."""
@@ -309,7 +216,3 @@ class History:
 
 def _plain(dtype: pa.DataType) -> pa.DataType:
     return pa.string() if str(dtype) in {"large_string", "string_view"} else dtype
-
-
-def counted(table: pa.Table) -> Counter[tuple[str, ...]]:
-    return Counter(tuple(map(repr, row.values())) for row in table.to_pylist())

@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from ssb.session import local_session
-from tests.delta.histories import condition
 from tests.heavy.catalogue import Told, check_parts
+from tests.histories import condition
 from tests.spark.iceberg.runtime import metadata, settings
 from tests.spark.versions import FAILED
 

@@ -8,9 +8,9 @@ from itertools import count
 from pathlib import Path
 from typing import Final
 
-from tests.delta.histories import History as OfDelta
+from tests.delta.histories import DeltaHistory
 from tests.heavy.catalogue import Told, check_parts, rounds
-from tests.iceberg.histories import History as OfIceberg
+from tests.iceberg.histories import IcebergHistory
 from tests.rewrite.kill_and_damage import WRITERS, sweep
 
 _SHARES: Final = 12
@@ -32,16 +32,19 @@ def kills(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
 
 def delta(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     """A random history of a Delta table, read by version."""
-    return _histories(OfDelta, seed, first, parts)
+    return _histories(DeltaHistory, seed, first, parts)
 
 
 def iceberg(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     """A random history of an Iceberg table, read by snapshot."""
-    return _histories(OfIceberg, seed, first, parts)
+    return _histories(IcebergHistory, seed, first, parts)
 
 
 def _histories(
-    kind: type[OfDelta | OfIceberg], seed: int, first: int, parts: Sequence[str]
+    kind: type[DeltaHistory | IcebergHistory],
+    seed: int,
+    first: int,
+    parts: Sequence[str],
 ) -> Iterator[Told]:
     check_parts(parts)
     for case in count(first):

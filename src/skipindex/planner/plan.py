@@ -36,8 +36,12 @@ from skipindex.planner.reports.evidence import (
     conditions,
     skipped_file,
 )
-from skipindex.planner.reports.explain import as_dict, explain, file_explanation
-from skipindex.planner.reports.in_notebook import plan_html
+from skipindex.planner.reports.explain import (
+    as_dict,
+    explain,
+    file_explanation,
+    plan_html,
+)
 from skipindex.planner.reports.verify import VerifyReport, verify_plan
 from skipindex.planner.rows import Rows
 from skipindex.planner.simplify import simplify

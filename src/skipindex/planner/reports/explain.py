@@ -1,4 +1,4 @@
-"""A plan as text and as JSON: its stages, and the explanation of one file."""
+"""A plan as text, JSON and HTML: its stages, and the explanation of one file."""
 
 from __future__ import annotations
 
@@ -9,6 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from skipindex.errors import PlanError, one_line
+from skipindex.notebook import bar, block, boxes, fold, paragraph
+from skipindex.notebook import lines as html_lines
+from skipindex.notebook import table as html_table
 from skipindex.planner.bound_predicate import Computed, Leaf, leaves, shorten
 from skipindex.planner.file_tasks import FileTask
 from skipindex.planner.reports.evidence import ConditionReport, Evidence, SkippedFile
@@ -21,6 +24,9 @@ from skipindex.planner.stages.planning_stages import STAGES
 from skipindex.planner.stages.records import Stage
 from skipindex.planner.stages.row_counts import row_counts
 from skipindex.table import TableState
+
+_MOST_FILES = 20
+"""Files that a notebook lists."""
 
 
 class Explainable(Protocol):
@@ -114,6 +120,40 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
         ],
         "notes": plan.notes,
     }
+
+
+def plan_html(plan: Explainable) -> str:
+    """The plan as HTML; ``explain`` is folded in it."""
+    state, tasks = plan.table, plan.tasks
+    total, n_files, n_read = int(state.sizes.sum()), len(state), len(tasks)
+    low, high = plan.count_bounds
+    rows = f"{low:,} to {'unknown' if high is None else f'{high:,}'}"
+    funnel = [("all", n_files, bar(1.0, f"{n_files} files"), total / 1e6, "")]
+    for stage in plan.stages:
+        if stage.note:
+            continue
+        share = stage.n_files / max(1, n_files)
+        drawn = bar(share, f"{stage.n_files} of {n_files} files")
+        ms = f"{stage.seconds * 1e3:.1f}"
+        funnel.append((stage.name, stage.n_files, drawn, stage.n_bytes / 1e6, ms))
+    listed: list[tuple[str, object]] = [
+        (task.path, task.size / 1e6) for task in tasks[:_MOST_FILES]
+    ]
+    if n_read > _MOST_FILES:
+        listed.append((f"and {n_read - _MOST_FILES:,} more", ""))
+    read = set(plan.paths)
+    is_read = [path in read for path in state.paths]
+    drawn = boxes(is_read, f"{n_read} of {n_files} files are read")
+    size = f"{sum(t.size for t in tasks) / 1e6:,.1f} of {total / 1e6:,.1f} MB"
+    files = html_table(("file", "MB"), listed, right=(1,))
+    return block(
+        paragraph(f"{n_read:,} of {n_files:,} files for: {shorten(plan.where)}"),
+        f"<p>{size}; rows that match: {rows}</p>",
+        drawn.svg,
+        html_table(("stage", "files", "", "MB", "ms"), funnel, right=(1, 3, 4)),
+        fold(f"files to read ({n_read:,})", files),
+        fold("explain()", html_lines(explain(plan).splitlines())),
+    )
 
 
 def _listed(table: TableState) -> str:

@@ -15,7 +15,6 @@ from tests.heavy.mutants.catalogue.exclusive import EXCLUSIVE
 from tests.heavy.mutants.catalogue.expressions import EXPRESSIONS
 from tests.heavy.mutants.catalogue.iceberg import ICEBERG
 from tests.heavy.mutants.catalogue.indexes import INDEXES
-from tests.heavy.mutants.catalogue.locate import LOCATE
 from tests.heavy.mutants.catalogue.planner import PLANNER
 from tests.heavy.mutants.catalogue.pruning import PRUNING
 from tests.heavy.mutants.catalogue.segments import SEGMENTS
@@ -34,7 +33,6 @@ MUTANTS: Final = (
     *TABLE,
     *BUILD,
     *PLANNER,
-    *LOCATE,
     *STAGES,
     *CATALYST,
     *PRUNING,

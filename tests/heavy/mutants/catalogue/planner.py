@@ -21,6 +21,7 @@ _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py"
 
 _SQL: Final = ("tests/planner/sql/test_parser.py",)
 _COMPARED: Final = ("tests/planner/stages/test_compared_columns.py",)
+_BY_KEYS: Final = ("tests/planner/rows/test_by_keys.py",)
 
 PLANNER: Final = (
     Mutant(
@@ -457,5 +458,45 @@ PLANNER: Final = (
         """inside.split("'")[1:-2:2]""",
         "the last string of a list is left out: its files are skipped",
         ("tests/planner/sql/test_lists.py",),
+    ),
+    Mutant(
+        "null-has-a-key",
+        "indexes.kinds.run_length.RunLengthIndex._places_of",
+        "mine[rows] < self.head.n_codes",
+        "mine[rows] <= self.head.n_codes",
+        "a row of NULL is taken for one with the key beyond the greatest value",
+        _BY_KEYS,
+    ),
+    Mutant(
+        "rough-rows-of-a-key",
+        "indexes.positional.PositionalIndex._places_of",
+        "bounds.lower is not bounds.upper",
+        "False",
+        "rows that only may have a key are said to have it",
+        _BY_KEYS,
+    ),
+    Mutant(
+        "keys-beyond-the-bounds",
+        "planner.rows.by_keys.KeyLocations._spans",
+        'values.array.searchsorted(stats.high, side="right")',
+        "values.array.searchsorted(stats.high)",
+        "the greatest value of a file is not looked for",
+        _BY_KEYS,
+    ),
+    Mutant(
+        "places-of-other-keys",
+        "planner.rows.by_keys.KeyLocations.batches",
+        "first + rows[1]",
+        "rows[1]",
+        "rows are said to have keys that come before theirs",
+        _BY_KEYS,
+    ),
+    Mutant(
+        "files-without-an-index-left-out",
+        "planner.rows.by_keys.KeyLocations._may_hold",
+        "return True",
+        "return False",
+        "a file that nothing is known of is left out",
+        _BY_KEYS,
     ),
 )
