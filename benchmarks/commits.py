@@ -43,6 +43,7 @@ from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import FOLDER, LOG, MANIFESTS
 from skipindex.storage.pack import BlobEntry, BlobMeta
 from skipindex.table.summaries import summary_type
+from ssb.files import size_of
 
 N_NUMBERS = 7
 N_TEXTS = 3
@@ -197,10 +198,10 @@ def measure_tables(folder: Path, n_files: int, n_appends: int) -> list[Measure]:
     pq.write_table(pa.table(columns_of(0)), first)  # what the columns are taken from
     mark = TableProperties(layout={"cluster_by": []}, exclusive=DECLARED)
     commit(location, lambda _: (base, mark), operation="build")
-    whole = _space(folder)
+    whole = size_of(folder)
     table = sx.open_table(folder, trust="log")
     seconds, n_segments, wrong = [], [], 0
-    sizes = [_space(folder)]
+    sizes = [size_of(folder)]
     for i in range(n_appends):
         began = _cpu()
         table = grown(table, i)
@@ -211,7 +212,7 @@ def measure_tables(folder: Path, n_files: int, n_appends: int) -> list[Measure]:
             wrong += len(again) != n_files + i + 1 or again.notes != ()
             wrong += sum(not is_planned(again, k) for k in range(0, i + 1, 37))
             wrong += len(again.plan(f"n3 >= {NEW}").paths) != i + 1
-            sizes.append(_space(folder))
+            sizes.append(size_of(folder))
     some = min(100, max(1, n_appends // 2))
     firsts, lasts = (float(np.median(x)) for x in (seconds[:some], seconds[-some:]))
     newest = max((folder / LOG).iterdir()).stat().st_size
@@ -250,10 +251,6 @@ def _cpu() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def _space(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
-
-
 def measure(folder: Path, n_files: int, n_appends: int) -> list[Measure]:
     """Append files one by one, and look what each append took."""
     location = Location(str(folder))
@@ -261,16 +258,16 @@ def measure(folder: Path, n_files: int, n_appends: int) -> list[Measure]:
     began = _cpu()
     known = append(location, base, None)
     first_build = _cpu() - began
-    whole = _space(folder)
+    whole = size_of(folder)
     seconds, n_bytes, n_segments = [], [], []
     wrong = 0
     for i in range(n_files, n_files + n_appends):
         fresh = files_of(i, 1)
-        before = _space(folder)
+        before = size_of(folder)
         began = _cpu()
         known = append(location, fresh, known)
         seconds.append(_cpu() - began)
-        n_bytes.append(_space(folder) - before)
+        n_bytes.append(size_of(folder) - before)
         n_segments.append(len(known.segments))
         done = i - n_files + 1
         if done % 100 == 0 or done == n_appends:
@@ -283,9 +280,9 @@ def measure(folder: Path, n_files: int, n_appends: int) -> list[Measure]:
     began = _cpu()
     read_snapshot(location, known=opened)
     again = _cpu() - began
-    full = _space(folder)
+    full = size_of(folder)
     vacuum(location, retention=timedelta(0))
-    left, commits = _space(folder / MANIFESTS), _space(folder / LOG)
+    left, commits = size_of(folder / MANIFESTS), size_of(folder / LOG)
     at_once = len(known.manifest.to_bytes())
     some = min(100, max(1, n_appends // 2))
     first, last = (float(np.mean(x)) for x in (seconds[:some], seconds[-some:]))

@@ -11,7 +11,6 @@ count.
 from __future__ import annotations
 
 import os
-import shutil
 import statistics
 import tempfile
 import time
@@ -29,6 +28,7 @@ import skipindex as sx
 from benchmarks._report import Measure, show
 from skipindex.planner.rows.condition import condition_of
 from ssb.data.generate import Dataset, find_dataset, generate
+from ssb.files import data_files, linked
 from ssb.progress import progress_lines
 from ssb.queries import LOOKUPS
 from ssb.session import local_session
@@ -55,9 +55,8 @@ def main() -> None:
     dataset = find_dataset(data) or generated(data, scale)
     title = f"look-ups of SSB at scale {dataset.scale:g} in other engines"
     with tempfile.TemporaryDirectory(dir=dataset.path.parent) as folder:
-        copy = Path(folder, "flat")
-        shutil.copytree(dataset.flat, copy, copy_function=os.link)
-        show(title, list(measure(copy)))
+        linked(data_files(dataset.flat), Path(folder, "flat"))
+        show(title, list(measure(Path(folder, "flat"))))
 
 
 def generated(data: Path, scale: float) -> Dataset:

@@ -27,8 +27,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
-from skipindex.spark.placement.cluster import apply_clustering, cluster, fit_workload
+from skipindex.spark.placement.cluster import cluster
 from ssb.data.generate import Dataset, Log, find_or_generate
+from ssb.files import data_files
+from ssb.grid.layouts import grid_layouts
 from ssb.layouts import CLUSTER_BY
 from ssb.progress import progress_lines
 from ssb.queries import QUERIES, Query
@@ -38,6 +40,14 @@ from ssb.session import local_session
 
 _RANGE_BY: Final = "lo_orderdate"
 ANSWERS: Final = "answers together"
+NAMES: Final = {
+    "linear": "linear",
+    "Z-order": "zorder",
+    "Hilbert": "hilbert",
+    "workload, curve": "workload-curve",
+    ANSWERS: "workload-answers",
+}
+"""The layouts of the grid by what the table calls them."""
 MOST_SEEN: Final = 35
 MOST_UNSEEN: Final = 200
 MOST_OF_ALL: Final = 1300
@@ -138,28 +148,6 @@ def written(
     spark: SparkSession, dataset: Dataset, work: Path, log: Log
 ) -> Sequence[tuple[str, Path, float | None]]:
     """Write every layout; its name, its folder and the seconds it took."""
-    n_files, n_rows = dataset.n_files, dataset.n_rows
-    whole = spark.read.parquet(str(dataset.flat))
-    asked = [query.where for query in QUERIES]
-
-    def along(curve: str) -> Callable[[], DataFrame]:
-        return lambda: cluster(
-            whole, by=CLUSTER_BY, n_files=n_files, curve=curve, n_rows=n_rows
-        )
-
-    def chosen(method: str) -> DataFrame:
-        workload = sx.Workload(asked, method=method)
-        found = fit_workload(whole, workload, n_files=n_files, n_rows=n_rows)
-        log(f"{method}: {found.curve.columns}, {found.curve.curve}, {found.scores}")
-        return apply_clustering(whole, found.layout)
-
-    makers: dict[str, Callable[[], DataFrame]] = {
-        "linear": along("linear"),
-        "Z-order": along("zorder"),
-        "Hilbert": along("hilbert"),
-        "workload, curve": lambda: chosen("curve"),
-        ANSWERS: lambda: chosen("answers"),
-    }
     # A copy, because the data set is not ours to index.
     unordered = work / "unordered"
     shutil.copytree(dataset.flat, unordered, ignore=shutil.ignore_patterns("_*"))
@@ -167,19 +155,18 @@ def written(
     if find_spec("deltalake"):
         log("writing delta-rs z_order")
         path = work / "delta"
-        found.append(("delta-rs z_order", path, z_order(dataset, path, n_files)))
+        found.append(("delta-rs z_order", path, z_order(dataset, path)))
     else:
         log("no deltalake here: pip install 'skipindex[bench]' compares with delta-rs")
-    for name, make in makers.items():
+    for name, layout in NAMES.items():
         log(f"writing {name}")
-        path = work / re.sub(r"\W+", "_", name)
-        began = time.perf_counter()
-        make().write.parquet(str(path))
-        found.append((name, path, time.perf_counter() - began))
+        path = work / layout
+        seconds = grid_layouts()[layout].write(spark, dataset, path)
+        found.append((name, path, seconds))
     return found
 
 
-def z_order(dataset: Dataset, path: Path, n_files: int) -> float:
+def z_order(dataset: Dataset, path: Path) -> float:
     """Write what delta-rs makes of the table as plain Parquet; seconds of the sort.
 
     It counts files by compressed bytes, which it only knows afterwards, so it is
@@ -187,13 +174,14 @@ def z_order(dataset: Dataset, path: Path, n_files: int) -> float:
     """
     from deltalake import DeltaTable, convert_to_deltalake  # noqa: PLC0415
 
-    target = sum(f.stat().st_size for f in dataset.flat.glob("*.parquet")) // n_files
+    n_files, files = dataset.n_files, data_files(dataset.flat)
+    target = sum(file.stat().st_size for file in files) // n_files
     seconds = 0.0
     for _ in range(2):
         delta = path.with_name("delta_log")
         shutil.rmtree(delta, ignore_errors=True)
         delta.mkdir()
-        for file in dataset.flat.glob("*.parquet"):
+        for file in files:
             shutil.copy(file, delta)
         convert_to_deltalake(str(delta))
         began = time.perf_counter()
@@ -230,7 +218,7 @@ def measure(
     for query, plan in zip(QUERIES, plans, strict=True):
         kept = {Path(file).name for file in plan.paths}
         assert truth[query.name].keys() <= kept, f"{name} lost rows of {query.name}"
-    sizes = [pq.read_metadata(file).num_rows for file in path.glob("*.parquet")]
+    sizes = [pq.read_metadata(file).num_rows for file in data_files(path)]
     return Result(
         name,
         len(table),

@@ -34,6 +34,7 @@ from skipindex.log.exclusive import DECLARED
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import NO_PROPERTIES, TableProperties
 from skipindex.storage.file_system.location import Location, location_of
+from ssb.files import size_of
 
 
 def iceberg_table(bounds: Bounds, folder: Path) -> Callable[[], Any]:
@@ -233,7 +234,7 @@ def measures(n_files: int, folder: Path, rounds: int) -> Iterator[Measure]:
     memory = bytes_per_file(location, schema)
     limit = LIMIT_BYTES if n_files >= 10_000 else None
     yield Measure(what="memory of a file", figure=memory, unit="B", limit=limit)
-    n_bytes = log_bytes(folder)
+    n_bytes = size_of(folder / "_skipindex")
     yield Measure(
         what="bytes of the log", figure=n_bytes / n_files, unit="B", note="of a file"
     )
@@ -245,18 +246,12 @@ def measures(n_files: int, folder: Path, rounds: int) -> Iterator[Measure]:
         call = partial(commit, location, change, operation="append", known=base)
         ms, base = once(call)
         appends.append(ms)
-    note = f"{(log_bytes(folder) - n_bytes) / N_APPENDS / 1e3:.1f} kB each"
+    note = f"{(size_of(folder / '_skipindex') - n_bytes) / N_APPENDS / 1e3:.1f} kB each"
     yield measure("a commit of one file", min(appends), None, note)
 
 
 def _appended(one: Manifest, base: Snapshot) -> tuple[Manifest, TableProperties]:
     return base.manifest.merge(one), NO_PROPERTIES
-
-
-def log_bytes(folder: Path) -> int:
-    """Of all commits and segments of a table."""
-    every = (folder / "_skipindex").rglob("*")
-    return sum(path.stat().st_size for path in every if path.is_file())
 
 
 def write_delta_log(folder: Path, n_files: int) -> None:

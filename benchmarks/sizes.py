@@ -8,7 +8,6 @@ files that it keeps next to the *oracle*, the files that truly hold a matching r
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from skipindex.build.column_requests import Request
 from skipindex.errors import UnsupportedTypeError
 from skipindex.indexes import index_types
 from ssb.data.generate import find_dataset, find_or_generate
+from ssb.files import linked
 from ssb.layouts import INDEXES, layouts
 from ssb.progress import progress_lines
 from ssb.queries import LOOKUPS, QUERIES, Query
@@ -84,13 +84,7 @@ def _copied(table: sx.Table) -> Iterator[sx.Table]:
     """The data files of a table without its indexes, in a folder of their own."""
     source = Path(table.state.location.full(""))
     with tempfile.TemporaryDirectory(prefix="bench-", dir=source.parent) as folder:
-        for path in table.paths:
-            target = Path(folder) / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                target.hardlink_to(source / path)
-            except OSError:  # another file system, or one without links
-                shutil.copy2(source / path, target)
+        linked([source / path for path in table.paths], Path(folder))
         yield sx.open_table(folder)
 
 

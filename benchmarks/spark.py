@@ -40,18 +40,13 @@ from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.storage.file_system.location import location_of
 from ssb.data.generate import Dataset, find_or_generate
+from ssb.grid.records import TimedQuery
 from ssb.layouts import INDEXES, layouts
 from ssb.progress import progress_lines
 from ssb.queries import QUERIES
 from ssb.session import local_session
-from ssb.star_form import (
-    FACT_INDEXES,
-    SWITCH,
-    Answer,
-    define_views,
-    fact_layouts,
-    interleaved,
-)
+from ssb.star_form import FACT_INDEXES, define_views, fact_layouts
+from ssb.timing import SWITCH, time_queries
 
 COUNTS: Final = (100, 1_000, 10_000, 50_000)
 MOST_MORE: Final = 1.1
@@ -208,37 +203,38 @@ def whole_queries(
     define_views(spark, dataset, fact)
     flat = spark.read.parquet(clustered.state.location.spark_path())
     flat.createOrReplaceTempView("lineorder_flat")
-    measures = []
+    measures: list[Measure] = []
     for form in ("flat", "star"):
-        pairs = []
-        for query in QUERIES:
-            flat_text = query.sql("lineorder_flat")
-            text = flat_text if form == "flat" else query.star_sql()
-            pair = interleaved(spark, text, repeat=rounds)
-            measures.append(_of_query(f"{form} {query.name}", *pair))
-            pairs.append(pair)
-            log(f"{form} {query.name}")
+        texts = [
+            (
+                f"{form} {query.name}",
+                query.star_sql() if form == "star" else query.sql("lineorder_flat"),
+            )
+            for query in QUERIES
+        ]
+        timed = time_queries(spark, texts, rounds=rounds, ordered=True, log=log)
+        measures += map(_of_query, timed)
         measures.append(
             Measure(
                 what=f"{form}, all 13",
-                figure=sum(pruned.seconds for _, pruned in pairs),
+                figure=sum(median(one.pruned) for one in timed),
                 unit="s",
-                limit=sum(plain.seconds for plain, _ in pairs),
+                limit=sum(median(one.plain) for one in timed),
                 note="unpruned",
             )
         )
     return measures
 
 
-def _of_query(what: str, plain: Answer, pruned: Answer) -> Measure:
-    if plain.rows != pruned.rows:
-        raise RuntimeError(f"{what}: skipping changed the answer")
-    n_all, n_read = (sum(one.files.values()) for one in (plain, pruned))
+def _of_query(timed: TimedQuery) -> Measure:
+    if not timed.equal:
+        raise RuntimeError(f"{timed.query}: skipping changed the answer")
+    n_all, n_read = timed.files
     return Measure(
-        what=what,
-        figure=pruned.seconds,
+        what=timed.query,
+        figure=median(timed.pruned),
         unit="s",
-        limit=plain.seconds,
+        limit=median(timed.plain),
         note=f"unpruned; {n_read} of {n_all} files of all scans read",
     )
 

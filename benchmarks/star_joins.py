@@ -25,16 +25,12 @@ from benchmarks._report import Measure, show
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
 from skipindex.spark.pruning.dimensions import Dimensions
 from ssb.data.generate import Dataset, find_or_generate
+from ssb.files import data_files, linked
 from ssb.progress import progress_lines
 from ssb.queries import FACT, QUERIES, Query
 from ssb.session import local_session
-from ssb.star_form import (
-    FACT_INDEXES,
-    SWITCH,
-    define_views,
-    files_read,
-    looked_up,
-)
+from ssb.star_form import FACT_INDEXES, define_views, looked_up
+from ssb.timing import SWITCH, files_read
 
 ROUNDS: Final = 5
 KEYS: Final = Dimensions.keys
@@ -93,11 +89,8 @@ def main() -> None:
 
 def indexed(spark: SparkSession, fact: Path, folder: Path) -> sx.Table:
     """A copy of the fact table with indexes of the keys."""
-    copy = folder / FACT
-    copy.mkdir(parents=True)
-    for path in fact.glob("*.parquet"):
-        os.link(path, copy / path.name)
-    return sx.build_indexes(copy, FACT_INDEXES, spark=spark).table
+    linked(data_files(fact), folder / FACT)
+    return sx.build_indexes(folder / FACT, FACT_INDEXES, spark=spark).table
 
 
 def timed_dimensions() -> list[float]:

@@ -9,7 +9,6 @@ together.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -17,6 +16,7 @@ from pyspark.sql import SparkSession
 import skipindex as sx
 from skipindex.build.column_requests import Request
 from ssb.data.generate import Dataset, Log
+from ssb.files import is_written
 from ssb.queries import QUERIES
 
 CLUSTER_BY: Final = ("c_city", "s_city", "p_brand1", "lo_orderdate")
@@ -73,7 +73,7 @@ def layouts(
     """
     path = dataset.path / f"lineorder_flat_{other}"
     what, by = LAYOUTS[other]
-    if not _is_complete(path):
+    if not is_written(path):
         log(f"writing the table {what}")
         sx.write_table(
             spark.read.parquet(str(dataset.flat)),
@@ -81,17 +81,9 @@ def layouts(
             layout=sx.Clustering(
                 by=by,
                 curve=CURVE,
-                rows_per_file=-(-dataset.n_rows // dataset.n_files),
+                rows_per_file=dataset.rows_per_file,
             ),
             indexes={"*": "minmax"},
             overwrite=True,
         )
     return {"unordered": sx.open_table(dataset.flat), what: sx.open_table(path)}
-
-
-def _is_complete(path: Path) -> bool:
-    """Whether a write has been committed there."""
-    try:
-        return sx.open_table(path).state.snapshot.version >= 0
-    except sx.TableError:
-        return False

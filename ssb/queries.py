@@ -8,7 +8,7 @@ join the fact table with its dimensions.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,6 +20,7 @@ DIMENSIONS: Final[Mapping[str, tuple[str, str, str]]] = {
     "p": ("part", "lo_partkey", "p_partkey"),
 }
 """By the prefix of its columns: a dimension, and the columns that it is joined by."""
+_COLUMN: Final = re.compile(r"\b(?:lo|c|s|p|d)_\w+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +71,24 @@ class Query:
         if self.order_by:
             clauses.append(f"ORDER BY {self.order_by}")
         return "\n".join(clauses)
+
+
+def columns_of(queries: Iterable[Query]) -> tuple[str, ...]:
+    """The columns of SSB that the conditions of queries name, sorted.
+
+    >>> columns_of([Query("q", "lo_tax = 1 OR NOT c_city = 'x'", "count(*)")])
+    ('c_city', 'lo_tax')
+    """
+    return tuple(sorted({word for q in queries for word in _COLUMN.findall(q.where)}))
+
+
+def wide_sums(text: str) -> str:
+    """A query whose sums are those of 64-bit numbers: Polars lets others overflow.
+
+    >>> wide_sums("SELECT sum(a * b) AS n FROM t")
+    'SELECT sum(CAST(a AS BIGINT) * b) AS n FROM t'
+    """
+    return re.sub(r"sum\((\w+)", r"sum(CAST(\1 AS BIGINT)", text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,11 @@ dimensions that are looked up.  All are indexed by the keys of the joins.
 from __future__ import annotations
 
 import shutil
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
@@ -24,11 +23,12 @@ from skipindex.build.column_requests import Request
 from skipindex.rewrite.selection.attributes import JoinedAttribute
 from ssb.data.generate import Dataset, Log
 from ssb.data.lineorder import COLUMNS
+from ssb.files import data_files, is_written
 from ssb.layouts import CLUSTER_BY, INDEXES
 from ssb.queries import DIMENSIONS, FACT, Query
 from ssb.run import matches_of
+from ssb.timing import time_queries
 
-SWITCH: Final = "skipindex.enabled"
 FACT_INDEXES: Final[Request] = dict.fromkeys(
     (
         *("lo_discount", "lo_quantity", "lo_orderdate"),
@@ -99,7 +99,7 @@ def _as_flat(dataset: Dataset, clustered: sx.Table) -> Path:
     """The fact's columns of the files of the flat table."""
     path = dataset.path / "lineorder_clustered"
     names = clustered.paths
-    if not path.exists() or len(list(path.glob("*.parquet"))) != len(names):
+    if not path.exists() or len(data_files(path)) != len(names):
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
         for name in names:
@@ -113,11 +113,7 @@ def _as_flat(dataset: Dataset, clustered: sx.Table) -> Path:
 def looked_up(spark: SparkSession, dataset: Dataset) -> Path:
     """The fact table, clustered by what the flat one is clustered by."""
     path = dataset.path / "lineorder_looked_up"
-    try:
-        is_there = sx.open_table(path).state.snapshot.version >= 0
-    except sx.TableError:
-        is_there = False
-    if not is_there:
+    if not is_written(path):
         by = [
             attribute(dataset, name) if name in ATTRIBUTES else name
             for name in CLUSTER_BY
@@ -125,9 +121,7 @@ def looked_up(spark: SparkSession, dataset: Dataset) -> Path:
         sx.write_table(
             spark.read.parquet(str(dataset.tables[FACT])),
             path,
-            layout=sx.Clustering(
-                by=by, rows_per_file=-(-dataset.n_rows // dataset.n_files)
-            ),
+            layout=sx.Clustering(by=by, rows_per_file=dataset.rows_per_file),
             indexes={"*": "minmax"},
             overwrite=True,
         )
@@ -174,93 +168,18 @@ def run_star(
     """
     truth = matches_of(joined(spark, dataset, fact), queries)
     files = len(sx.open_table(fact))
-    outcomes = []
-    sx.enable(spark)
-    try:
-        define_views(spark, dataset, fact)
-        for i, query in enumerate(queries, 1):
-            plain, pruned = interleaved(spark, query.star_sql(), repeat=repeat)
-            outcomes.append(
-                StarOutcome(
-                    query.name,
-                    files,
-                    read=(
-                        plain.files.get(fact.name, 0),
-                        pruned.files.get(fact.name, 0),
-                    ),
-                    oracle=len(truth[query.name]),
-                    seconds=(plain.seconds, pruned.seconds),
-                    equal=plain.rows == pruned.rows,
-                )
-            )
-            log(f"{i} of {len(queries)}: {query.name}")
-    finally:
-        sx.disable(spark)
-    return outcomes
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a text gave.
-
-    Args:
-        rows: of the answer.
-        files: that its scans read, by the name of the folder.
-        seconds: the median, from the text to the rows.
-    """
-
-    rows: Sequence[tuple[Any, ...]]
-    files: Mapping[str, int]
-    seconds: float
-
-    def read(self, folder: Path) -> int:
-        """The files of a folder that were read."""
-        return self.files.get(folder.name, 0)
-
-
-def interleaved(
-    spark: SparkSession, text: str, *, repeat: int
-) -> tuple[Answer, Answer]:
-    """The answers without and with skipping, in turn; a first pair is not timed."""
-    timed: dict[bool, list[float]] = {False: [], True: []}
-    answers: dict[bool, tuple[list[tuple[Any, ...]], Mapping[str, int]]] = {}
-    for turn in range(-1, repeat):
-        for on in (False, True):
-            spark.conf.set(SWITCH, str(on).lower())
-            began = time.perf_counter()
-            df = spark.sql(text)
-            rows = [tuple(row) for row in df.collect()]
-            if turn >= 0 or repeat == 1:
-                timed[on].append(time.perf_counter() - began)
-            answers[on] = (rows, files_read(df))
-    spark.conf.unset(SWITCH)
-    plain, pruned = (Answer(*answers[on], median(timed[on])) for on in (False, True))
-    return plain, pruned
-
-
-def files_read(df: DataFrame, metric: str = "numFiles") -> dict[str, int]:
-    """How many files the scans of a query that ran have read, by folder.
-
-    By the metrics of Spark's own scans; ``"filesSize"`` is the bytes of those files.
-    """
-    found: dict[str, int] = {}
-
-    def visit(node: Any) -> None:
-        name = node.getClass().getSimpleName()
-        inner: Callable[[], Any] | None = None
-        if name == "AdaptiveSparkPlanExec":
-            inner = node.executedPlan
-        elif name.endswith("QueryStageExec"):
-            inner = node.plan
-        if inner is not None:
-            visit(inner())
-        if name == "FileSourceScanExec":
-            folder = Path(str(node.relation().location().rootPaths().apply(0))).name
-            n = int(node.metrics().apply(metric).value())
-            found[folder] = found.get(folder, 0) + n
-        for nodes in (node.children(), node.subqueries()):
-            for i in range(nodes.size()):
-                visit(nodes.apply(i))
-
-    visit(df._jdf.queryExecution().executedPlan())  # noqa: SLF001 (no public name)
-    return found
+    define_views(spark, dataset, fact)
+    texts = [(query.name, query.star_sql()) for query in queries]
+    return [
+        StarOutcome(
+            one.query,
+            files,
+            read=one.files,
+            oracle=len(truth[one.query]),
+            seconds=(median(one.plain), median(one.pruned)),
+            equal=one.equal,
+        )
+        for one in time_queries(
+            spark, texts, folder=fact, rounds=repeat, ordered=True, log=log
+        )
+    ]

@@ -76,6 +76,11 @@ class Dataset:
         """The rows of ``lineorder``, and as many of ``lineorder_flat``."""
         return self.row_counts["lineorder"]
 
+    @property
+    def rows_per_file(self) -> int:
+        """The rows of a file of most layouts."""
+        return -(-self.n_rows // self.n_files)
+
 
 def find_dataset(path: Path) -> Dataset | None:
     """The data set at ``path``, or None where none of this version is."""

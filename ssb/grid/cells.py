@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Final
 
 import pyarrow.parquet as pq
-from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.expressions.domain import Domain
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.pack_cache import CacheSession
 from ssb.data.generate import Dataset
+from ssb.files import data_files, linked, size_of
 from ssb.grid import truth as truths
 from ssb.grid.index_sets import CAPPED, FULL, INDEX_SETS, NONE, IndexSet, build
 from ssb.grid.layouts import FOR_WORKLOAD, GENERATED, Layout
@@ -26,16 +26,15 @@ from ssb.grid.records import (
     CellRecord,
     LayoutRecord,
     QueryFigures,
-    Records,
     TimedQuery,
     cell_key,
     layout_key,
 )
-from ssb.grid.timing import time_queries
-from ssb.progress import Progress
-from ssb.queries import Query
+from ssb.queries import Query, columns_of
 from ssb.run import matches_per_file
-from ssb.workloads.workload import EXTRA, SSB, Asked, columns_of
+from ssb.steps import Context, Step
+from ssb.timing import time_queries
+from ssb.workloads.workload import EXTRA, SSB, Asked, workload
 
 WARM_PLANS: Final = 3
 """Plans of each query after the first."""
@@ -113,133 +112,131 @@ TIMED: Final = (
 _TIMED_GROUPS: Final = (SSB, EXTRA)
 
 
-@dataclass(frozen=True, slots=True)
-class GridRun:
-    """What all steps of a run share.
+@dataclass(slots=True, kw_only=True)
+class Cells:
+    """What is asked of each layout with each set of indexes.
 
     Args:
-        spark: the session.
-        dataset: of SSB.
-        asked: the queries.
-        records: of finished steps.
-        work: a folder for layouts; what is in it is made and deleted by the run.
-        progress: told about every step.
+        lookups: that are drawn from the data.
+        seed: of the draw.
         timed: the cells whose queries run through Spark.
         rounds: timed runs of each query and side.
+        drawn: the queries; None until they are drawn.
     """
 
-    spark: SparkSession
-    dataset: Dataset
-    asked: Asked
-    records: Records
-    work: Path
-    progress: Progress
+    lookups: int
+    seed: int
     timed: Collection[tuple[str, str]] = TIMED
     rounds: int = 3
+    drawn: Asked | None = None
+
+    def steps(self, layout: Layout, sets: Sequence[IndexSet]) -> list[Step]:
+        """Write a layout, run its cells, and delete it.
+
+        A run that was stopped finds the layout, with the truth about it, again.
+        """
+        delete = partial(_delete, name=layout.name)
+        return [
+            Step(layout_key(layout.name), partial(self._written, layout), delete),
+            *(
+                Step(
+                    cell_key(layout.name, indexes.name),
+                    partial(self._cell, layout, indexes),
+                    delete,
+                )
+                for indexes in sets
+            ),
+        ]
+
+    def asked(self, run: Context) -> Asked:
+        """The queries."""
+        if self.drawn is None:
+            run.log("drawing look-ups")
+            self.drawn = workload(run.dataset, lookups=self.lookups, seed=self.seed)
+        return self.drawn
+
+    def warm_up(self, run: Context) -> None:
+        """Start what the first build and plan would start at their expense."""
+        folder = run.work / "warm-up"
+        linked(data_files(run.dataset.flat)[:1], folder)
+        asked = self.asked(run)
+        columns = domains(run.dataset, asked.queries)
+        build(INDEX_SETS[FULL], folder, columns, spark=run.spark)
+        plan_all(sx.open_table(folder), asked.groups, {})
+        shutil.rmtree(folder)
+
+    def _written(self, layout: Layout, run: Context) -> LayoutRecord:
+        path, stored = _places(run, layout.name)
+        stored.unlink(missing_ok=True)
+        shutil.rmtree(path, ignore_errors=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        seconds = layout.write(run.spark, run.dataset, path)
+        shutil.rmtree(path / "_skipindex", ignore_errors=True)
+        queries = self.asked(run).queries
+        found = matches_per_file(run.spark, sx.open_table(path), queries)
+        truths.save(found, stored)
+        files = data_files(path)
+        rows = [pq.read_metadata(file).num_rows for file in files]
+        return LayoutRecord(
+            layout=layout.name,
+            what=layout.what,
+            files=len(files),
+            rows=sum(rows),
+            rows_per_file=(min(rows), max(rows)),
+            n_bytes=sum(file.stat().st_size for file in files),
+            seconds=seconds,
+            matched={name: sum(by_file.values()) for name, by_file in found.items()},
+            oracle={name: len(by_file) for name, by_file in found.items()},
+            boxes=truths.boxes_of(run.dataset, path),
+        )
+
+    def _cell(self, layout: Layout, indexes: IndexSet, run: Context) -> CellRecord:
+        path, stored = _places(run, layout.name)
+        if not stored.exists():  # the layout was deleted: a cell came later
+            run.records.add(self._written(layout, run))
+        asked = self.asked(run)
+        clone = run.work / f"{layout.name}-{indexes.name}"
+        linked(data_files(path), clone)
+        columns = domains(run.dataset, asked.queries)
+        seconds, notes = build(indexes, clone, columns, spark=run.spark)
+        table = sx.open_table(clone)
+        is_timed = (layout.name, indexes.name) in self.timed
+        record = CellRecord(
+            layout=layout.name,
+            indexes=indexes.name,
+            build_seconds=seconds,
+            index_bytes=size_of(clone / "_skipindex"),
+            data_bytes=int(table.state.sizes.sum()),
+            figures=plan_all(table, asked.groups, truths.load(stored)),
+            timed=self._timed(run, clone) if is_timed else (),
+            notes=notes,
+        )
+        shutil.rmtree(clone)
+        return record
+
+    def _timed(self, run: Context, clone: Path) -> tuple[TimedQuery, ...]:
+        groups = self.asked(run).groups
+        queries = [q for name in _TIMED_GROUPS for q in groups.get(name, ())]
+        run.spark.read.parquet(str(clone)).createOrReplaceTempView(FLAT)
+        texts = [(q.name, q.sql(FLAT)) for q in queries]
+        return time_queries(run.spark, texts, folder=clone, rounds=self.rounds)
+
+
+def _places(run: Context, layout: str) -> tuple[Path, Path]:
+    """The folder of a layout, and the truth about it, which is written last."""
+    return run.work / layout, run.work / f"{layout}.truth.json"
+
+
+def _delete(run: Context, name: str) -> None:
+    path, stored = _places(run, name)
+    shutil.rmtree(path, ignore_errors=True)
+    stored.unlink(missing_ok=True)
 
 
 def sets_of(layout: Layout, *, every: bool) -> list[IndexSet]:
     """The sets of indexes that a layout gets."""
     names = INDEX_SETS if every or layout.name in DEEP else CORE
     return [INDEX_SETS[name] for name in names]
-
-
-def missing(run: GridRun, layout: Layout, sets: Sequence[IndexSet]) -> list[IndexSet]:
-    """Those of the sets whose cells are not done."""
-    return [one for one in sets if cell_key(layout.name, one.name) not in run.records]
-
-
-def run_layout_cells(run: GridRun, layout: Layout, sets: Sequence[IndexSet]) -> None:
-    """Write a layout if it is not there, run its missing cells, and delete it.
-
-    A run that was stopped finds the layout, with the truth about it, again.
-    """
-    todo = missing(run, layout, sets)
-    path = run.work / layout.name
-    stored = run.work / f"{layout.name}.truth.json"
-    if not todo and layout_key(layout.name) in run.records:
-        return
-    with run.progress.step("layout", f"layout {layout.name}"):
-        if not stored.exists() or layout_key(layout.name) not in run.records:
-            run.records.add(_written(run, layout, path, stored))
-    needed = truths.load(stored)
-    for indexes in todo:
-        with run.progress.step("cell", f"{layout.name} with {indexes.name}"):
-            run.records.add(_cell(run, layout, indexes, path, needed))
-    shutil.rmtree(path)
-    stored.unlink()
-
-
-def warm_up(run: GridRun) -> None:
-    """Start what the first build and the first plan would start at their expense."""
-    folder = run.work / "warm-up"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    shutil.copy(data_files(run.dataset.flat)[0], folder)
-    columns = domains(run.dataset, run.asked.queries)
-    build(INDEX_SETS[FULL], folder, columns, spark=run.spark)
-    plan_all(sx.open_table(folder), run.asked.groups, {})
-    shutil.rmtree(folder)
-
-
-def _written(run: GridRun, layout: Layout, path: Path, stored: Path) -> LayoutRecord:
-    stored.unlink(missing_ok=True)
-    shutil.rmtree(path, ignore_errors=True)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    seconds = layout.write(run.spark, run.dataset, path)
-    shutil.rmtree(path / "_skipindex", ignore_errors=True)
-    queries = [q for group in run.asked.groups.values() for q in group]
-    found = matches_per_file(run.spark, sx.open_table(path), queries)
-    truths.save(found, stored)
-    files = data_files(path)
-    rows = [pq.read_metadata(file).num_rows for file in files]
-    return LayoutRecord(
-        layout=layout.name,
-        what=layout.what,
-        files=len(files),
-        rows=sum(rows),
-        rows_per_file=(min(rows), max(rows)),
-        n_bytes=sum(file.stat().st_size for file in files),
-        seconds=seconds,
-        matched={name: sum(by_file.values()) for name, by_file in found.items()},
-        oracle={name: len(by_file) for name, by_file in found.items()},
-        boxes=truths.boxes_of(run.dataset, path),
-    )
-
-
-def _cell(
-    run: GridRun,
-    layout: Layout,
-    indexes: IndexSet,
-    path: Path,
-    needed: truths.Matches,
-) -> CellRecord:
-    groups = run.asked.groups
-    columns = domains(run.dataset, [q for group in groups.values() for q in group])
-    clone = run.work / f"{layout.name}-{indexes.name}"
-    link(path, clone)
-    seconds, notes = build(indexes, clone, columns, spark=run.spark)
-    table = sx.open_table(clone)
-    record = CellRecord(
-        layout=layout.name,
-        indexes=indexes.name,
-        build_seconds=seconds,
-        index_bytes=folder_bytes(clone / "_skipindex"),
-        data_bytes=int(table.state.sizes.sum()),
-        figures=plan_all(table, groups, needed),
-        timed=_timed(run, clone) if (layout.name, indexes.name) in run.timed else (),
-        notes=notes,
-    )
-    shutil.rmtree(clone)
-    return record
-
-
-def _timed(run: GridRun, clone: Path) -> tuple[TimedQuery, ...]:
-    groups = run.asked.groups
-    queries = [q for name in _TIMED_GROUPS for q in groups.get(name, ())]
-    run.spark.read.parquet(str(clone)).createOrReplaceTempView(FLAT)
-    texts = [(q.name, q.sql(FLAT)) for q in queries]
-    return time_queries(run.spark, clone, texts, rounds=run.rounds)
 
 
 def domains(dataset: Dataset, queries: Sequence[Query]) -> Mapping[str, Domain]:
@@ -250,21 +247,3 @@ def domains(dataset: Dataset, queries: Sequence[Query]) -> Mapping[str, Domain]:
         for column in sx.open_table(dataset.flat).columns
         if column.name in names and column.domain is not None
     }
-
-
-def data_files(path: Path) -> list[Path]:
-    """The data files of a layout, sorted."""
-    return sorted(path.glob("*.parquet"))
-
-
-def link(path: Path, clone: Path) -> None:
-    """A folder with the same data files and no index, at no cost."""
-    shutil.rmtree(clone, ignore_errors=True)
-    clone.mkdir()
-    for file in data_files(path):
-        os.link(file, clone / file.name)
-
-
-def folder_bytes(path: Path) -> int:
-    """The bytes of all files below a folder; 0 where there is none."""
-    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

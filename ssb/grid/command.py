@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pyspark.sql import SparkSession
-
 from ssb import SsbError
-from ssb.data.generate import DEFAULT_SEED, Dataset, find_or_generate
-from ssb.data.scale import Sizes
-from ssb.grid.cells import TIMED, GridRun, missing, run_layout_cells, sets_of, warm_up
-from ssb.grid.index_sets import INDEX_SETS, IndexSet
-from ssb.grid.layouts import Layout, grid_layouts
-from ssb.grid.records import CellRecord, Records, layout_key
-from ssb.grid.setting import Setting, write_run
-from ssb.progress import Progress, progress_lines
-from ssb.session import scaled_session
-from ssb.workloads.workload import workload
+from ssb.data.generate import DEFAULT_SEED
+from ssb.grid.cells import TIMED, Cells, sets_of
+from ssb.grid.index_sets import INDEX_SETS
+from ssb.grid.layouts import grid_layouts
+from ssb.grid.records import CellRecord, Records
+from ssb.grid.setting import begun
+from ssb.steps import run_steps
 
 LOOKUPS: Final = 28
 """Look-ups that are drawn by default: four of each form."""
@@ -107,60 +102,30 @@ def run_command(parsed: argparse.Namespace) -> int:
         raise SsbError(
             f"cannot run queries {parsed.rounds} times: accepted is 1 or more"
         )
-    Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
-    log = progress_lines()
-    spark = scaled_session("ssb grid", scale=parsed.scale, memory=parsed.memory)
-    dataset = find_or_generate(
-        parsed.out,
-        scale=parsed.scale,
-        seed=parsed.data_seed,
-        files=parsed.files,
-        spark=spark,
-        log=log,
+    run = begun(
+        "grid",
+        parsed,
+        results=parsed.results,
+        data_seed=parsed.data_seed,
+        lookups=parsed.lookups,
+        seed=parsed.seed,
     )
-    results = parsed.results or results_of(dataset)
-    setting = Setting.of(dataset, lookups=parsed.lookups, seed=parsed.seed)
-    write_run(results, setting, java_version(spark))
-    log("drawing look-ups")
-    run = GridRun(
-        spark=spark,
-        dataset=dataset,
-        asked=workload(dataset, lookups=parsed.lookups, seed=parsed.seed),
-        records=Records(results, asdict(setting)),
-        work=results / "work",
-        progress=Progress(log),
-        timed=timed,
-        rounds=parsed.rounds,
+    cells = Cells(
+        lookups=parsed.lookups, seed=parsed.seed, timed=timed, rounds=parsed.rounds
     )
     every = parsed.every_cell or parsed.indexes is not None
-    chosen = {
-        layout.name: [one for one in sets_of(layout, every=every) if one in index_sets]
+    steps = [
+        step
         for layout in layouts
-    }
-    run_all(run, layouts, chosen)
-    wrong = problems(run.records)
-    print("\n".join(wrong or [f"all is right; the results are in {results}"]))
-    return 1 if wrong else 0
-
-
-def run_all(
-    run: GridRun,
-    layouts: Sequence[Layout],
-    sets: dict[str, list[IndexSet]],
-) -> None:
-    """Run the cells that are missing, and tell the progress."""
-    todo = {layout.name: missing(run, layout, sets[layout.name]) for layout in layouts}
-    run.progress.expect("cell", sum(map(len, todo.values())))
-    open_layouts = [
-        layout
-        for layout in layouts
-        if todo[layout.name] or layout_key(layout.name) not in run.records
+        for step in cells.steps(
+            layout, [one for one in sets_of(layout, every=every) if one in index_sets]
+        )
     ]
-    run.progress.expect("layout", len(open_layouts))
-    if any(todo.values()):
-        warm_up(run)
-    for layout in open_layouts:
-        run_layout_cells(run, layout, sets[layout.name])
+    run_steps(run, steps, warm_up=partial(cells.warm_up, run))
+    wrong = problems(run.records)
+    right = f"all is right; the results are in {run.records.folder}"
+    print("\n".join(wrong or [right]))
+    return 1 if wrong else 0
 
 
 def problems(records: Records) -> list[str]:
@@ -180,11 +145,6 @@ def problems(records: Records) -> list[str]:
                 if not timed.equal
             ]
     return found
-
-
-def results_of(dataset: Dataset) -> Path:
-    """Where the results are by default."""
-    return dataset.path / "benchmark"
 
 
 def _chosen(text: str | None, known: Mapping[str, T], what: str) -> list[T]:
@@ -211,10 +171,3 @@ def _timed(text: str | None) -> tuple[tuple[str, str], ...]:
             )
         found.append((layout, indexes))
     return tuple(found)
-
-
-def java_version(spark: SparkSession) -> str:
-    """Of the JVM of a session."""
-    jvm = spark.sparkContext._jvm  # noqa: SLF001 (no public name)
-    assert jvm is not None
-    return str(jvm.System.getProperty("java.version"))

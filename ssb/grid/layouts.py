@@ -76,11 +76,6 @@ def grid_layouts() -> Mapping[str, Layout]:
     return {layout.name: layout for layout in found}
 
 
-def rows_per_file(dataset: Dataset) -> int:
-    """The rows of a file of most layouts."""
-    return -(-dataset.n_rows // dataset.n_files)
-
-
 def flat_rows(spark: SparkSession, dataset: Dataset) -> DataFrame:
     """The flat table as it was generated."""
     return spark.read.parquet(str(dataset.flat))
@@ -93,7 +88,7 @@ def _timed(work: Callable[[], object]) -> float:
 
 
 def _small_files(spark: SparkSession, dataset: Dataset, path: Path) -> float:
-    most = max(1, rows_per_file(dataset) // SMALLER)
+    most = max(1, dataset.rows_per_file // SMALLER)
     writer = flat_rows(spark, dataset).write.option("maxRecordsPerFile", most)
     return _timed(lambda: writer.parquet(str(path)))
 
@@ -102,7 +97,7 @@ def _compacted(spark: SparkSession, dataset: Dataset, path: Path) -> float:
     small = path.with_name(f"{path.name}-source")
     shutil.rmtree(small, ignore_errors=True)
     _small_files(spark, dataset, small)
-    layout = sx.Clustering(by=[], rows_per_file=rows_per_file(dataset))
+    layout = sx.Clustering(by=[], rows_per_file=dataset.rows_per_file)
     seconds = _timed(
         lambda: sx.open_table(small).optimize(
             spark, layout=layout, indexes=STATISTICS_ALONE, into=path
@@ -115,7 +110,7 @@ def _compacted(spark: SparkSession, dataset: Dataset, path: Path) -> float:
 def _along(curve: str) -> Write:
     def write(spark: SparkSession, dataset: Dataset, path: Path) -> float:
         layout = sx.Clustering(
-            by=CLUSTER_BY, curve=curve, rows_per_file=rows_per_file(dataset)
+            by=CLUSTER_BY, curve=curve, rows_per_file=dataset.rows_per_file
         )
         return _written(flat_rows(spark, dataset), path, layout)
 
@@ -125,7 +120,7 @@ def _along(curve: str) -> Write:
 def _for_workload(method: str) -> Write:
     def write(spark: SparkSession, dataset: Dataset, path: Path) -> float:
         asked = sx.Workload([query.where for query in QUERIES], method=method)
-        layout = sx.Clustering(by=asked, rows_per_file=rows_per_file(dataset))
+        layout = sx.Clustering(by=asked, rows_per_file=dataset.rows_per_file)
         return _written(flat_rows(spark, dataset), path, layout)
 
     return write

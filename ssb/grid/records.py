@@ -168,7 +168,7 @@ def key_of(record: Record) -> str:
         case CellRecord():
             return cell_key(record.layout, record.indexes)
         case StepRecord():
-            return step_key(record.step)
+            return record.step
 
 
 def layout_key(layout: str) -> str:
@@ -179,11 +179,6 @@ def layout_key(layout: str) -> str:
 def cell_key(layout: str, indexes: str) -> str:
     """The key of a layout with a set of indexes."""
     return f"cell/{layout}/{indexes}"
-
-
-def step_key(step: str) -> str:
-    """The key of a step of the headlines."""
-    return f"step/{step}"
 
 
 class Records:
@@ -198,6 +193,7 @@ class Records:
             folder: of the results; it is made when a record is added.
             setting: everything that the figures depend on, as plain values.
         """
+        self.folder = folder
         self._path = folder / RECORDS
         self.setting = dict(setting)
         self._found: dict[str, Record] = {}

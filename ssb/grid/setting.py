@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
@@ -13,10 +14,24 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from pyspark.sql import SparkSession
+
 import skipindex
-from ssb.data.generate import FORMAT_VERSION, Dataset
+from ssb.data.generate import (
+    DEFAULT_SEED,
+    FORMAT_VERSION,
+    Dataset,
+    find_or_generate,
+)
+from ssb.data.scale import Sizes
+from ssb.grid.records import Records
+from ssb.progress import progress_lines
+from ssb.session import scaled_session
+from ssb.steps import Context
 
 RUN: Final = "run.json"
+FOLDERS: Final = {"grid": "benchmark", "headlines": "headlines"}
+"""Of the results, beside the data, by command."""
 _PACKAGES: Final = ("pyspark", "pyarrow", "numpy", "pyroaring", "crc32c", "zstandard")
 
 
@@ -57,6 +72,52 @@ class Setting:
             version=skipindex.__version__,
             source=source_checksum(),
         )
+
+
+def begun(
+    name: str,
+    parsed: argparse.Namespace,
+    *,
+    lookups: int,
+    seed: int,
+    data_seed: int = DEFAULT_SEED,
+    files: int | None = None,
+    results: Path | None = None,
+) -> Context:
+    """Make the data if they are missing, and write down what the run is.
+
+    Args:
+        name: of the command.
+        parsed: what it was told of the data and of Spark.
+        lookups: how many are drawn.
+        seed: of the look-ups.
+        data_seed: of the data.
+        files: of the data, where the command was told none.
+        results: a folder; None is one beside the data.
+    """
+    Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
+    log = progress_lines()
+    spark = scaled_session(f"ssb {name}", scale=parsed.scale, memory=parsed.memory)
+    dataset = find_or_generate(
+        parsed.out,
+        scale=parsed.scale,
+        seed=data_seed,
+        files=parsed.files or files,
+        spark=spark,
+        log=log,
+    )
+    folder = results or dataset.path / FOLDERS[name]
+    setting = Setting.of(dataset, lookups=lookups, seed=seed)
+    write_run(folder, setting, java_version(spark))
+    records = Records(folder, asdict(setting))
+    return Context(spark, dataset, records, folder / "work", log)
+
+
+def java_version(spark: SparkSession) -> str:
+    """Of the JVM of a session."""
+    jvm = spark.sparkContext._jvm  # noqa: SLF001 (no public name)
+    assert jvm is not None
+    return str(jvm.System.getProperty("java.version"))
 
 
 def source_checksum() -> str:

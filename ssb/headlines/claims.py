@@ -13,13 +13,12 @@ from ssb.grid.records import (
     StepRecord,
     TimedQuery,
     cell_key,
-    step_key,
 )
 from ssb.headlines import skipped, small_files, studies, warehouse
 from ssb.headlines.skipped import ADDED, ORACLE
 from ssb.headlines.small_files import ALL, ALONE, ASKED, SKIPPING, SMALL
-from ssb.headlines.steps import Effort, effort_of
 from ssb.report.text import geometric_mean
+from ssb.steps import Effort, effort_of
 from ssb.workloads.workload import SSB
 
 Rows = Sequence[Mapping[str, Any]]
@@ -80,10 +79,6 @@ class Measured:
         if not isinstance(found, CellRecord):
             raise NotMeasuredError(skipped.STUDY)
         return found
-
-    def is_done(self, step: str) -> bool:
-        """Whether a step is stored."""
-        return step_key(step) in self.records
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,23 +5,17 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from ssb import SsbError
-from ssb.data.generate import find_or_generate
-from ssb.data.scale import Sizes
-from ssb.grid.cells import FLAT, data_files
-from ssb.grid.command import java_version
-from ssb.grid.records import Records
-from ssb.grid.setting import Setting, write_run
+from ssb.files import data_files
+from ssb.grid.cells import FLAT
+from ssb.grid.setting import begun
 from ssb.headlines import skipped, small_files, studies, warehouse
-from ssb.headlines.steps import FULL, SHORT, Context, Step, effort_of, run_steps
-from ssb.progress import progress_lines
 from ssb.queries import QUERIES
-from ssb.session import scaled_session
+from ssb.steps import FULL, SHORT, Context, Step, effort_of, run_steps
 
 LOOKUPS: Final = 28
 """Look-ups that are drawn from the data."""
@@ -106,25 +100,12 @@ def warm_up(context: Context) -> None:
 def run_command(parsed: argparse.Namespace) -> int:
     """Run the steps that are missing."""
     steps = chosen(parsed.steps)
-    Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
-    log = progress_lines()
-    spark = scaled_session("ssb headlines", scale=parsed.scale, memory=parsed.memory)
-    dataset = find_or_generate(
-        parsed.out,
-        scale=parsed.scale,
-        files=parsed.files or effort_of(parsed.scale).files,
-        spark=spark,
-        log=log,
-    )
-    results = dataset.path / "headlines"
-    setting = Setting.of(dataset, lookups=LOOKUPS, seed=1)
-    write_run(results, setting, java_version(spark))
-    context = Context(
-        spark=spark,
-        dataset=dataset,
-        records=Records(results, asdict(setting)),
-        work=results / "work",
-        log=log,
+    context = begun(
+        "headlines",
+        parsed,
+        files=effort_of(parsed.scale).files,
+        lookups=LOOKUPS,
+        seed=1,
     )
     if not any(context.records):  # what another version of the library wrote
         shutil.rmtree(context.work, ignore_errors=True)
@@ -136,5 +117,6 @@ def run_command(parsed: argparse.Namespace) -> int:
             f"the page needs {error.name}: "
             "install it with pip install 'skipindex[benchmark]'"
         ) from error
-    print(f"the results are in {write_page(context.records, results, parsed.page)}")
+    page = write_page(context.records, context.records.folder, parsed.page)
+    print(f"the results are in {page}")
     return 0

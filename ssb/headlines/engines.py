@@ -15,13 +15,12 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
+from ssb.files import forget, size_of
 from ssb.grid.cells import FLAT
-from ssb.headlines.steps import forget
 from ssb.peers.adapters.lance_format import columns_with_few_values
-from ssb.peers.interface import library, size_of, version_of
-from ssb.queries import QUERIES, Query
-from ssb.star_form import SWITCH
-from ssb.workloads.workload import columns_of
+from ssb.peers.interface import library, version_of
+from ssb.queries import QUERIES, Query, columns_of, wide_sums
+from ssb.timing import SWITCH
 
 Answer = list[tuple[Any, ...]]
 _EXTRA: Final = "the extra 'headlines'"
@@ -165,15 +164,6 @@ def with_polars(files: Files) -> list[Engine]:
         return found
 
     return files.both("Polars", version_of("polars"), asked)
-
-
-def wide_sums(text: str) -> str:
-    """A query whose sums are those of 64-bit numbers: Polars lets others overflow.
-
-    >>> wide_sums("SELECT sum(a * b) AS n FROM t")
-    'SELECT sum(CAST(a AS BIGINT) * b) AS n FROM t'
-    """
-    return re.sub(r"sum\((\w+)", r"sum(CAST(\1 AS BIGINT)", text)
 
 
 def with_chdb(files: Files) -> list[Engine]:

@@ -15,8 +15,8 @@ from ssb.headlines import skipped, small_files, studies, warehouse
 from ssb.headlines.claims import CLAIMS, Measured, NotMeasuredError, cube_name, percent
 from ssb.headlines.pictures import PICTURES
 from ssb.headlines.small_files import ALL, ALONE, ASKED, SKIPPING
-from ssb.headlines.steps import QUIET
 from ssb.report.tables import Cell, shown
+from ssb.steps import QUIET
 from ssb.workloads.workload import SSB
 
 BEGIN: Final = "<!-- headlines: written by python -m ssb headlines --page -->"

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from ssb.grid.cells import GridRun, run_layout_cells, warm_up
+from ssb.grid.cells import Cells
 from ssb.grid.index_sets import FULL, INDEX_SETS
 from ssb.grid.layouts import grid_layouts
 from ssb.grid.records import CellRecord, LayoutRecord, Records, cell_key, layout_key
-from ssb.headlines.steps import Context, Found, Rows, Step
-from ssb.progress import Progress
-from ssb.workloads.workload import SSB, workload
+from ssb.steps import Context, Found, Rows, Step, run_steps
+from ssb.workloads.workload import SSB
 
 STUDY: Final = "files skipped"
 LAYOUTS: Final = ("linear", "zorder", "hilbert", "workload-curve", "workload-answers")
@@ -37,30 +37,22 @@ def steps(lookups: int) -> list[Step]:
     Args:
         lookups: that are drawn from the data.
     """
+    cells = Cells(lookups=lookups, seed=1, timed=[TIMED])
     return [
-        Step(f"{STUDY}/{name}", partial(_run, layout=name, lookups=lookups))
+        Step(f"{STUDY}/{name}", partial(_run, layout=name, cells=cells))
         for name in LAYOUTS
     ]
 
 
-def _run(context: Context, layout: str, lookups: int) -> Found:
-    work = context.work / STUDY.replace(" ", "-")
-    progress = Progress(lambda line: context.log(f"  {line}"))
-    run = GridRun(
-        spark=context.spark,
-        dataset=context.dataset,
-        asked=workload(context.dataset, lookups=lookups, seed=1),
-        records=context.records,
-        work=work,
-        progress=progress,
-        timed=[TIMED],
+def _run(context: Context, layout: str, cells: Cells) -> Found:
+    run = replace(
+        context,
+        work=context.work / STUDY.replace(" ", "-"),
+        log=lambda line: context.log(f"  {line}"),
     )
-    sets = [INDEX_SETS[name] for name in SETS]
-    progress.expect("layout")
-    progress.expect("cell", sum(cell_key(layout, s) not in run.records for s in SETS))
-    warm_up(run)
-    run_layout_cells(run, grid_layouts()[layout], sets)
-    shutil.rmtree(work, ignore_errors=True)
+    inner = cells.steps(grid_layouts()[layout], [INDEX_SETS[name] for name in SETS])
+    run_steps(run, inner, warm_up=partial(cells.warm_up, run))
+    shutil.rmtree(run.work, ignore_errors=True)
     return Found(rows_of(context.records, layout))
 
 

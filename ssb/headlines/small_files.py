@@ -23,15 +23,14 @@ import skipindex as sx
 from skipindex.build.column_requests import Request
 from skipindex.planner.rows.condition import condition_of
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
-from ssb.grid.cells import FLAT, data_files, folder_bytes
+from ssb.files import data_files, forget, size_of
+from ssb.grid.cells import FLAT
 from ssb.grid.layouts import STATISTICS_ALONE, flat_rows
 from ssb.grid.records import TimedQuery
-from ssb.grid.timing import time_queries
-from ssb.headlines.steps import Context, Found, Row, Rows, Step, forget, spread
 from ssb.layouts import INDEXES
-from ssb.queries import QUERIES
-from ssb.star_form import SWITCH
-from ssb.workloads.workload import columns_of
+from ssb.queries import QUERIES, columns_of
+from ssb.steps import Context, Found, Row, Rows, Step, spread
+from ssb.timing import SWITCH, time_queries
 
 STUDY: Final = "small files"
 WRITE: Final = f"{STUDY} write"
@@ -111,7 +110,7 @@ def _ready(context: Context, layout: str) -> tuple[Path, float, float]:
         writer.option("maxRecordsPerFile", most).parquet(str(path))
     else:
         small, *_ = _ready(context, SMALL)
-        clustering = replace(LAYOUTS[layout], rows_per_file=context.rows_per_file)
+        clustering = replace(LAYOUTS[layout], rows_per_file=dataset.rows_per_file)
         began = time.perf_counter()
         sx.open_table(small).optimize(
             context.spark, layout=clustering, indexes=STATISTICS_ALONE, into=path
@@ -134,7 +133,7 @@ def _write(context: Context, layout: str) -> Found:
         "write s": round(written, 2),
         "index s": round(built, 2),
         "data MB": round(float(table.state.sizes.sum()) / 1e6, 2),
-        "index MB": round(folder_bytes(path / "_skipindex") / 1e6, 2),
+        "index MB": round(size_of(path / "_skipindex") / 1e6, 2),
     }
     kept: Rows = [
         {
@@ -177,7 +176,9 @@ def row_groups(table: sx.Table) -> Mapping[str, tuple[int, int]]:
 def _warm(context: Context, layout: str) -> Found:
     path, *_ = _ready(context, layout)
     context.spark.read.parquet(str(path)).createOrReplaceTempView(FLAT)
-    timed = time_queries(context.spark, path, _TEXTS, rounds=context.effort.small)
+    timed = time_queries(
+        context.spark, _TEXTS, folder=path, rounds=context.effort.small
+    )
     return Found(rows_of(layout, "warm", timed))
 
 

@@ -26,11 +26,11 @@ import skipindex as sx
 from ssb.data.generate import Dataset
 from ssb.grid.cells import FLAT
 from ssb.grid.layouts import STATISTICS_ALONE, flat_rows
-from ssb.grid.timing import time_queries
-from ssb.headlines.steps import Context, Found, Row, Step, effort_of
 from ssb.layouts import CLUSTER_BY
 from ssb.queries import QUERIES
 from ssb.run import matches_per_file
+from ssb.steps import Context, Found, Row, Step, effort_of
+from ssb.timing import time_queries
 
 COLUMNS: Final = (*CLUSTER_BY, "lo_discount", "lo_quantity")
 """In the order in which a study adds them."""
@@ -115,7 +115,7 @@ def _asked(context: Context, path: Path) -> Row:
     truth = matches_per_file(context.spark, table, QUERIES)
     context.spark.read.parquet(str(path)).createOrReplaceTempView(FLAT)
     texts = [(query.name, query.sql(FLAT)) for query in QUERIES]
-    timed = time_queries(context.spark, path, texts, rounds=context.effort.study)
+    timed = time_queries(context.spark, texts, folder=path, rounds=context.effort.study)
     plain = [sum(run) for run in zip(*(t.plain for t in timed), strict=True)]
     pruned = [sum(run) for run in zip(*(t.pruned for t in timed), strict=True)]
     return {

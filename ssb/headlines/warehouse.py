@@ -11,11 +11,11 @@ from typing import Any, Final
 import skipindex as sx
 from ssb.grid.layouts import grid_layouts
 from ssb.headlines.engines import MAKERS, Answer, Engine, Files
-from ssb.headlines.steps import Context, Effort, Found, Row, Rows, Step, spread
 from ssb.layouts import INDEXES
 from ssb.peers.interface import MissingPeerError
 from ssb.queries import QUERIES, Query
-from ssb.star_form import SWITCH
+from ssb.steps import Context, Effort, Found, Row, Rows, Step, spread
+from ssb.timing import SWITCH
 
 STUDY: Final = "beside a warehouse"
 LAYOUT: Final = "hilbert"

@@ -24,8 +24,8 @@ from ssb.latency.run import measure
 from ssb.layouts import INDEXES
 from ssb.peers.__main__ import add_query_options, layouts_of
 from ssb.peers.asked import queries_of
-from ssb.peers.conditions import columns_of
 from ssb.progress import progress_lines
+from ssb.queries import columns_of
 from ssb.report.text import aligned, geometric_mean
 
 SELECTIVE: Final = 0.2
@@ -84,10 +84,9 @@ def run(parsed: argparse.Namespace) -> list[dict[str, Any]]:
         cut(files, Path(work, BUCKET, FOLDER), parsed.files)
         with folder_server(Path(work).resolve()) as server:
             log("building the indexes, without delay")
-            asked = frozenset[str]().union(
-                *(columns_of(query.where) for query in queries)
-            )
-            request = {c: INDEXES.get(c, ["bitmap", "bloom"]) for c in asked}
+            request = {
+                c: INDEXES.get(c, ["bitmap", "bloom"]) for c in columns_of(queries)
+            }
             log(indexed(Store(f"{BUCKET}/{FOLDER}", server.options), request))
             with proxy(server.port, parsed.delay) as slow:
                 options = {**server.options, "endpoint": slow.endpoint}

@@ -19,8 +19,8 @@ import pyarrow.fs as pafs
 
 from ssb import SsbError
 from ssb.peers.adapters.arrow import ArrowTerms
-from ssb.peers.conditions import columns_of, translated
-from ssb.queries import Query
+from ssb.peers.conditions import translated
+from ssb.queries import Query, columns_of, wide_sums
 
 THREADS: Final = 32
 """That wait for answers; few of them ever compute."""
@@ -97,7 +97,7 @@ class ArrowReader:
         """Read, then group."""
         names = set(self._dataset.schema.names)
         table = self._dataset.to_table(
-            columns=sorted(names & (columns_of(query.where) | words_of(query))),
+            columns=sorted(names & {*columns_of([query]), *words_of(query)}),
             filter=translated(query.where, ArrowTerms()),
             fragment_readahead=THREADS,
         )
@@ -143,9 +143,8 @@ class PolarsReader:
         )
 
     def run(self, query: Query) -> Rows:
-        """Run the SQL; sums are of 64 bits, else those of 32 wrap around."""
-        sql = re.sub(r"\bsum\((\w+)", r"sum(CAST(\1 AS BIGINT)", query.sql("flat"))
-        frame = self._context.execute(sql, eager=True)
+        """Run the SQL."""
+        frame = self._context.execute(wide_sums(query.sql("flat")), eager=True)
         return plain(frame.rows())
 
 

@@ -42,15 +42,6 @@ class Terms(Protocol[Term]):
     def negated(self, term: Term) -> Term: ...
 
 
-def columns_of(where: str) -> frozenset[str]:
-    """The columns of a condition.
-
-    >>> sorted(columns_of("lo_discount BETWEEN 1 AND 3 OR NOT c_city = 'x'"))
-    ['c_city', 'lo_discount']
-    """
-    return frozenset(column.name for column in _parsed(where).find_all(ex.Column))
-
-
 def translated(where: str, terms: Terms[Term]) -> Term:
     """The condition in the terms of a peer.
 

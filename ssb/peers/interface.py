@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -125,24 +123,3 @@ def library(module: str, needs: str = "the extra 'peers'") -> Any:
 def version_of(distribution: str) -> str:
     """The installed version of a distribution."""
     return importlib.metadata.version(distribution)
-
-
-def linked(files: Sequence[Path], folder: Path) -> list[Path]:
-    """The same files in a new folder, under the same names, without their bytes.
-
-    Copies where the file system cannot link.
-    """
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    links = [folder / file.name for file in files]
-    for file, link in zip(files, links, strict=True):
-        try:
-            os.link(file, link)
-        except OSError:
-            shutil.copyfile(file, link)
-    return links
-
-
-def size_of(folder: Path) -> int:
-    """The bytes of all files below a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

@@ -16,7 +16,6 @@ from ssb.peers.adapters.lance_format import LancePeer
 from ssb.peers.adapters.paimon import PaimonPeer
 from ssb.peers.adapters.readers import DataFusionPeer, DuckDbPeer, PolarsPeer
 from ssb.peers.adapters.skip_index import SkipIndexPeer
-from ssb.peers.conditions import columns_of
 from ssb.peers.interface import (
     Answer,
     CannotSayError,
@@ -24,7 +23,7 @@ from ssb.peers.interface import (
     Peer,
     library,
 )
-from ssb.queries import Query
+from ssb.queries import Query, columns_of
 
 Rows = list[dict[str, Any]]
 """Flat objects, as they are written."""
@@ -92,7 +91,7 @@ def run_peers(
         repeat: times that planning is measured; the median counts.
         log: told about every step.
     """
-    columns = sorted(frozenset().union(*(columns_of(q.where) for q in queries)))
+    columns = columns_of(queries)
     results = Results([], [], missing := dict(LEFT_OUT))
     peers = []
     for name in names:

@@ -23,7 +23,6 @@ from ssb.grid.records import (
 )
 from ssb.grid.setting import RUN
 from ssb.report.text import geometric_mean
-from ssb.workloads.workload import SSB
 
 SLOWER: Final = 1.05
 """Times unpruned from which on a query is called slower."""
@@ -266,9 +265,3 @@ def losses(results: Results) -> list[Loss]:
                 for f in over
             ]
     return found
-
-
-def ssb_queries(record: LayoutRecord, cells: Sequence[CellRecord]) -> list[str]:
-    """The names of the 13 queries that a layout was asked."""
-    named = {f.query for cell in cells for f in cell.figures if f.group == SSB}
-    return [name for name in record.oracle if name in named]

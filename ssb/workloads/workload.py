@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -62,18 +60,6 @@ class Asked:
         """All of them; no two have one name."""
         return tuple(query for group in self.groups.values() for query in group)
 
-    def group_of(self, name: str) -> str:
-        """The group of the query of that name."""
-        return next(
-            group
-            for group, queries in self.groups.items()
-            if any(query.name == name for query in queries)
-        )
-
-    def columns(self, queries: Sequence[Query] = ()) -> tuple[str, ...]:
-        """The columns that conditions name, of all queries by default; sorted."""
-        return columns_of(queries or self.queries)
-
 
 def workload(dataset: Dataset, *, lookups: int, seed: int) -> Asked:
     """The fixed queries, and ``lookups`` ones that are drawn from the data.
@@ -94,13 +80,3 @@ def workload(dataset: Dataset, *, lookups: int, seed: int) -> Asked:
             DRAWN: drawn_lookups(dataset, lookups, seed=seed),
         }
     )
-
-
-def columns_of(queries: Sequence[Query]) -> tuple[str, ...]:
-    """The columns of SSB that the conditions of queries name, sorted.
-
-    >>> columns_of(EXTRA_QUERIES)
-    ('lo_ordtotalprice',)
-    """
-    words = re.compile(r"\b(?:lo|c|s|p|d)_\w+")
-    return tuple(sorted({word for q in queries for word in words.findall(q.where)}))

@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 from ssb import SsbError
 from ssb.__main__ import main
 from ssb.data.generate import Dataset
-from ssb.grid.cells import GridRun, run_layout_cells
-from ssb.grid.command import problems, run_all
+from ssb.grid.cells import Cells
+from ssb.grid.command import problems
 from ssb.grid.index_sets import FULL, INDEX_SETS, NONE
 from ssb.grid.layouts import grid_layouts
 from ssb.grid.records import (
@@ -26,8 +26,8 @@ from ssb.grid.records import (
     TimedQuery,
 )
 from ssb.grid.setting import Setting, write_run
-from ssb.progress import Progress
 from ssb.report.results import load
+from ssb.steps import Context, Step, run_steps
 from ssb.workloads.workload import Asked, workload
 
 SETTING = {"scale": 0.01, "files": 10, "seed": 1}
@@ -88,29 +88,37 @@ def test_lost_files_and_other_answers_are_problems(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
+def cells(ssb_dataset: Dataset) -> Cells:
+    drawn = _fewer(workload(ssb_dataset, lookups=7, seed=1))
+    return Cells(lookups=7, seed=1, timed=[("hilbert", FULL)], rounds=1, drawn=drawn)
+
+
+@pytest.fixture(scope="module")
 def run(
-    spark: SparkSession, ssb_dataset: Dataset, tmp_path_factory: pytest.TempPathFactory
-) -> GridRun:
+    spark: SparkSession,
+    ssb_dataset: Dataset,
+    cells: Cells,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Context:
     """Two layouts with two sets of indexes, one cell timed."""
     results = tmp_path_factory.mktemp("grid")
     setting = Setting.of(ssb_dataset, lookups=7, seed=1)
     write_run(results, setting, "17")
-    run = GridRun(
-        spark=spark,
-        dataset=ssb_dataset,
-        asked=_fewer(workload(ssb_dataset, lookups=7, seed=1)),
-        records=Records(results, dataclasses.asdict(setting)),
-        work=results / "work",
-        progress=Progress(lambda _: None),
-        timed=[("hilbert", FULL)],
-        rounds=1,
-    )
-    layouts = [grid_layouts()[name] for name in ("generated", "hilbert")]
-    sets = {one.name: [INDEX_SETS[NONE], INDEX_SETS[FULL]] for one in layouts}
+    records = Records(results, dataclasses.asdict(setting))
+    run = Context(spark, ssb_dataset, records, results / "work", lambda _: None)
+    steps = [
+        step
+        for name in ("generated", "hilbert")
+        for step in steps_of(cells, name, NONE, FULL)
+    ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ssb.grid.layouts.SMALLER", 3)  # 70 files take long
-        run_all(run, layouts, sets)
+        run_steps(run, steps)
     return run
+
+
+def steps_of(cells: Cells, layout: str, *sets: str) -> list[Step]:
+    return cells.steps(grid_layouts()[layout], [INDEX_SETS[name] for name in sets])
 
 
 def _fewer(asked: Asked) -> Asked:
@@ -121,7 +129,7 @@ def _fewer(asked: Asked) -> Asked:
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_a_small_grid_loses_nothing_and_is_tight(run: GridRun) -> None:
+def test_a_small_grid_loses_nothing_and_is_tight(run: Context, cells: Cells) -> None:
     assert problems(run.records) == []
     results = load(run.work.parent)
     assert list(results.cells) == [
@@ -129,7 +137,7 @@ def test_a_small_grid_loses_nothing_and_is_tight(run: GridRun) -> None:
         for layout in ("generated", "hilbert")
         for indexes in (NONE, FULL)
     ]
-    n_queries = len(run.asked.queries)
+    n_queries = len(cells.asked(run).queries)
     for name, layout in results.layouts.items():
         none, full = (results.cells[name, one] for one in (NONE, FULL))
         assert [f.kept for f in none.figures] == [layout.files] * n_queries
@@ -141,33 +149,23 @@ def test_a_small_grid_loses_nothing_and_is_tight(run: GridRun) -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_a_second_run_does_nothing_and_a_lost_cell_is_measured_again(
-    run: GridRun,
+    run: Context, cells: Cells
 ) -> None:
     path = run.work.parent / RECORDS
     before = path.read_bytes()
-    steps: list[str] = []
+    told: list[str] = []
     setting = json.loads((run.work.parent / "run.json").read_text())["setting"]
-    again = dataclasses.replace(
-        run,
-        records=Records(run.work.parent, setting),
-        progress=Progress(steps.append),
-    )
-    hilbert = grid_layouts()["hilbert"]
-    sets = {"hilbert": [INDEX_SETS[NONE], INDEX_SETS[FULL]]}
-    run_all(again, [hilbert], sets)
-    assert steps == []
+    records = Records(run.work.parent, setting)
+    again = dataclasses.replace(run, records=records, log=told.append)
+    run_steps(again, steps_of(cells, "hilbert", NONE, FULL))
+    assert told == []
     assert path.read_bytes() == before
     assert not list(run.work.iterdir())
 
-    more = [*sets["hilbert"], INDEX_SETS["minmax"]]
-    again.progress.expect("cell")
-    again.progress.expect("layout")
-    run_layout_cells(again, hilbert, more)
-    assert [step.rpartition(": ")[2] for step in steps] == [
-        "layout hilbert",
-        "hilbert with minmax",
-    ]
+    run_steps(again, steps_of(cells, "hilbert", NONE, FULL, "minmax"))
+    assert told == ["1 of 1: cell/hilbert/minmax"]
     assert path.read_bytes().startswith(before)
+    assert not list(run.work.iterdir())
 
 
 def test_the_report_needs_no_other_file(tmp_path: Path) -> None:

@@ -10,16 +10,19 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from ssb import SsbError
+from ssb import SsbError, steps
 from ssb.__main__ import main
 from ssb.data.generate import Dataset
 from ssb.grid.records import Records, StepRecord
 from ssb.grid.setting import Setting, write_run
-from ssb.headlines import skipped, small_files, steps, studies, warehouse
+from ssb.headlines import skipped, small_files, studies, warehouse
 from ssb.headlines.claims import CLAIMS, Measured
 from ssb.headlines.command import all_steps, chosen
 from ssb.headlines.engines import Engine
-from ssb.headlines.steps import (
+from ssb.headlines.studies import COLUMNS
+from ssb.peers.interface import MissingPeerError
+from ssb.queries import QUERIES, Query
+from ssb.steps import (
     SHORT,
     Context,
     Effort,
@@ -27,9 +30,6 @@ from ssb.headlines.steps import (
     Step,
     run_steps,
 )
-from ssb.headlines.studies import COLUMNS
-from ssb.peers.interface import MissingPeerError
-from ssb.queries import QUERIES, Query
 
 ROOT = Path(__file__).parents[2]
 SETTING = {"scale": 0.01, "files": 10}

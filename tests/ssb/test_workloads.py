@@ -11,9 +11,10 @@ from pyspark.sql import SparkSession
 import skipindex as sx
 from skipindex.planner.sql.parser import parse
 from ssb.data.generate import Dataset
+from ssb.queries import columns_of
 from ssb.run import matches_per_file
 from ssb.workloads.drawn import drawn_lookups
-from ssb.workloads.workload import columns_of, workload
+from ssb.workloads.workload import workload
 
 pytestmark = pytest.mark.spark  # the data are made by Spark
 

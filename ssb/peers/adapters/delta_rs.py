@@ -10,15 +10,8 @@ from urllib.parse import unquote
 
 import pyarrow.parquet as pq
 
-from ssb.peers.interface import (
-    Answer,
-    CannotSayError,
-    Cost,
-    library,
-    linked,
-    size_of,
-    version_of,
-)
+from ssb.files import linked, size_of
+from ssb.peers.interface import Answer, CannotSayError, Cost, library, version_of
 from ssb.queries import Query
 
 

@@ -10,14 +10,8 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from ssb.peers.interface import (
-    Answer,
-    CannotSayError,
-    Cost,
-    library,
-    size_of,
-    version_of,
-)
+from ssb.files import size_of
+from ssb.peers.interface import Answer, CannotSayError, Cost, library, version_of
 from ssb.queries import Query
 
 

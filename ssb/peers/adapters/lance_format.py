@@ -16,14 +16,8 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 import pyarrow.parquet as pq
 
-from ssb.peers.interface import (
-    Answer,
-    CannotSayError,
-    Cost,
-    library,
-    size_of,
-    version_of,
-)
+from ssb.files import size_of
+from ssb.peers.interface import Answer, CannotSayError, Cost, library, version_of
 from ssb.queries import Query
 
 FEW: Final = 2000

@@ -21,29 +21,40 @@ import pyarrow.parquet as pq
 from ssb.peers.interface import Answer, CannotSayError, Cost, library, version_of
 from ssb.queries import Query
 
-_NOTHING_BUILT = "reads the files as they are"
 
+class _Reader:
+    """A library that reads files as they are."""
 
-def row_groups_of(files: Sequence[Path]) -> int:
-    """The row groups of all files."""
-    return sum(pq.ParquetFile(file).num_row_groups for file in files)
-
-
-class DuckDbPeer:
-    """Row groups scanned, as ``EXPLAIN ANALYZE`` says."""
-
-    name, unit = "DuckDB", "row groups"
+    name: str
+    unit = "row groups"
 
     def __init__(self, work: Path) -> None:
         del work  # it writes nothing
-        self._connection = library("duckdb").connect()
-        self.version = version_of("duckdb")
+        self._library = library(self.name.lower())
+        self.version = version_of(self.name.lower())
 
-    def build(self, files: Sequence[Path], columns: Sequence[str]) -> Cost:  # noqa: ARG002
+    def build(self, files: Sequence[Path], columns: Sequence[str]) -> Cost:
         """Name the files."""
-        self._connection.read_parquet([str(f) for f in files]).create_view("flat")
-        self._of = row_groups_of(files)
-        return Cost(0, 0, _NOTHING_BUILT)
+        del columns  # it reads what it is asked for
+        self._name([str(file) for file in files])
+        self._of = sum(pq.ParquetFile(file).num_row_groups for file in files)
+        return Cost(0, 0, "reads the files as they are")
+
+    def _name(self, files: list[str]) -> None:
+        raise NotImplementedError
+
+    def _cannot_say(self) -> CannotSayError:
+        return CannotSayError(f"{self.name} {self.version} does not say what it read")
+
+
+class DuckDbPeer(_Reader):
+    """Row groups scanned, as ``EXPLAIN ANALYZE`` says."""
+
+    name = "DuckDB"
+
+    def _name(self, files: list[str]) -> None:
+        self._connection = self._library.connect()
+        self._connection.read_parquet(files).create_view("flat")
 
     def ask(self, query: Query) -> Answer:
         """Run a count, and ask what it read."""
@@ -51,7 +62,7 @@ class DuckDbPeer:
         ((_, text),) = self._rows(f"EXPLAIN (ANALYZE, FORMAT json) {sql}")
         kept = json.loads(text).get("query", {}).get("total_row_groups_scanned")
         if kept is None:
-            raise CannotSayError(f"DuckDB {self.version} does not say what it scanned")
+            raise self._cannot_say()
         ((rows,),) = self._rows(sql)
         return Answer(kept, self._of, None, rows)
 
@@ -60,23 +71,15 @@ class DuckDbPeer:
         return rows
 
 
-class DataFusionPeer:
+class DataFusionPeer(_Reader):
     """Row groups left by statistics and Bloom filters, as ``EXPLAIN ANALYZE`` says."""
 
-    name, unit = "DataFusion", "row groups"
+    name = "DataFusion"
     _METRIC = re.compile(r"row_groups_pruned_bloom_filter=\d+ total → (\d+) matched")
 
-    def __init__(self, work: Path) -> None:
-        del work  # it writes nothing
-        self._datafusion = library("datafusion")
-        self.version = version_of("datafusion")
-
-    def build(self, files: Sequence[Path], columns: Sequence[str]) -> Cost:  # noqa: ARG002
-        """Name the files."""
-        self._context = self._datafusion.SessionContext()
-        self._context.register_parquet("flat", str(files[0].parent))
-        self._of = row_groups_of(files)
-        return Cost(0, 0, _NOTHING_BUILT)
+    def _name(self, files: list[str]) -> None:
+        self._context = self._library.SessionContext()
+        self._context.register_parquet("flat", str(Path(files[0]).parent))
 
     def ask(self, query: Query) -> Answer:
         """Run a count, and ask what it read."""
@@ -84,33 +87,23 @@ class DataFusionPeer:
         (text,) = self._context.sql(f"EXPLAIN ANALYZE {sql}").to_pydict()["plan"]
         found = self._METRIC.search(text)
         if found is None:
-            raise CannotSayError(
-                f"DataFusion {self.version} does not say what it scanned"
-            )
+            raise self._cannot_say()
         (rows,) = self._context.sql(sql).to_pydict()["n"]
         return Answer(int(found[1]), self._of, None, rows)
 
 
-class PolarsPeer:
+class PolarsPeer(_Reader):
     """Row groups read, as the verbose log says."""
 
-    name, unit = "Polars", "row groups"
+    name = "Polars"
     _LINE = re.compile(r"Predicate pushdown: reading (\d+) / \d+ row groups")
 
-    def __init__(self, work: Path) -> None:
-        del work  # it writes nothing
-        self._polars = library("polars")
-        self.version = version_of("polars")
-
-    def build(self, files: Sequence[Path], columns: Sequence[str]) -> Cost:  # noqa: ARG002
-        """Name the files."""
-        self._scan = self._polars.scan_parquet([str(file) for file in files])
-        self._of = row_groups_of(files)
-        return Cost(0, 0, _NOTHING_BUILT)
+    def _name(self, files: list[str]) -> None:
+        self._scan = self._library.scan_parquet(files)
 
     def ask(self, query: Query) -> Answer:
         """Run a count with the verbose log on, and add up its lines."""
-        pl = self._polars
+        pl = self._library
         try:
             counting = self._scan.filter(pl.sql_expr(query.where)).select(pl.len())
         except pl.exceptions.PolarsError as error:
@@ -119,7 +112,7 @@ class PolarsPeer:
             rows = counting.collect().item()
             lines = self._LINE.findall(log.read_text())
         if not lines:
-            raise CannotSayError(f"Polars {self.version} does not say what it scanned")
+            raise self._cannot_say()
         return Answer(sum(map(int, lines)), self._of, None, rows)
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import skipindex as sx
 from skipindex.build.column_requests import Request
-from ssb.peers.interface import Answer, Cost, linked, size_of
+from ssb.files import linked, size_of
+from ssb.peers.interface import Answer, Cost
 from ssb.queries import Query
 
 

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 from ssb.data.generate import Dataset, Log
-from ssb.grid.records import Records, StepRecord, Value, step_key
+from ssb.grid.records import Record, Records, StepRecord, Value
 from ssb.progress import Progress
 
 QUIET: Final = 0.1
@@ -79,16 +79,6 @@ class Context:
         """How often it measures."""
         return effort_of(self.dataset.scale)
 
-    @property
-    def rows_per_file(self) -> int:
-        """The rows of a file of most layouts."""
-        return -(-self.dataset.n_rows // self.dataset.n_files)
-
-    def rows(self, step: str) -> Sequence[Mapping[str, Value]]:
-        """The rows of a step; empty where it is not done."""
-        found = self.records.get(step_key(step))
-        return found.rows if isinstance(found, StepRecord) else ()
-
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -108,13 +98,14 @@ class Step:
     """A part of the run that is measured once.
 
     Args:
-        name: of it; the part before the first slash tells what its time is like.
-        run: measures it.
+        name: of it, the key of its record; the part before the first slash tells
+            what its time is like.
+        run: measures it, or makes the record itself.
         after: done once all steps with the same ``after`` are stored.
     """
 
     name: str
-    run: Callable[[Context], Found]
+    run: Callable[[Context], Found | Record]
     after: Callable[[Context], None] | None = None
 
 
@@ -137,7 +128,7 @@ def run_steps(
     """
 
     def is_open(step: Step) -> bool:
-        return step_key(step.name) not in context.records
+        return step.name not in context.records
 
     open_steps = list(filter(is_open, steps if chosen is None else chosen))
     if open_steps:
@@ -150,8 +141,8 @@ def run_steps(
         with progress.step(_kind(step), step.name):
             meter = Meter()
             found = step.run(context)
-            context.records.add(
-                StepRecord(
+            if isinstance(found, Found):
+                found = StepRecord(
                     step=step.name,
                     rows=tuple(found.rows),
                     seconds=meter.seconds(),
@@ -160,7 +151,7 @@ def run_steps(
                     date=datetime.now(UTC).date().isoformat(),
                     notes=found.notes,
                 )
-            )
+            context.records.add(found)
         later = {other.after for other in filter(is_open, steps)}
         if step.after is not None and step.after not in later:
             step.after(context)
@@ -251,19 +242,3 @@ def spread(seconds: Sequence[float]) -> Row:
         "least": round(ordered[0], 4),
         "most": round(ordered[-1], 4),
     }
-
-
-def forget(*folders: Path) -> None:
-    """Let the system forget the bytes of the files below some folders.
-
-    The next reader has them from the disk.  Bytes that are not there yet stay: after
-    files are written, ``os.sync`` comes first.
-    """
-    for folder in folders:
-        for path in folder.rglob("*"):
-            if path.is_file():
-                file = os.open(path, os.O_RDONLY)
-                try:
-                    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
-                finally:
-                    os.close(file)

@@ -1,20 +1,21 @@
-"""Query level of a cell: unchanged SQL through Spark, unpruned and pruned in turn."""
+"""Unchanged SQL through Spark, unpruned and pruned in turn."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from ssb.grid.records import TimedQuery
-from ssb.star_form import SWITCH, files_read
 
+SWITCH: Final = "skipindex.enabled"
 VECTORED: Final = "parquet.hadoop.vectored.io.enabled"
 """Vectored reads go past the counters of Spark's tasks, so a metered run has none."""
 
@@ -31,10 +32,12 @@ class _Side:
 
 def time_queries(
     spark: SparkSession,
-    folder: Path,
     texts: Sequence[tuple[str, str]],
     *,
     rounds: int,
+    folder: Path | None = None,
+    ordered: bool = False,
+    log: Callable[[str], None] = lambda _: None,
 ) -> tuple[TimedQuery, ...]:
     """Run each text without and with skipping, in turn, ``rounds`` times.
 
@@ -43,22 +46,32 @@ def time_queries(
 
     Args:
         spark: a session; skipping is enabled on it for the time of the call.
-        folder: of the table whose files are counted.
         texts: names and SQL of the queries.
         rounds: timed runs of each side.
+        folder: of the table whose files are counted; None is of all tables.
+        ordered: whether rows must come in the same order.
+        log: told about every query.
     """
     sx.enable(spark)
     try:
-        return tuple(
-            _timed(spark, folder, name, text, rounds=rounds) for name, text in texts
-        )
+        timed = []
+        for i, (name, text) in enumerate(texts, 1):
+            timed.append(_timed(spark, folder, name, text, rounds, ordered=ordered))
+            log(f"{i} of {len(texts)}: {name}")
+        return tuple(timed)
     finally:
         spark.conf.unset(SWITCH)
         sx.disable(spark)
 
 
 def _timed(
-    spark: SparkSession, folder: Path, name: str, text: str, *, rounds: int
+    spark: SparkSession,
+    folder: Path | None,
+    name: str,
+    text: str,
+    rounds: int,
+    *,
+    ordered: bool,
 ) -> TimedQuery:
     sides = {on: _Side() for on in (False, True)}
     for turn in range(-1, rounds):
@@ -68,12 +81,15 @@ def _timed(
                 with _metered(spark, side):
                     df = spark.sql(text)
                     df.collect()
-                side.files = files_read(df).get(folder.name, 0)
+                read = files_read(df)
+                side.files = sum(read.values()) if folder is None else read[folder.name]
                 continue
             began = time.perf_counter()
             rows = spark.sql(text).collect()
             side.seconds.append(time.perf_counter() - began)
-            side.rows = sorted(map(tuple, rows), key=repr)
+            side.rows = list(map(tuple, rows))
+            if not ordered:
+                side.rows.sort(key=repr)
     plain, pruned = sides[False], sides[True]
     return TimedQuery(
         query=name,
@@ -105,3 +121,31 @@ def input_bytes(spark: SparkSession) -> int:
     return sum(
         int(executors.apply(i).totalInputBytes()) for i in range(executors.size())
     )
+
+
+def files_read(df: DataFrame, metric: str = "numFiles") -> Counter[str]:
+    """How many files the scans of a query that ran have read, by folder.
+
+    By the metrics of Spark's own scans; ``"filesSize"`` is the bytes of those files.
+    """
+    found: Counter[str] = Counter()
+
+    def visit(node: Any) -> None:
+        name = node.getClass().getSimpleName()
+        inner: Callable[[], Any] | None = None
+        if name == "AdaptiveSparkPlanExec":
+            inner = node.executedPlan
+        elif name.endswith("QueryStageExec"):
+            inner = node.plan
+        if inner is not None:
+            visit(inner())
+        if name == "FileSourceScanExec":
+            folder = Path(str(node.relation().location().rootPaths().apply(0))).name
+            n = int(node.metrics().apply(metric).value())
+            found[folder] += n
+        for nodes in (node.children(), node.subqueries()):
+            for i in range(nodes.size()):
+                visit(nodes.apply(i))
+
+    visit(df._jdf.queryExecution().executedPlan())  # noqa: SLF001 (no public name)
+    return found
