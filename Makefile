@@ -35,6 +35,9 @@ STAMP := $(VENV)/installed
 CLASSES := src/skipindex/spark/java/classes
 # Spark takes the Java of JAVA_HOME.
 WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
+# Modules are compiled once, whatever the shell says: each process of the tests would
+# compile them again.
+COMPILED := PYTHONDONTWRITEBYTECODE=
 
 .PHONY: help setup ssb benchmark benchmark-latency headlines test test-all test-matrix
 .PHONY: bench bench-build bench-layout bench-scale
@@ -97,11 +100,11 @@ bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside peers (minu
 	@$(BIN)/python -m benchmarks.scale
 
 test: $(CLASSES)  ## run the tests that are quick, those with Spark among them
-	@$(WITH_JAVA) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) --dist worksteal \
-		--durations=25
+	@$(WITH_JAVA) $(COMPILED) $(BIN)/python -m pytest -m "not slow" -n $(JOBS) \
+		--dist worksteal --durations=25
 
 test-all: $(CLASSES)  ## run all tests
-	@$(WITH_JAVA) $(BIN)/python -m pytest
+	@$(WITH_JAVA) $(COMPILED) $(BIN)/python -m pytest
 
 test-matrix: $(STAMP)  ## run the tests under other versions (MATRIX="--cell spark-3.5"; long)
 	@$(BIN)/python -m tests.heavy.matrix $(MATRIX)

@@ -26,6 +26,8 @@ from tests.quick_run import examples
 
 RUNS, BITMAPS, MAPPING = 0, 2, 3
 N_ROWS = 8_000
+MOST_PAIRS = 40
+"""Ends of ranges that a column is asked: the truth is found row by row."""
 
 
 def encoding(parts: Sequence[bytes]) -> int:
@@ -48,7 +50,8 @@ def check(array: pa.Array, parts: list[bytes]) -> None:
     known = sorted({value for value in values if value is not None})
     some = tuple(known[:: max(1, len(known) // 3)])
     asked = [NullAtom("c"), NotNullAtom("c"), OneOf("c", some), NoneOf("c", some)]
-    for low, high in zip(known[::7], known[3::5], strict=False):
+    pairs = list(zip(known[::7], known[3::5], strict=False))
+    for low, high in pairs[:: -(-len(pairs) // MOST_PAIRS) or 1]:
         asked += [Range("c", low, high), OneOf("c", (low,))]
     for atom in asked:
         bounds = index.probe(atom)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
@@ -71,6 +72,7 @@ def instants_at(zone: str, wall: int) -> list[int]:
     return [first, second] if first < second else [first]
 
 
+@cache
 def changes(zone: str) -> list[int]:
     """When the clocks change, in seconds."""
     years = [datetime(year, 1, 1, tzinfo=UTC) for year in range(1901, 2038)]
@@ -80,7 +82,6 @@ def changes(zone: str) -> list[int]:
     return [second for part in parts for second, _ in part[1:]]
 
 
-CHANGES: Final = {zone: changes(zone) for zone in ZONES}
 DISTANCES: Final = st.one_of(
     st.sampled_from([0, 1, -1, 1800 * SECOND, 3600 * SECOND, DAY]),
     st.integers(-30 * 3600, 30 * 3600).map(lambda n: n * SECOND),
@@ -92,7 +93,7 @@ DISTANCES: Final = st.one_of(
 def places(draw: st.DrawFn) -> tuple[str, int, list[int]]:
     """A zone, an instant or wall clock near a change, and others near it."""
     zone = draw(st.sampled_from(ZONES))
-    change = draw(st.sampled_from(CHANGES[zone])) * SECOND
+    change = draw(st.sampled_from(changes(zone))) * SECOND
     bound = change + draw(DISTANCES)
     bound = draw(st.sampled_from([bound, wall_at(zone, bound), wall_at(zone, change)]))
     others = draw(st.lists(DISTANCES, min_size=1, max_size=20))
@@ -121,7 +122,7 @@ def test_instants_from_a_bound_on(place: tuple[str, int, list[int]]) -> None:
     zone, bound, others = place
     found = least(zone, to_instant, bound)
     if found is None:
-        near = (n * SECOND for n in CHANGES[zone])
+        near = (n * SECOND for n in changes(zone))
         assert any(abs(change - bound) < DAY for change in near)
         return
     for wall in (*others, *(found + n for n in (-1, 0, 1))):
@@ -182,10 +183,10 @@ def test_so_many_days_are_relied_on() -> None:
 def test_listed_offsets_are_those_that_are_listed(zone: str) -> None:
     """As a driver lists them, of one zone."""
     begin = micros(datetime(1899, 12, 1, tzinfo=UTC)) // SECOND
-    seconds = [begin, *CHANGES[zone]]
+    seconds = [begin, *changes(zone)]
     pairs = ((n, (offsets_here(zone, n, n) or ())[0][1]) for n in seconds)
     listed = listed_offsets(zone, [number for pair in pairs for number in pair])
-    for second in CHANGES[zone]:
+    for second in changes(zone):
         for low, n_days in ((second - 86_400, 2), (second - 86_400, 1), (second, 1)):
             high = low + n_days * 86_400
             assert listed(zone, low, high) == offsets_here(zone, low, high)
@@ -216,7 +217,7 @@ def table(tmp_path: Path) -> sx.Table:
 def test_rows_are_those_of_the_oracle(data: st.DataObject) -> None:
     """In all engines: Arrow filters for every one of them."""
     zone = data.draw(st.sampled_from(ZONES))
-    change = data.draw(st.sampled_from(CHANGES[zone])) * SECOND
+    change = data.draw(st.sampled_from(changes(zone))) * SECOND
     near = st.integers(-40, 40).map(lambda n: at(change + n * 1800 * SECOND))
     rows = sorted(data.draw(st.lists(near, min_size=2, max_size=9)))
     literal = data.draw(near).astimezone(ZoneInfo(zone)).replace(tzinfo=None, fold=0)

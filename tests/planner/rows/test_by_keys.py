@@ -60,13 +60,10 @@ def truth(folder: Path, keys: Any) -> Counter[tuple[Any, str, int]]:
     )
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("kind", KINDS)
-def test_rows_are_those_of_the_files(tmp_path: Path, kind: str) -> None:
-    for name in TYPES:
-        check(tmp_path / name, kind, name)
-
-
-def check(tmp_path: Path, kind: str, name: str) -> None:
+@pytest.mark.parametrize("name", TYPES)
+def test_rows_are_those_of_the_files(tmp_path: Path, kind: str, name: str) -> None:
     dtype, values = TYPES[name]
     rng = random.Random(f"{kind} {name}")
     for i, n in enumerate([0, 1, 40, 500, 3000]):

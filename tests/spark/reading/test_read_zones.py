@@ -20,7 +20,7 @@ from skipindex.planner.functions.zones import offsets_here
 from skipindex.planner.plan import plan_files
 from skipindex.spark.reading import read as reading
 from skipindex.spark.reading.read import offsets_in
-from tests.planner.functions.test_zones import CHANGES, ZONES, shifted
+from tests.planner.functions.test_zones import ZONES, changes, shifted
 from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, rows, settings
 from tests.tables import build, put_all
 
@@ -71,7 +71,7 @@ def test_rows_around_changes_are_those_of_spark(
     spark: SparkSession, tmp_path: Path, zone: str
 ) -> None:
     random_ = random.Random(zone)
-    near = random_.sample(CHANGES[zone], min(3, len(CHANGES[zone])))
+    near = random_.sample(changes(zone), min(3, len(changes(zone))))
     moments = [
         datetime.fromtimestamp(change, UTC) + timedelta(minutes=30 * n, seconds=n % 2)
         for change in near
