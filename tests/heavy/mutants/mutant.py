@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, auto
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -143,7 +144,7 @@ def mutated(mutant: Mutant) -> str:
     n_wanted = len(wanted)
     found = [
         (row[at].first, row[at + n_wanted - 1].last)
-        for row in pieces(_function(mutant, ast.parse(text)), sort)
+        for row in pieces(_function(mutant, _parsed(text)), sort)
         for at in range(len(row) - n_wanted + 1)
         if [piece.text for piece in row[at : at + n_wanted]] == wanted
     ]
@@ -153,6 +154,12 @@ def mutated(mutant: Mutant) -> str:
             f"{len(found)} times in {mutant.function}"
         )
     return _replaced(text, *found[0], _new(mutant, sort, found[0][0].col_offset))
+
+
+@cache
+def _parsed(text: str) -> ast.Module:
+    """The tree of a module, which several mutants look into."""
+    return ast.parse(text)
 
 
 def _function(mutant: Mutant, tree: ast.Module) -> ast.AST:
