@@ -24,7 +24,7 @@ from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import RUNS
 from skipindex.table import queries
 from skipindex.table.queries import Journal, Recording
-from tests.tables import build, put, put_all
+from tests.tables import build, made, put, put_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,9 +32,13 @@ if TYPE_CHECKING:
 FILES = [{"x": [i, i + 1], "s": [f"a{i}", f"b{i}"]} for i in range(6)]
 
 
+def make(folder: Path) -> None:
+    build(put_all(folder, FILES), {"x": "bitmap"})
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> Iterator[sx.Table]:
-    yield build(put_all(tmp_path / "t", FILES), {"x": "bitmap"})
+    yield sx.open_table(made(tmp_path / "t", make))
     queries.flush()
 
 

@@ -19,7 +19,7 @@ from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.verify_table import verify
 from tests.indexes.columns import SPECS, fits, spec_id
-from tests.tables import build, flip, forget_open_packs, packs, put, put_all
+from tests.tables import build, flip, forget_open_packs, made, packs, put, put_all
 
 ASKED: Any = {"a": ["bitmap", "bloom"], "s": sx.BitSliced(base=2)}
 
@@ -32,10 +32,13 @@ def columns(i: int) -> dict[str, Any]:
     }
 
 
+def make(folder: Path) -> None:
+    build(put_all(folder, [columns(i) for i in range(4)]), ASKED)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = put_all(tmp_path / "t", [columns(i) for i in range(4)])
-    build(folder, ASKED)
+    folder = made(tmp_path / "t", make)
     forget_open_packs()
     return folder
 

@@ -32,11 +32,12 @@ def files(*columns: Sequence[int | None], dtype: pa.DataType = WALL) -> list[pa.
     return [pa.table({"v": pa.array(values, dtype)}) for values in columns]
 
 
-@pytest.fixture
-def days(tmp_path: Path) -> sx.Table:
+@pytest.fixture(scope="module")
+def days(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
     """Four days of January 2024, an hour of each in each file."""
     hours = [[NEW_YEAR + d * DAY + h * HOUR for h in range(10)] for d in range(4)]
-    return build(put_all(tmp_path, files(*hours)), {"v": "bitmap"})
+    folder = tmp_path_factory.mktemp("days")
+    return build(put_all(folder, files(*hours)), {"v": "bitmap"})
 
 
 FOUND: Final[Mapping[str, str]] = {

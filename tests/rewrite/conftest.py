@@ -7,12 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.rewrite.arriving import fill
-from tests.tables import build
+from tests.tables import build, made
+
+
+def make(folder: Path) -> None:
+    """Two days with 20 rows each, and an index."""
+    build(fill(folder, 1), {"x": "bitmap"})
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Two days with 20 rows each, and an index."""
-    fill(tmp_path / "t", 1)
-    build(tmp_path / "t", {"x": "bitmap"})
-    return tmp_path / "t"
+    """The table of ``make``."""
+    return made(tmp_path / "t", make)

@@ -26,7 +26,7 @@ from tests.rewrite.seen import (
     rows_of,
     seen_by_both,
 )
-from tests.tables import build, put, rewrite_commit
+from tests.tables import build, made, put, rewrite_commit
 
 
 def fill(folder: Path, n_files: int = 4) -> Path:
@@ -46,11 +46,13 @@ def forge(folder: Path, **rewrites: Any) -> None:
     rewrite_commit(folder, properties={"rewrites": record})
 
 
+def make(folder: Path) -> None:
+    build(fill(folder), {"x": "bitmap"})
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    folder = fill(tmp_path / "table")
-    build(folder, {"x": "bitmap"})
-    return folder
+    return made(tmp_path / "table", make)
 
 
 @pytest.fixture

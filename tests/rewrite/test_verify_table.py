@@ -19,6 +19,7 @@ from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from tests.tables import (
     build,
     flip,
+    made,
     newest_commit,
     newest_manifest,
     packs,
@@ -29,12 +30,14 @@ from tests.tables import (
 ASKED: Any = {"a": ["bitmap", "bloom"]}
 
 
+def make(folder: Path) -> None:
+    files = [{"a": [i, 10 + i, 20 + i], "b": [i, i, i]} for i in range(4)]
+    build(put_all(folder, files), ASKED)
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    files = [{"a": [i, 10 + i, 20 + i], "b": [i, i, i]} for i in range(4)]
-    folder = put_all(tmp_path / "t", files)
-    build(folder, ASKED)
-    return folder
+    return made(tmp_path / "t", make)
 
 
 def test_a_whole_table_is_fine(folder: Path) -> None:

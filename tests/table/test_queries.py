@@ -23,7 +23,7 @@ from skipindex.storage.file_system.names import QUERIES
 from skipindex.storage.file_system.sidecar import uri_of
 from skipindex.table import queries
 from skipindex.table.queries import Journal, Recording, hidden, recorded
-from tests.tables import build, put, put_all
+from tests.tables import build, made, put, put_all
 
 FILES = [{"x": [1, 2], "s": ["a", "b"]}, {"x": [3, 4], "s": ["c", "d"]}]
 
@@ -35,9 +35,13 @@ def nothing_recorded() -> Iterator[None]:
     queries.flush()
 
 
+def make(folder: Path) -> None:
+    build(put_all(folder, FILES), {"x": "bitmap", "s": "bitmap"})
+
+
 @pytest.fixture
 def table(tmp_path: Path) -> sx.Table:
-    return build(put_all(tmp_path / "t", FILES), {"x": "bitmap", "s": "bitmap"})
+    return sx.open_table(made(tmp_path / "t", make))
 
 
 def segments(folder: Path) -> list[Path]:

@@ -203,14 +203,15 @@ def hours(start: datetime, n: int) -> list[datetime]:
     return [start + timedelta(hours=i) for i in range(n)]
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> sx.Table:
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
     """The hours around a change of the clocks in Berlin, two to a file."""
     moments = hours(datetime(2024, 10, 26, 20, tzinfo=UTC), 12)
     pairs = zip(moments[::2], moments[1::2], strict=True)
     kind = pa.timestamp("us", "UTC")
-    put_all(tmp_path, [{"t": pa.array(pair, kind)} for pair in pairs])
-    return build(tmp_path, {"t": "bitmap"})
+    folder = tmp_path_factory.mktemp("hours")
+    put_all(folder, [{"t": pa.array(pair, kind)} for pair in pairs])
+    return build(folder, {"t": "bitmap"})
 
 
 @given(data=st.data())

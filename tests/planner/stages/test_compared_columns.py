@@ -159,8 +159,8 @@ def is_short(dtype: pa.DataType) -> bool:
     return not (pa.types.is_string(dtype) or pa.types.is_binary(dtype))
 
 
-@pytest.fixture
-def table(tmp_path: Path) -> sx.Table:
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
     files = [
         {
             "a": [10 * i, 10 * i + 5, None],
@@ -172,7 +172,8 @@ def table(tmp_path: Path) -> sx.Table:
         }
         for i in range(5)
     ]
-    return build(put_all(tmp_path, files), {"*": "bitmap"})
+    folder = tmp_path_factory.mktemp("compared")
+    return build(put_all(folder, files), {"*": "bitmap"})
 
 
 @pytest.mark.parametrize(
