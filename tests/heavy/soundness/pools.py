@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
@@ -125,7 +125,8 @@ class Pool:
         return found
 
 
-def pools(*zones: str) -> list[Pool]:
+@cache
+def pools(*zones: str) -> tuple[Pool, ...]:
     """Every column type that has an index; timestamps in two time zones and these."""
     halves = (Decimal("0.5"), Decimal("-2.5"), *DOUBLES)
     beyond = (2**63, -(2**63) - 1, 10**20, Decimal("1e30"))
@@ -176,7 +177,7 @@ def pools(*zones: str) -> list[Pool]:
         ]
     whole = tuple(m for m in (*MOMENTS, *_SUMMER) if m.microsecond % 1000 == 0)
     found.append(Pool("timestamp_ntz(ms)", pa.timestamp("ms"), whole, DATES))
-    return found
+    return tuple(found)
 
 
 def _changes(zone: str) -> Iterator[datetime]:
