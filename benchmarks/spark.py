@@ -206,12 +206,13 @@ def whole_queries(
     measures: list[Measure] = []
     for form in ("flat", "star"):
         texts = [
-            (f"{form} {query.name}", query.star_sql())
-            if form == "star"
-            else (f"{form} {query.name}", query.sql("lineorder_flat"))
+            (
+                f"{form} {query.name}",
+                query.star_sql() if form == "star" else query.sql("lineorder_flat"),
+            )
             for query in QUERIES
         ]
-        timed = time_queries(spark, texts, rounds=rounds, log=log)
+        timed = time_queries(spark, texts, rounds=rounds, ordered=True, log=log)
         measures += map(_of_query, timed)
         measures.append(
             Measure(
