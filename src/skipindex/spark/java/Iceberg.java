@@ -55,15 +55,20 @@ record Iceberg(LogicalPlan node, Object base) {
 
   /** The scan, with all tasks; null if it is no such node. */
   static Iceberg of(TreeNode<?> node) {
-    if (!Compat.HAS_ICEBERG || !isScan(node)) return null;
+    if (!isScan(node)) return null;
     Object scan = ((Product) node).productElement(1);
     if (!scan.getClass().getName().equals(SCAN)) return null;
-    Object base = get(scan, FILTERS) instanceof Filters filters ? filters.base : scan;
+    Object base = scan;
+    try {
+      if (get(scan, FILTERS) instanceof Filters filters) base = filters.base;
+    } catch (IllegalStateException unknown) {
+      // Nothing was copied, and nothing will be.
+    }
     return new Iceberg((LogicalPlan) node, base);
   }
 
   private static boolean isScan(TreeNode<?> node) {
-    return SkipRule.isNamed(node, "DataSourceV2ScanRelation");
+    return Compat.HAS_ICEBERG && SkipRule.isNamed(node, "DataSourceV2ScanRelation");
   }
 
   /** Whether a plan changes rows, for which it has to read all files that it replaces. */
@@ -179,6 +184,7 @@ record Iceberg(LogicalPlan node, Object base) {
   }
 
   private Object copy(String choice) {
+    Object filters = new Filters(base, (List<?>) get(base, FILTERS), choice);
     // Of all its tasks, as Spark has planned with this before.
     call(base, "groupingKeyType");
     try {
@@ -189,9 +195,7 @@ record Iceberg(LogicalPlan node, Object base) {
         for (Field field : type.getDeclaredFields()) {
           if (Modifier.isStatic(field.getModifiers())) continue;
           field.setAccessible(true);
-          Object value = field.get(base);
-          boolean isOwn = field.getName().equals(FILTERS);
-          field.set(copy, isOwn ? new Filters(base, (List<?>) value, choice) : value);
+          field.set(copy, field.getName().equals(FILTERS) ? filters : field.get(base));
         }
       }
       return copy;
