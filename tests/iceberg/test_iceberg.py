@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from benchmarks.moto_server import moto_server
+from skipindex.api.functions import _of_iceberg_catalog
 from skipindex.cli import main
 from skipindex.errors import PlanError, TableError
 from tests.iceberg.deletes import delete_positions
@@ -91,6 +92,24 @@ def test_the_rows_are_those_of_a_snapshot(ice: Table) -> None:
     assert table.plan("a = 25").to_pandas()["a"].tolist() == [25]
     with pytest.raises(TableError, match="no snapshot 5"):
         sx.open_table(ice, version=5)
+
+
+def test_a_name_in_a_catalog_of_pyiceberg_is_a_table(
+    ice: Table, catalog: SqlCatalog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name = f"{catalog.name}.db.t"
+    for key, value in {"type": "sql", **catalog.properties}.items():
+        monkeypatch.setenv(
+            f"PYICEBERG_CATALOG__{catalog.name.upper()}__{key.upper()}", str(value)
+        )
+    monkeypatch.chdir(tmp_path)
+    assert kept(name, "a = 25") == 1
+    with pytest.raises(TableError, match=r"cannot load 'db\.none'"):
+        sx.open_table(f"{catalog.name}.db.none")
+    with pytest.raises(TableError, match="does not exist"):
+        sx.open_table("other.db.t")
+    pq.write_table(pa.table({"a": [25]}), Path(name))
+    assert not isinstance(_of_iceberg_catalog(name), Table), "a path comes first"
 
 
 def test_a_file_of_metadata_is_a_table(

@@ -46,7 +46,13 @@ from skipindex.api.table import AnyPredicate, Table, built, changed
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
 from skipindex.build.memory import MemoryLike
-from skipindex.errors import EngineError, LayoutError, TableError, kind_of
+from skipindex.errors import (
+    EngineError,
+    LayoutError,
+    TableError,
+    first_line,
+    kind_of,
+)
 from skipindex.layout.workload.workload import Workload
 from skipindex.planner.before_listing import Question, open_needed
 from skipindex.planner.engine import engine_type
@@ -235,6 +241,8 @@ def _of_library(
     table: AnyTable | DeltaTable | IcebergTable, version: int | None
 ) -> tuple[AnyTable, AtVersion]:
     """The folder and the version of a table of another library; others as they are."""
+    if isinstance(table, str):
+        table = _of_iceberg_catalog(table)
     library = sys.modules.get("pyiceberg.table")
     if library is not None and isinstance(table, library.Table):
         properties = tuple((str(k), str(v)) for k, v in table.io.properties.items())
@@ -248,6 +256,28 @@ def _of_library(
     parts = urlsplit(uri := table.table_uri)
     place = unquote(parts.path) if parts.scheme == "file" else uri
     return place, AtVersion(table.version())
+
+
+def _of_iceberg_catalog(name: str) -> str | IcebergTable:
+    """The table of a catalog that pyiceberg knows, by name; other texts as they are."""
+    catalog, _, table = name.partition(".")
+    if "." not in table or {"/", ":"} & set(name) or Path(name).exists():
+        return name
+    try:
+        from pyiceberg.catalog import load_catalog  # noqa: PLC0415 (of an extra)
+        from pyiceberg.utils.config import Config  # noqa: PLC0415
+    except ImportError:
+        return name
+    properties: Any = Config().get_catalog_config(catalog)
+    if properties is None:
+        return name
+    try:
+        return load_catalog(catalog, **properties).load_table(table)
+    except Exception as error:
+        raise TableError(
+            f"pyiceberg's catalog {catalog!r} cannot load {table!r}: "
+            f"{first_line(error)} (accepted: a table of it, or another path)"
+        ) from error
 
 
 def open_table(
@@ -275,7 +305,9 @@ def open_table(
             folder are read.  An existing path takes precedence over a name.  If it is
             a ``Table``, this very object is returned.  A ``DeltaTable`` of the library
             ``deltalake`` is its folder and its version.  An Iceberg table is one of
-            the library ``pyiceberg``, or the path of a file ``*.metadata.json``.
+            the library ``pyiceberg``, the path of a file ``*.metadata.json``, or a
+            name such as ``"prod.db.events"`` in a catalog that pyiceberg is configured
+            for.
         schema: the columns, as for ``spark.read.schema``: an Arrow schema or a PySpark
             ``StructType``.  A file that lacks a column holds NULL.  By default the
             schema is that of one footer, as in Spark.
@@ -309,9 +341,9 @@ def open_table(
     A Delta table is read by its log (with the library ``deltalake``), an Iceberg table
     by its metadata (with ``pyiceberg``): its files and its columns are those of one
     version, without the rows that are deleted.  Its indexes stand in ``_skipindex`` in
-    its folder, and serve each version that has the file.  ``append`` and
-    ``Table.optimize`` refuse it.  An open Iceberg table stays at its metadata: open it
-    anew after a commit.
+    its folder, and serve each version that has the file.  ``append`` refuses it, and
+    ``Table.optimize`` an Iceberg table.  An open Iceberg table stays at its metadata:
+    open it again after a commit.
 
     Raises:
         TableError: the folder does not exist or has no Parquet file, Spark refuses its
