@@ -32,7 +32,12 @@ record Iceberg(LogicalPlan node, Object base) {
 
   /** Fields of the scan, as its constructor takes them. */
   private static final String[] PARTS = {
-      "spark", "table", "scan", "readConf", "expectedSchema", "filterExpressions",
+      "spark",
+      "table",
+      "scan",
+      "readConf",
+      "expectedSchema",
+      "filterExpressions",
       "scanReportSupplier"};
 
   /** Where a scan remembers its filters at run time, by which Spark tells scans apart. */
@@ -233,8 +238,7 @@ record Iceberg(LogicalPlan node, Object base) {
   private static Object call(Object of, String name, Object... arguments) {
     try {
       return METHODS
-          .computeIfAbsent(
-              List.of(of.getClass(), name), any -> method(of, name, arguments.length))
+          .computeIfAbsent(List.of(of.getClass(), name), any -> method(of, name, arguments.length))
           .invoke(of, arguments);
     } catch (ReflectiveOperationException problem) {
       throw unknown(problem.getCause() == null ? problem : problem.getCause());
@@ -245,9 +249,9 @@ record Iceberg(LogicalPlan node, Object base) {
     for (Class<?> type = of.getClass(); type != null; type = type.getSuperclass()) {
       var types = Stream.concat(Stream.of(type), Stream.of(type.getInterfaces()));
       var found = types.flatMap(each -> Stream.of(each.getDeclaredMethods()))
-          .filter(each -> each.getName().equals(name) && each.getParameterCount() == n)
-          .filter(each -> !each.isBridge())
-          .findFirst();
+                      .filter(each -> each.getName().equals(name) && each.getParameterCount() == n)
+                      .filter(each -> !each.isBridge())
+                      .findFirst();
       if (found.isPresent()) {
         found.get().setAccessible(true);
         return found.get();
