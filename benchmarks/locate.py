@@ -63,7 +63,9 @@ def _by_skipindex(folder: Path, keys: pa.Array) -> int:
 def _by_duckdb(folder: Path, keys: pa.Array) -> int:
     with duckdb.connect() as connection:
         connection.register("keys", pa.table({"key": keys}))
-        files = connection.read_parquet(f"{folder}/*.parquet", file_row_number=True)
+        files = connection.read_parquet(
+            f"{folder}/*.parquet", filename=True, file_row_number=True
+        )
         return len(files.join(connection.table("keys"), "key").to_arrow_table())
 
 
