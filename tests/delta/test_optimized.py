@@ -410,3 +410,16 @@ def test_spark_clusters_a_table(delta: str, spark: Any) -> None:
     copy = Path(delta).parent / "copy"
     table.refresh().optimize(spark, into=copy)
     assert pq.read_table(copy).num_rows == sum(before.values())
+
+
+@pytest.mark.spark
+def test_spark_joins_small_files(delta: str, spark: Any) -> None:
+    before = rows_of(delta)
+    report = sx.open_table(delta).optimize(
+        spark, layout=sx.Clustering(by=[], rows_per_file=200)
+    )
+    assert (report.files_in, report.files_out, rows_of(delta)) == (6, 2, before)
+    new = [one for one in actions_of(delta, "add") if one["path"] in live_files(delta)]
+    assert [json.loads(one["stats"])["numRecords"] for one in new] == [120, 120]
+    assert {one["partitionValues"]["p"] for one in new} == {"x", "y/ z"}
+    assert report.table.status().fresh

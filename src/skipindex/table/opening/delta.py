@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -135,6 +136,19 @@ class DeltaSource(OtherLog):
 
     def statistics_written(self, location: Location, folder: str) -> Mapping[str, str]:
         """See ``OtherLog``; deltalake takes them from the footers."""
+        paths = [file.path.removeprefix(f"{folder}/") for file in location.list(folder)]
+        known: dict[str, str] = {}
+        for root in {_root(path) for path in paths}:
+            for path, stats in self._footers(location, f"{folder}/{root}").items():
+                known[_decoded(root) + path] = stats
+        alike = Counter(map(_decoded, paths))
+        return {
+            path: known.get(key, "{}") if alike[key := _decoded(path)] == 1 else "{}"
+            for path in paths
+        }
+
+    def _footers(self, location: Location, folder: str) -> dict[str, str]:
+        """The statistics of files below a folder in which partitions begin."""
         from deltalake import Field as Column  # noqa: PLC0415 (of the extra "delta")
         from deltalake import Schema, convert_to_deltalake  # noqa: PLC0415
         from deltalake.schema import PrimitiveType  # noqa: PLC0415
@@ -149,20 +163,14 @@ class DeltaSource(OtherLog):
                 partition_strategy="hive",
                 storage_options=options,
             )
-            log = location.read(f"{folder}/_delta_log/{0:020}.json").splitlines()
+            log = location.read(f"{folder}_delta_log/{0:020}.json").splitlines()
         except _failures() as error:
             raise TableError(
                 f"cannot read the footers of {location.full(folder)!r}: "
                 f"{first_line(error)}"
             ) from error
         adds = [one["add"] for one in map(json.loads, log) if "add" in one]
-        known = {_decoded(one["path"]): self._exact(one["stats"]) for one in adds}
-        paths = [file.path.removeprefix(f"{folder}/") for file in location.list(folder)]
-        alike = Counter(map(_decoded, paths))
-        return {
-            path: known.get(key, "{}") if alike[key := _decoded(path)] == 1 else "{}"
-            for path in paths
-        }
+        return {_decoded(one["path"]): self._exact(one["stats"]) for one in adds}
 
     def _exact(self, stats: str) -> str:
         """Statistics without those of decimals that deltalake rounds."""
@@ -326,6 +334,12 @@ def _at(stored: pa.Table, path: Names) -> pa.ChunkedArray | None:
             raise UnsupportedTypeError(f"it spells column {name!r} as {alike}")
         dtype = dtype.field(name).type
     return values_at(stored, path)
+
+
+def _root(path: str) -> str:
+    """The folder in which the partitions of a file begin, with a slash if it is one."""
+    parts = takewhile(lambda part: "=" not in part, path.split("/")[:-1])
+    return "".join(f"{part}/" for part in parts)
 
 
 def _decoded(path: str) -> str:
