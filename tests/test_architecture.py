@@ -60,7 +60,7 @@ BUDGETS = {
     "rewrite": 3824,
     "spark": 7288,
     "storage": 4875,
-    "table": 6073,
+    "table": 6078,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -1,4 +1,4 @@
-"""Delta tables: read by their log, indexed beside it, and never written."""
+"""Delta tables: read by their log, and indexed beside it."""
 
 from __future__ import annotations
 

@@ -20,7 +20,6 @@ from deltalake.exceptions import CommitFailedError
 import skipindex as sx
 from skipindex.errors import CommitConflictError, LayoutError, TableError
 from skipindex.rewrite import transaction
-from skipindex.table.opening import delta as delta_module
 from skipindex.table.opening.delta import DeltaSource
 from tests.delta.logs import actions_of, commit, delete_rows, live_files, protocol
 from tests.heavy.maintained import maintain, without_spark
@@ -214,15 +213,15 @@ def at_the_last_moment(
     monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]
 ) -> None:
     """Let another writer act between the look at the newest version and the commit."""
-    opened, acts = delta_module._opened, [act]
+    looked, acts = DeltaSource._changed_in, [act]
 
-    def late(location: Any, version: int | None) -> DeltaTable:
-        result = opened(location, version)
-        if version is not None and acts:
+    def late(*args: Any) -> str:
+        result = looked(*args)
+        if acts:
             acts.pop()()
         return result
 
-    monkeypatch.setattr(delta_module, "_opened", late)
+    monkeypatch.setattr(DeltaSource, "_changed_in", late)
 
 
 def test_a_commit_has_the_number_after_the_version_that_was_checked(

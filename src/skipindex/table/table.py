@@ -378,22 +378,21 @@ class TableState:
     def require_no_other_log(self, action: str) -> None:
         """Refuse to change data files that the log of another format names."""
         if self.other_log is not None:
-            raise TableError(
-                f"cannot {action} {self.folder!r}: it is a {self.source.format} table, "
-                "and skipindex does not write its log (accepted: a plain folder of "
-                f"Parquet files, or a writer of {self.source.format}, and "
-                "refresh_indexes after it)"
-            )
+            raise self._not_written(action, "skipindex does not write its log")
 
     def require_rewritable(self, action: str) -> None:
         """Refuse to replace data files where a log of another format names them so."""
         log = self.other_log
         if log is not None and (why := log.why_not_rewritten()):
-            raise TableError(
-                f"cannot {action} {self.folder!r}: it is a {log.format} table, and "
-                f"{why} (accepted: a plain folder of Parquet files, or a writer of "
-                f"{log.format}, and refresh_indexes after it)"
-            )
+            raise self._not_written(action, why)
+
+    def _not_written(self, action: str, why: str) -> TableError:
+        name = self.source.format
+        return TableError(
+            f"cannot {action} {self.folder!r}: it is a {name} table, and {why} "
+            f"(accepted: a plain folder of Parquet files, or a writer of {name}, and "
+            "refresh_indexes after it)"
+        )
 
     def check_names(self, *, case_sensitive: bool) -> None:
         """Refuse folders that spell a partition column in two ways, as Spark does."""

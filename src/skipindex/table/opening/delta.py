@@ -34,7 +34,7 @@ from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import SCHEMES
 from skipindex.table.field_ids import FieldIds, Names, field_id_name
 from skipindex.table.files import UNREADABLE, values_at
-from skipindex.table.opening.source import NEWEST, AtVersion, Change, OtherLog
+from skipindex.table.opening.source import AtVersion, Change, OtherLog
 from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics.of_log import LogStatistics
 from skipindex.table.stored import is_hybrid
@@ -78,9 +78,12 @@ def delta_source(location: Location, at: AtVersion) -> DeltaSource:
     Raises:
         TableError: the log cannot be read, or asks for more than is read here.
     """
-    table = _opened(location, at.number)
-    _require_readable(location, table)
     kept = "" if at.number is None else "it is open at a version"
+    return _source_of(location, _opened(location, at.number), kept)
+
+
+def _source_of(location: Location, table: DeltaTable, kept: str) -> DeltaSource:
+    _require_readable(location, table)
     columns = declared_schema(table.schema().to_json())
     if columns is None:
         raise TableError(f"the schema of {location.full('')!r} is none of Spark's")
@@ -153,13 +156,12 @@ class DeltaSource(OtherLog):
         from deltalake import Schema, convert_to_deltalake  # noqa: PLC0415
         from deltalake.schema import PrimitiveType  # noqa: PLC0415
 
-        names = dict.fromkeys(name for of in self.values.values() for name, _ in of)
         text = PrimitiveType("string")
         uri, options = _where(location, folder)
         try:
             convert_to_deltalake(
                 uri,
-                partition_by=Schema([Column(name, text) for name in names]),
+                partition_by=Schema([Column(n, text) for n in self.partition_names]),
                 partition_strategy="hive",
                 storage_options=options,
             )
@@ -204,7 +206,8 @@ class DeltaSource(OtherLog):
         new = {file.path for one in changes for file in one.new}
         actions = self._actions(changes)
         for _ in range(_TRIES):
-            now = delta_source(location, NEWEST)
+            table = _opened(location, None)
+            now = _source_of(location, table, "")
             if new <= now.sizes.keys():
                 return  # the answer to a commit was lost
             if why := self._changed_in(now, changes):
@@ -212,14 +215,12 @@ class DeltaSource(OtherLog):
                     f"optimize: another writer changed {location.full('')!r} "
                     f"meanwhile: {why}; nothing was replaced, try again"
                 )
-            table = _opened(location, now.version)
-            columns = table.metadata().partition_columns
             try:
                 table.create_write_transaction(
                     actions,
                     "append",
                     table.schema(),
-                    columns,
+                    self.partition_names,
                     commit_properties=at_once,
                 )
             except CommitFailedError:

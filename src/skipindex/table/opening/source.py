@@ -176,6 +176,12 @@ class OtherLog(Source):
     def deleted_rows(self, path: str) -> BitMap | None:
         """The positions of the deleted rows of a file; None if they are not known."""
 
+    @property
+    def partition_names(self) -> list[str]:
+        """The names of the partition columns."""
+        every = (name for of in self.values.values() for name, _ in of)
+        return list(dict.fromkeys(every))
+
     def why_not_rewritten(self) -> str:
         """Why other files cannot be committed for its files; empty if they can."""
         return f"skipindex does not write the log of {self.format}"
@@ -228,9 +234,8 @@ class OtherLog(Source):
     ) -> list[PartitionColumn]:
         """See ``Source``."""
         pairs = [dict(self.values[path]) for path in files.paths]
-        names = dict.fromkeys(name for of in self.values.values() for name, _ in of)
         result = []
-        for name in names:
+        for name in self.partition_names:
             values = tuple(of[name] for of in pairs)
             raw = frozenset(text for text in values if text is not None)
             dtype = self.schema.field(name).type
