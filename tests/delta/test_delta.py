@@ -177,6 +177,12 @@ def test_no_call_changes_the_files_or_the_log(delta: str, name: str) -> None:
     assert DeltaTable(delta).to_pyarrow_table().num_rows == 39
 
 
+def test_a_writer_of_plain_files_is_refused(delta: str) -> None:
+    """It is what ``append`` asks before it writes."""
+    with pytest.raises(TableError, match=r"append to .* skipindex does not write its"):
+        sx.open_table(delta).state.require_no_other_log("append to")
+
+
 def test_the_log_of_skipindex_never_stands_for_that_of_delta(delta: str) -> None:
     table = sx.build_indexes(delta, {"a": "exact"}, workers=1).table
     with pytest.raises(TableError, match="log of a Delta table"):
