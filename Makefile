@@ -24,7 +24,7 @@ FAMILIES :=
 # Options of the matrix, such as MATRIX="--cell spark-3.5 --write".
 MATRIX ?=
 
-# The scale and the folder of `make benchmark`, unless they are named.
+# The scale and the folder of the benchmarks, unless they are named.
 BENCHMARK_OF := --scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
 BENCHMARK_OUT := $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT))
 HEADLINES_OUT := $(if $(filter file,$(origin OUT)),data/headlines-$(lastword $(BENCHMARK_OF)),$(OUT))
@@ -39,7 +39,7 @@ WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 # compile them again.
 COMPILED := PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help setup ssb benchmark benchmark-latency headlines test test-all test-matrix
+.PHONY: help setup ssb benchmark-latency headlines test test-all test-matrix
 .PHONY: bench bench-build bench-layout bench-scale
 .PHONY: bench-spark bench-price
 .PHONY: sweep soundness model months hostile concurrent queries mutants lint
@@ -56,19 +56,12 @@ ssb: $(CLASSES)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 FO
 	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT) \
 		--form $(FORM) --layout $(LAYOUT)
 
-benchmark: $(CLASSES)  ## measure layouts and indexes, write a report (SCALE=1 SEED=1; long)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[benchmark]"
-	@$(WITH_JAVA) $(BIN)/python -m ssb grid $(BENCHMARK_OF) --files $(FILES) --seed $(SEED) \
-		--out $(BENCHMARK_OUT); found=$$?; [ $$found -le 1 ] || exit $$found; \
-	$(BIN)/python -m ssb.peers --data $(BENCHMARK_OUT) --out $(BENCHMARK_OUT)/benchmark; \
-	$(BIN)/python -m ssb report --results $(BENCHMARK_OUT)/benchmark && exit $$found
-
 benchmark-latency: $(STAMP)  ## query files behind 30 ms a request (OUT=data/ssb1; long)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[latency]"
 	@$(BIN)/python -m ssb.latency --data $(BENCHMARK_OUT) --out $(BENCHMARK_OUT)/benchmark \
 		--files $(if $(filter file,$(origin FILES)),1000,$(FILES))
 
-headlines: $(CLASSES)  ## measure the articles' results, other engines beside (SCALE=1; long)
+headlines: $(CLASSES)  ## measure whole queries and the articles' claims (SCALE=1; long)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[benchmark]"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[headlines]" || \
 		echo "some engines cannot be installed: their rows will say so" >&2

@@ -22,7 +22,6 @@ from ssb.data.generate import (
     generate,
 )
 from ssb.data.scale import Sizes
-from ssb.grid.command import add_grid, add_report
 from ssb.headlines.command import add_headlines
 from ssb.layouts import CURVE, INDEXES, LAYOUTS, layouts
 from ssb.progress import Steps, progress_lines
@@ -46,8 +45,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
     add_generate(commands)
     add_run(commands)
-    add_grid(commands)
-    add_report(commands)
     add_headlines(commands)
     parsed = parser.parse_args(arguments)
     command: Callable[[argparse.Namespace], int] = parsed.command

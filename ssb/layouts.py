@@ -1,14 +1,16 @@
 """The layouts and the indexes that the benchmark compares.
 
 *Unordered* is the flat table as it was generated, in the order of the orders.  The
-other layout holds the same rows in another order: along a Hilbert curve over the four
-columns that the queries filter on most, or with the answers of the 13 queries put
-together.
+other layouts hold the same rows in another order: along a Hilbert curve over the four
+columns that the queries filter on most, along a curve that is chosen for the 13
+queries, or with the answers of the 13 queries put together.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from pyspark.sql import SparkSession
@@ -21,13 +23,20 @@ from ssb.queries import QUERIES
 
 CLUSTER_BY: Final = ("c_city", "s_city", "p_brand1", "lo_orderdate")
 CURVE: Final = "hilbert"
+WORKLOAD: Final = "workload"
 ANSWERS: Final = "answers"
+UNORDERED: Final = "unordered"
+_ASKED: Final = [query.where for query in QUERIES]
 
 LAYOUTS: Final[Mapping[str, tuple[str, Sequence[str] | sx.Workload]]] = {
     CURVE: (f"clustered along a {CURVE} curve", CLUSTER_BY),
+    WORKLOAD: (
+        "clustered along a curve that is chosen for the 13 queries",
+        sx.Workload(_ASKED, method="curve"),
+    ),
     ANSWERS: (
         "laid out by the answers of the 13 queries",
-        sx.Workload([query.where for query in QUERIES], method=ANSWERS),
+        sx.Workload(_ASKED, method=ANSWERS),
     ),
 }
 """What the rows are laid out by, and how the report calls it, by name."""
@@ -60,6 +69,10 @@ INDEXES: Final[Request] = {
 where one is asked for equality."""
 
 
+_SECONDS: Final = "_seconds"
+"""The file beside the data that says how long they took to write."""
+
+
 def layouts(
     dataset: Dataset, spark: SparkSession, *, log: Log, other: str = CURVE
 ) -> Mapping[str, sx.Table]:
@@ -71,10 +84,27 @@ def layouts(
         log: told before anything is written.
         other: one of ``LAYOUTS``.
     """
-    path = dataset.path / f"lineorder_flat_{other}"
-    what, by = LAYOUTS[other]
+    path = written(dataset, spark, log=log, name=other)
+    return {
+        UNORDERED: sx.open_table(dataset.flat),
+        LAYOUTS[other][0]: sx.open_table(path),
+    }
+
+
+def written(dataset: Dataset, spark: SparkSession, *, log: Log, name: str) -> Path:
+    """The folder of a layout, which is written where it is missing.
+
+    Args:
+        dataset: of SSB.
+        spark: the session that writes.
+        log: told before anything is written.
+        name: one of ``LAYOUTS``.
+    """
+    path = folder_of(dataset, name)
+    what, by = LAYOUTS[name]
     if not is_written(path):
         log(f"writing the table {what}")
+        began = time.perf_counter()
         sx.write_table(
             spark.read.parquet(str(dataset.flat)),
             path,
@@ -86,4 +116,16 @@ def layouts(
             indexes={"*": "minmax"},
             overwrite=True,
         )
-    return {"unordered": sx.open_table(dataset.flat), what: sx.open_table(path)}
+        (path / _SECONDS).write_text(f"{time.perf_counter() - began:.1f}\n")
+    return path
+
+
+def folder_of(dataset: Dataset, name: str) -> Path:
+    """The folder of a layout, whether it is there or not."""
+    return dataset.path / f"lineorder_flat_{name}"
+
+
+def seconds_to_write(path: Path) -> float | None:
+    """How long it took to write a layout; None if that was not stored."""
+    stored = path / _SECONDS
+    return float(stored.read_text()) if stored.exists() else None

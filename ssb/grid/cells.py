@@ -20,8 +20,8 @@ from skipindex.planner.stages.pack_cache import CacheSession
 from ssb.data.generate import Dataset
 from ssb.files import data_files, linked, size_of
 from ssb.grid import truth as truths
-from ssb.grid.index_sets import CAPPED, FULL, INDEX_SETS, NONE, IndexSet, build
-from ssb.grid.layouts import FOR_WORKLOAD, GENERATED, Layout
+from ssb.grid.index_sets import FULL, INDEX_SETS, IndexSet, build
+from ssb.grid.layouts import Layout
 from ssb.grid.records import (
     CellRecord,
     LayoutRecord,
@@ -66,11 +66,9 @@ def _figures(
     with CacheSession() as session:
         _, cold = timed_plan(table, query.where, session)
         warm: list[float] = []
-        stages: list[dict[str, float]] = []
         for _ in range(WARM_PLANS):
             plan, seconds = timed_plan(table, query.where, session)
             warm.append(seconds)
-            stages.append({stage.name: stage.seconds for stage in plan.stages})
         kept = {Path(path).name for path in plan.paths}
         last = plan.stages[-1]
         return QueryFigures(
@@ -81,8 +79,6 @@ def _figures(
             lost=len(set(needed) - kept),
             cold=cold,
             warm=median(warm),
-            stages={name: median(s[name] for s in stages) for name in stages[0]},
-            funnel={stage.name: int(stage.n_files) for stage in plan.stages},
         )
 
 
@@ -97,18 +93,6 @@ def timed_plan(
 
 
 FLAT: Final = "lineorder_flat"
-CORE: Final = (NONE, "minmax", "bloom", FULL, CAPPED)
-"""The sets that every layout gets."""
-DEEP: Final = ("compacted", "hilbert")
-"""The layouts that get every set."""
-TIMED: Final = (
-    (GENERATED, FULL),
-    ("compacted", FULL),
-    ("hilbert", FULL),
-    ("hilbert", CAPPED),
-    *((name, FULL) for name in FOR_WORKLOAD if name != "workload-curve"),
-)
-"""The cells whose queries run through Spark, by default."""
 _TIMED_GROUPS: Final = (SSB, EXTRA)
 
 
@@ -126,7 +110,7 @@ class Cells:
 
     lookups: int
     seed: int
-    timed: Collection[tuple[str, str]] = TIMED
+    timed: Collection[tuple[str, str]] = ()
     rounds: int = 3
     drawn: Asked | None = None
 
@@ -187,7 +171,6 @@ class Cells:
             seconds=seconds,
             matched={name: sum(by_file.values()) for name, by_file in found.items()},
             oracle={name: len(by_file) for name, by_file in found.items()},
-            boxes=truths.boxes_of(run.dataset, path),
         )
 
     def _cell(self, layout: Layout, indexes: IndexSet, run: Context) -> CellRecord:
@@ -231,12 +214,6 @@ def _delete(run: Context, name: str) -> None:
     path, stored = _places(run, name)
     shutil.rmtree(path, ignore_errors=True)
     stored.unlink(missing_ok=True)
-
-
-def sets_of(layout: Layout, *, every: bool) -> list[IndexSet]:
-    """The sets of indexes that a layout gets."""
-    names = INDEX_SETS if every or layout.name in DEEP else CORE
-    return [INDEX_SETS[name] for name in names]
 
 
 def domains(dataset: Dataset, queries: Sequence[Query]) -> Mapping[str, Domain]:

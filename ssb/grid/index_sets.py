@@ -11,7 +11,6 @@ from typing import Final
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from skipindex.advice import MAX_BYTES_RATIO
 from skipindex.build.column_requests import Request
 from skipindex.build.wanted import SpecLike
 from skipindex.errors import UnsupportedTypeError
@@ -21,7 +20,6 @@ from skipindex.indexes.registry import index_type
 from ssb.layouts import INDEXES
 from ssb.queries import QUERIES
 
-NONE: Final = "none"
 CAPPED: Final = "advisor-workload"
 FULL: Final = "full"
 
@@ -34,9 +32,7 @@ class IndexSet:
         name: of the set.
         what: it is, in one line.
         specs: that every column gets, as far as its type can have them.
-        advised: the advisor chooses them, under its cap.
-        knows_queries: and it is told the 13 queries.
-        cap: of the advisor, as a part of the data; None is its own.
+        advised: the advisor chooses them for the 13 queries, under its cap.
         best: the kinds that ``make ssb`` uses, where it names the column.
     """
 
@@ -44,8 +40,6 @@ class IndexSet:
     what: str
     specs: tuple[SpecLike, ...] = ()
     advised: bool = False
-    knows_queries: bool = False
-    cap: float | None = None
     best: bool = False
 
     def request(self, columns: Mapping[str, Domain]) -> Request:
@@ -76,11 +70,9 @@ def _fits(spec: SpecLike, domain: Domain) -> bool:
 INDEX_SETS: Final[Mapping[str, IndexSet]] = {
     found.name: found
     for found in (
-        IndexSet(NONE, "no index: every file is read"),
         IndexSet("minmax", "least and greatest value of every file", ("minmax",)),
         IndexSet("bloom", "min/max and a Bloom filter", ("bloom",)),
         IndexSet("key_set", "min/max and the distinct integers", ("key_set",)),
-        IndexSet("ngram_bloom", "min/max and a filter of pieces", ("ngram_bloom",)),
         IndexSet("bitmap", "min/max and a bitmap for each value", ("bitmap",)),
         IndexSet(
             "range_bitmap",
@@ -90,32 +82,15 @@ INDEX_SETS: Final[Mapping[str, IndexSet]] = {
         IndexSet("run_length", "min/max and runs of equal rows", ("run_length",)),
         IndexSet("bit_sliced", "min/max and binary slices", ("bit_sliced",)),
         IndexSet(
-            "bit_sliced-10",
-            "min/max and decimal slices, one bitmap for each digit",
-            (sx.BitSliced(base=10, encoding="equality"),),
-        ),
-        IndexSet(
             FULL,
             "for every column the kinds of `make ssb`, Bloom filters among them",
             ("bit_sliced", "bloom"),
             best=True,
         ),
-        IndexSet("advisor", "chosen under the cap, no query known", advised=True),
         IndexSet(
             CAPPED,
             "chosen under the cap for the 13 queries",
             advised=True,
-            knows_queries=True,
-        ),
-        *(
-            IndexSet(
-                f"{CAPPED}-{100 * cap:.0f}",
-                f"chosen for the 13 queries under a cap of {cap:.0%} of the data",
-                advised=True,
-                knows_queries=True,
-                cap=cap,
-            )
-            for cap in (0.05, 0.2, 0.4)
         ),
     )
 }
@@ -137,17 +112,12 @@ def build(
         columns: to index, with their domains.
         spark: the session whose executors work.
     """
-    if indexes.name == NONE:
-        return 0.0, ()
     began = time.perf_counter()
     if indexes.advised:
-        asked = [query.where for query in QUERIES] if indexes.knows_queries else None
-        cap = MAX_BYTES_RATIO if indexes.cap is None else indexes.cap
         report = sx.build_indexes(
             path,
             columns=list(columns),
-            queries=asked,
-            max_bytes_ratio=cap,
+            queries=[query.where for query in QUERIES],
             spark=spark,
         )
     else:

@@ -17,10 +17,8 @@ from ssb.data.generate import Dataset
 from ssb.layouts import CLUSTER_BY
 from ssb.queries import QUERIES
 
-GENERATED: Final = "generated"
-"""The layout that all others are made of."""
 SMALLER: Final = 10
-"""Times as many files as other layouts have: the data as they come in."""
+"""Times as many files as other layouts have: the data as they come in, to be joined."""
 STATISTICS_ALONE: Final = {"*": "minmax"}
 _CURVES: Final = {
     "linear": "sorted by the four columns, one after the other",
@@ -60,12 +58,9 @@ def grid_layouts() -> Mapping[str, Layout]:
     """All layouts by name, in the order of the report."""
     found = [
         Layout(
-            GENERATED,
-            f"in the order of generation, in {SMALLER} times as many files",
-            _small_files,
-        ),
-        Layout(
-            "compacted", "the same order, small files joined by optimize", _compacted
+            "compacted",
+            "in the order of generation, small files joined by optimize",
+            _compacted,
         ),
         *(Layout(name, what, _along(name)) for name, what in _CURVES.items()),
         *(

@@ -29,9 +29,6 @@ class LayoutRecord:
         seconds: to write it.
         matched: by query, the rows that match.
         oracle: by query, the files that hold one of them.
-        boxes: of each file, the least and the greatest value of the two columns of
-            ``MAP_COLUMNS``, as positions among the values of the table, from 0 to 1;
-            empty where the layout has no such columns.
     """
 
     layout: str
@@ -43,11 +40,6 @@ class LayoutRecord:
     seconds: float
     matched: Mapping[str, int]
     oracle: Mapping[str, int]
-    boxes: tuple[tuple[float, float, float, float], ...] = ()
-
-    def ideal(self, query: str) -> int:
-        """The fewest files of this size that could hold the rows that match."""
-        return -(-self.matched[query] * self.files // self.rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +54,6 @@ class QueryFigures:
         lost: files that hold a match and are not read; must be 0.
         cold: seconds of the first plan, with no index byte in memory.
         warm: seconds of a later plan, the median.
-        stages: the seconds of each stage of a later plan.
-        funnel: files that are left after each stage, in order.
     """
 
     query: str
@@ -73,8 +63,6 @@ class QueryFigures:
     lost: int
     cold: float
     warm: float
-    stages: Mapping[str, float]
-    funnel: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -244,7 +232,6 @@ def _parsed(line: str, setting: Mapping[str, Any]) -> Record | None:
             return None
         match values.pop("record"):
             case "layout":
-                values["boxes"] = tuple(map(tuple, values["boxes"]))
                 values["rows_per_file"] = tuple(values["rows_per_file"])
                 return LayoutRecord(**values)
             case "cell":

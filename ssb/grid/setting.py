@@ -30,8 +30,8 @@ from ssb.session import scaled_session
 from ssb.steps import Context
 
 RUN: Final = "run.json"
-FOLDERS: Final = {"grid": "benchmark", "headlines": "headlines"}
-"""Of the results, beside the data, by command."""
+FOLDER: Final = "headlines"
+"""Of the results, beside the data."""
 _PACKAGES: Final = ("pyspark", "pyarrow", "numpy", "pyroaring", "crc32c", "zstandard")
 
 
@@ -75,38 +75,28 @@ class Setting:
 
 
 def begun(
-    name: str,
-    parsed: argparse.Namespace,
-    *,
-    lookups: int,
-    seed: int,
-    data_seed: int = DEFAULT_SEED,
-    files: int | None = None,
-    results: Path | None = None,
+    parsed: argparse.Namespace, *, lookups: int, seed: int, files: int
 ) -> Context:
     """Make the data if they are missing, and write down what the run is.
 
     Args:
-        name: of the command.
         parsed: what it was told of the data and of Spark.
         lookups: how many are drawn.
         seed: of the look-ups.
-        data_seed: of the data.
         files: of the data, where the command was told none.
-        results: a folder; None is one beside the data.
     """
     Sizes.of(parsed.scale)  # refuses a bad scale before the seconds that Spark takes
     log = progress_lines()
-    spark = scaled_session(f"ssb {name}", scale=parsed.scale, memory=parsed.memory)
+    spark = scaled_session("ssb headlines", scale=parsed.scale, memory=parsed.memory)
     dataset = find_or_generate(
         parsed.out,
         scale=parsed.scale,
-        seed=data_seed,
+        seed=DEFAULT_SEED,
         files=parsed.files or files,
         spark=spark,
         log=log,
     )
-    folder = results or dataset.path / FOLDERS[name]
+    folder = dataset.path / FOLDER
     setting = Setting.of(dataset, lookups=lookups, seed=seed)
     write_run(folder, setting, java_version(spark))
     records = Records(folder, asdict(setting))

@@ -12,10 +12,11 @@ from typing import Any, Final
 from ssb import SsbError
 from ssb.files import data_files
 from ssb.grid.cells import FLAT
+from ssb.grid.records import CellRecord, Records, StepRecord
 from ssb.grid.setting import begun
-from ssb.headlines import skipped, small_files, studies, warehouse
+from ssb.headlines import skipped, small_files, studies, whole
 from ssb.queries import QUERIES
-from ssb.steps import FULL, SHORT, Context, Step, effort_of, run_steps
+from ssb.steps import FULL, LARGE, SHORT, Context, Step, effort_of, run_steps
 
 LOOKUPS: Final = 28
 """Look-ups that are drawn from the data."""
@@ -34,8 +35,8 @@ def add_headlines(commands: argparse._SubParsersAction[Any]) -> None:
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the data")
     add(
         "--files", type=int, metavar="N",
-        help=f"files of the data and of most layouts (default: {FULL.files}, and "
-        f"{SHORT.files} below scale 1)",
+        help=f"files of the data and of most layouts (default: {FULL.files}, "
+        f"{SHORT.files} below scale 1, {LARGE.files} from scale 10 on)",
     )  # fmt: skip
     add("--memory", metavar="M", help="heap of Spark (default: by the scale)")
     add(
@@ -54,8 +55,8 @@ def add_headlines(commands: argparse._SubParsersAction[Any]) -> None:
 def all_steps() -> list[Step]:
     """The steps in their order."""
     return [
+        *whole.steps(),
         *small_files.steps(),
-        *warehouse.steps(),
         *skipped.steps(LOOKUPS),
         *studies.steps(),
     ]
@@ -98,15 +99,10 @@ def warm_up(context: Context) -> None:
 
 
 def run_command(parsed: argparse.Namespace) -> int:
-    """Run the steps that are missing."""
+    """Run the steps that are missing; 1 if a plan or an answer is wrong."""
     steps = chosen(parsed.steps)
-    context = begun(
-        "headlines",
-        parsed,
-        files=effort_of(parsed.scale).files,
-        lookups=LOOKUPS,
-        seed=1,
-    )
+    files = effort_of(parsed.scale).files
+    context = begun(parsed, files=files, lookups=LOOKUPS, seed=1)
     if not any(context.records):  # what another version of the library wrote
         shutil.rmtree(context.work, ignore_errors=True)
     run_steps(context, all_steps(), chosen=steps, warm_up=partial(warm_up, context))
@@ -118,5 +114,38 @@ def run_command(parsed: argparse.Namespace) -> int:
             "install it with pip install 'skipindex[benchmark]'"
         ) from error
     page = write_page(context.records, context.records.folder, parsed.page)
-    print(f"the results are in {page}")
-    return 0
+    wrong = problems(context.records)
+    print("\n".join([*wrong, f"the results are in {page}"]))
+    return 1 if wrong else 0
+
+
+def problems(records: Records) -> list[str]:
+    """Whatever is wrong, one line each: files that were lost, answers that differ."""
+    wrong = []
+    answers: dict[str, set[str]] = {}
+    for record in records:
+        if isinstance(record, CellRecord):
+            cell = f"{record.layout} with {record.indexes}"
+            wrong += [
+                f"{cell}: {figures.query} lost {figures.lost} files"
+                for figures in record.figures
+                if figures.lost
+            ]
+            wrong += [
+                f"{cell}: {timed.query}: answers differ"
+                for timed in record.timed
+                if not timed.equal
+            ]
+        if isinstance(record, StepRecord):
+            for row in record.rows:
+                if row.get("same") == 0:
+                    wrong.append(f"{record.step}: answers differ: {dict(row)}")
+                if "answer" in row:
+                    found = answers.setdefault(str(row["query"]), set())
+                    found.add(str(row["answer"]))
+    wrong += [
+        f"{whole.STUDY}: {query}: answers differ"
+        for query, found in answers.items()
+        if len(found) > 1
+    ]
+    return wrong

@@ -1,4 +1,4 @@
-"""Engines that answer whole queries, each over the files or over a plan's."""
+"""Engines that answer whole queries over layouts, with and without plans of files."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import json
 import re
 import shutil
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,70 +15,69 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
-from ssb.files import forget, size_of
+from ssb.files import forget
 from ssb.grid.cells import FLAT
+from ssb.headlines.studies import names
 from ssb.peers.adapters.lance_format import columns_with_few_values
 from ssb.peers.interface import library, version_of
 from ssb.queries import QUERIES, Query, columns_of, wide_sums
 from ssb.timing import SWITCH
 
 Answer = list[tuple[Any, ...]]
+ALL_FILES: Final = "all files"
+RANGES: Final = "min/max"
+INDEXED: Final = "all indexes"
+OWN: Final = "a table of its own"
+"""The layout of an engine that does not read the files."""
 _EXTRA: Final = "the extra 'headlines'"
 
 
 @dataclass(frozen=True, slots=True)
-class Engine:
+class Way:
     """One way to ask the queries.
 
     Args:
-        name: of it.
+        engine: its name.
         version: of the library.
+        layout: of the rows.
+        indexes: that choose the files.
         ask: gives the rows of a query.
         forget: makes the next query a cold one.
-        load_seconds: before the first query, beside writing the Parquet files.
-        n_bytes: that it reads from, on disk.
-        note: what these figures hold.
+        loaded: seconds and bytes of what the engine wrote before it was asked.
     """
 
-    name: str
+    engine: str
     version: str
+    layout: str
+    indexes: str
     ask: Callable[[Query], Answer]
     forget: Callable[[], None]
-    load_seconds: float
-    n_bytes: int
-    note: str = ""
+    loaded: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
-    """What all engines are asked over.
+class Indexed:
+    """The files of a layout in a folder with one set of indexes.
 
     Args:
-        spark: a session, with skipping enabled.
-        table: with its indexes.
-        index_seconds: to build them.
-        work: a folder that engines may write to.
+        layout: its name.
+        indexes: the name of the set.
+        table: the folder.
     """
 
-    spark: SparkSession
+    layout: str
+    indexes: str
     table: sx.Table
-    index_seconds: float
-    work: Path
 
     @property
     def path(self) -> Path:
-        """The folder of the table."""
+        """The folder."""
         return Path(self.table.folder)
 
     @property
     def all(self) -> list[str]:
         """The data files."""
         return self.table.plan("TRUE").files
-
-    @property
-    def data_bytes(self) -> int:
-        """The size of the data files."""
-        return int(self.table.state.sizes.sum())
 
     def planned(self, query: Query) -> list[str]:
         """The files of a plan, or one that holds no match where it has none."""
@@ -89,91 +88,100 @@ class Files:
         DEFAULT_SESSION.clear()
         forget(self.path)
 
-    def engine(
-        self, name: str, version: str, ask: Callable[[Query], Answer], *, plans: bool
-    ) -> Engine:
-        """An engine over these files, or with ``plans`` over those of plans."""
-        return Engine(
-            name=name,
-            version=version,
-            ask=ask,
-            forget=self.forget,
-            load_seconds=self.index_seconds if plans else 0.0,
-            n_bytes=size_of(self.path) if plans else self.data_bytes,
-            note="the files and their indexes" if plans else "the files",
-        )
 
-    def both(
-        self, name: str, version: str, ask: Callable[[Sequence[str], Query], Answer]
-    ) -> list[Engine]:
-        """An engine that is given files: over all of them, and over those of plans."""
-        every = self.all
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all engines are asked over.
 
-        def over_all(query: Query) -> Answer:
-            return ask(every, query)
+    Args:
+        spark: a session, with skipping enabled.
+        tables: each layout with min/max, and with all indexes.
+        work: a folder that engines may write to.
+    """
 
-        def over_plan(query: Query) -> Answer:
-            return ask(self.planned(query), query)
+    spark: SparkSession
+    tables: Sequence[Indexed]
+    work: Path
 
-        planned = f"{name} on the plan's files"
-        return [
-            self.engine(name, version, over_all, plans=False),
-            self.engine(planned, version, over_plan, plans=True),
-        ]
+    def ways(
+        self, engine: str, version: str, ask: Callable[[Sequence[str], Query], Answer]
+    ) -> list[Way]:
+        """An engine that is given files: all of a layout, or those of plans."""
+        ways = []
+        for one in self.tables:
+            every = one.all
 
+            def over_all(query: Query, every: Sequence[str] = every) -> Answer:
+                return ask(every, query)
 
-def with_spark(files: Files) -> list[Engine]:
-    """Spark over the files, without and with skipping."""
-    spark = files.spark
+            def over_plan(query: Query, one: Indexed = one) -> Answer:
+                return ask(one.planned(query), query)
 
-    def asked(*, skipping: bool) -> Callable[[Query], Answer]:
-        def ask(query: Query) -> Answer:
-            spark.conf.set(SWITCH, str(skipping).lower())
-            return list(map(tuple, spark.sql(query.sql(FLAT)).collect()))
-
-        return ask
-
-    spark.read.parquet(str(files.path)).createOrReplaceTempView(FLAT)
-    return [
-        files.engine("Spark", spark.version, asked(skipping=False), plans=False),
-        files.engine(
-            "Spark under enable", spark.version, asked(skipping=True), plans=True
-        ),
-    ]
+            if one.indexes == RANGES:
+                whole = (engine, version, one.layout, ALL_FILES, over_all, one.forget)
+                ways.append(Way(*whole))
+            part = (engine, version, one.layout, one.indexes, over_plan, one.forget)
+            ways.append(Way(*part))
+        return ways
 
 
-def with_duckdb(files: Files) -> list[Engine]:
-    """DuckDB's own reader over the files, and over those of the plan."""
+def with_spark(setting: Setting) -> list[Way]:
+    """Spark by unchanged SQL, without and with skipping."""
+    spark = setting.spark
+    ways = []
+    for i, one in enumerate(setting.tables):
+        view = f"flat_{i}"
+        spark.read.parquet(str(one.path)).createOrReplaceTempView(view)
+        for on in (False, True) if one.indexes == RANGES else (True,):
+
+            def ask(query: Query, view: str = view, on: bool = on) -> Answer:  # noqa: FBT001 (bound in a loop)
+                spark.conf.set(SWITCH, str(on).lower())
+                return list(map(tuple, spark.sql(query.sql(view)).collect()))
+
+            indexes = one.indexes if on else ALL_FILES
+            of = ("Spark", spark.version, one.layout, indexes)
+            ways.append(Way(*of, ask, one.forget))
+    return ways
+
+
+def with_duckdb(setting: Setting) -> list[Way]:
+    """DuckDB's own reader."""
     connection = library("duckdb", _EXTRA).connect()
 
-    def asked(names: Sequence[str], query: Query) -> Answer:
-        connection.read_parquet(list(names)).create_view(FLAT, replace=True)
-        found: Answer = connection.execute(query.sql(FLAT)).fetchall()
-        return found
+    def asked(files: Sequence[str], query: Query) -> Answer:
+        connection.read_parquet(list(files)).create_view(FLAT, replace=True)
+        rows: Answer = connection.execute(query.sql(FLAT)).fetchall()
+        return rows
 
-    return files.both("DuckDB", version_of("duckdb"), asked)
+    return setting.ways("DuckDB", version_of("duckdb"), asked)
 
 
-def with_polars(files: Files) -> list[Engine]:
-    """Polars' own reader over the files, and over those of the plan."""
+def with_polars(setting: Setting) -> list[Way]:
+    """Polars' own reader."""
     polars = library("polars", _EXTRA)
 
-    def asked(names: Sequence[str], query: Query) -> Answer:
-        context = polars.SQLContext({FLAT: polars.scan_parquet(list(names))})
-        found: Answer = context.execute(wide_sums(query.sql(FLAT))).collect().rows()
-        return found
+    def asked(files: Sequence[str], query: Query) -> Answer:
+        context = polars.SQLContext({FLAT: polars.scan_parquet(list(files))})
+        rows: Answer = context.execute(wide_sums(query.sql(FLAT))).collect().rows()
+        return rows
 
-    return files.both("Polars", version_of("polars"), asked)
+    return setting.ways("Polars", version_of("polars"), asked)
 
 
-def with_chdb(files: Files) -> list[Engine]:
-    """ClickHouse in the process: over a table of its own, and over the files."""
+def with_chdb(setting: Setting) -> list[Way]:
+    """ClickHouse in the process, over a table of its own.
+
+    The table has the columns that the 13 queries name, in the order of lo_orderdate
+    and lo_orderkey, as ClickHouse's documentation of the benchmark has it, and skip
+    indexes of the columns that the queries filter.
+    """
     sessions = library("chdb.session", _EXTRA)
-    folder = files.work / "chdb"
+    folder = setting.work / "chdb"
     shutil.rmtree(folder, ignore_errors=True)
     # One folder a process: a session on a second one is refused.
     session = sessions.Session(str(folder))
-    source = f"file('{files.path}/*.parquet', Parquet)"
+    first = setting.tables[0]
+    source = f"file('{first.path}/*.parquet', Parquet)"
 
     def rows(text: str) -> Answer:
         quoted = "output_format_json_quote_64bit_integers = 0"
@@ -183,53 +191,48 @@ def with_chdb(files: Files) -> list[Engine]:
     def forgotten() -> None:
         for cache in ("MARK", "UNCOMPRESSED", "INDEX MARK", "INDEX UNCOMPRESSED"):
             session.query(f"SYSTEM DROP {cache} CACHE")
-        forget(folder, files.path)
+        forget(folder)
 
-    version = version_of("chdb")
     began = time.perf_counter()
+    columns = ", ".join(_stored())
     session.query("CREATE DATABASE ssb ENGINE = Atomic")
-    session.query(_merge_tree(files, rows(f"DESCRIBE {source}")))
-    session.query(f"INSERT INTO ssb.flat SELECT * FROM {source}")  # noqa: S608 (own text)
+    session.query(_merge_tree(first.all, rows(f"DESCRIBE {source}")))
+    session.query(f"INSERT INTO ssb.flat SELECT {columns} FROM {source}")  # noqa: S608 (own text)
     session.query("OPTIMIZE TABLE ssb.flat FINAL")
-    loaded = time.perf_counter() - began
+    seconds = time.perf_counter() - began
     size = rows(
         "SELECT sum(bytes_on_disk) FROM system.parts WHERE database = 'ssb' AND active"
     )
     return [
-        Engine(
-            name="chdb, MergeTree",
-            version=version,
-            ask=lambda q: rows(q.sql("ssb.flat")),
-            forget=forgotten,
-            load_seconds=loaded,
-            n_bytes=int(size[0][0]),
-            note="a table in the order of lo_orderdate and lo_orderkey, as its "
-            "documentation has it, with skip indexes minmax and bloom_filter of "
-            "the columns that the queries filter",
-        ),
-        Engine(
-            name="chdb, Parquet",
-            version=version,
-            ask=lambda q: rows(q.sql(source)),
-            forget=forgotten,
-            load_seconds=0.0,
-            n_bytes=files.data_bytes,
-            note="the files",
-        ),
+        Way(
+            "ClickHouse (chdb)",
+            version_of("chdb"),
+            OWN,
+            "minmax and bloom_filter",
+            lambda query: rows(query.sql("ssb.flat")),
+            forgotten,
+            {"load s": round(seconds, 1), "MB": round(int(size[0][0]) / 1e6, 1)},
+        )
     ]
 
 
-def _merge_tree(files: Files, described: Answer) -> str:
+def _stored() -> list[str]:
+    return sorted({*names(), "lo_orderkey"})
+
+
+def _merge_tree(files: Sequence[str], described: Answer) -> str:
     """The statement that makes the table, from the columns of the files."""
     types = {
-        name: re.sub(r"^Nullable\((.*)\)$", r"\1", kind) for name, kind, *_ in described
+        name: re.sub(r"^Nullable\((.*)\)$", r"\1", kind)
+        for name, kind, *_ in described
+        if name in _stored()
     }
-    paths = [Path(file) for file in files.all]
+    paths = [Path(file) for file in files]
     for name, kind in types.items():
         # One column in memory at a time.
         if kind == "String" and columns_with_few_values(paths, [name]):
             types[name] = "LowCardinality(String)"
-    fields = [f"{name} {kind}" for name, kind in types.items()]
+    fields = [f"{name} {types[name]}" for name in _stored()]
     for name in columns_of(QUERIES):
         fields += [
             f"INDEX m_{name} {name} TYPE minmax GRANULARITY 1",
@@ -241,10 +244,10 @@ def _merge_tree(files: Files, described: Answer) -> str:
     )
 
 
-MAKERS: Final = {
+MAKERS: Final[Mapping[str, Callable[[Setting], Sequence[Way]]]] = {
     "Spark": with_spark,
     "DuckDB": with_duckdb,
-    "chdb": with_chdb,
     "Polars": with_polars,
+    "ClickHouse": with_chdb,
 }
 """By the name of the engine, what makes its ways to ask."""

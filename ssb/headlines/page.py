@@ -1,32 +1,60 @@
-"""The page of the headlines: claims, pictures and tables, between two marks."""
+"""The page: what was measured of whole queries, and of the claims, between marks."""
 
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from ssb import SsbError
 from ssb.grid.records import Records, StepRecord
 from ssb.grid.setting import RUN
-from ssb.headlines import skipped, small_files, studies, warehouse
-from ssb.headlines.claims import CLAIMS, Measured, NotMeasuredError, cube_name, percent
+from ssb.headlines import skipped, small_files, studies, whole, whole_page
+from ssb.headlines.claims import (
+    CLAIMS,
+    Measured,
+    NotMeasuredError,
+    Rows,
+    cube_name,
+    listed,
+    percent,
+)
 from ssb.headlines.pictures import PICTURES
 from ssb.headlines.small_files import ALL, ALONE, ASKED, SKIPPING
-from ssb.report.tables import Cell, shown
+from ssb.report.markdown import Cell, table
 from ssb.steps import QUIET
 from ssb.workloads.workload import SSB
 
-BEGIN: Final = "<!-- headlines: written by python -m ssb headlines --page -->"
-END: Final = "<!-- end of headlines -->"
 PAGE: Final = "headlines.md"
+COSTS_OF: Final = "hilbert"
 SIZE_OF: Final = {ALONE: "data", SKIPPING: "index"}
 TIME_OF: Final = {ALONE: "write", SKIPPING: "index"}
 """What the costs of a layout begin with, by side."""
 
-Rows = Sequence[Mapping[str, Any]]
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A part of the page that a command writes.
+
+    Args:
+        name: of it, in its marks.
+        pictures: by name, what they show and what draws them.
+        lines: below the pictures.
+        is_own: whether a step belongs to it.
+    """
+
+    name: str
+    pictures: Mapping[str, tuple[str, Callable[[Measured], str]]]
+    lines: Callable[[Measured], Iterator[str]]
+    is_own: Callable[[StepRecord], bool]
+
+    def marks(self, scale: float) -> tuple[str, str]:
+        """The lines before and after it."""
+        name = f"{self.name}, scale {scale:g}"
+        begin = f"<!-- {name}: written by python -m ssb headlines --page -->"
+        return begin, f"<!-- end of {name} -->"
 
 
 def write_page(records: Records, folder: Path, page: Path | None) -> Path:
@@ -35,83 +63,107 @@ def write_page(records: Records, folder: Path, page: Path | None) -> Path:
     Args:
         records: of the run.
         folder: of the results.
-        page: that has both marks; None is a page of its own in the folder.
+        page: that has the marks of a block; None is a page of its own in the folder.
 
     Returns:
         The page.
 
     Raises:
-        SsbError: the page is not there, or lacks a mark.
+        SsbError: the page is not there, or lacks the marks of each measured block.
     """
     path = folder / PAGE if page is None else page
-    text = f"{BEGIN}\n{END}\n"
+    scale = records.setting["scale"]
+    done = [record for record in records if isinstance(record, StepRecord)]
+    blocks = [block for block in BLOCKS if any(map(block.is_own, done))]
+    text = "\n\n".join("\n".join(block.marks(scale)) for block in blocks) + "\n"
     if page is not None:
         try:
             text = page.read_text(encoding="utf-8")
         except FileNotFoundError as error:
             raise SsbError(
-                f"no page {str(page)!r}: accepted is a page that has {BEGIN!r} "
-                f"and {END!r}"
+                f"no page {str(page)!r}: accepted is a page that has the marks of "
+                f"{listed(block.name for block in blocks)}"
             ) from error
     run = json.loads((folder / RUN).read_text(encoding="utf-8"))
     measured = Measured(records)
-    text = between(text, "\n".join(block(run, measured)), path)
-    for name, (_, draw) in PICTURES.items():
+    texts = []
+    for block in blocks:
+        marks = block.marks(scale)
+        lines = "\n".join(block_lines(block, run, measured, path))
         try:
-            drawn = draw(measured)
-        except NotMeasuredError:
-            continue
-        picture_of(path, name).write_text(f"{drawn}\n", encoding="utf-8")
+            text = between(text, lines, marks, path)
+        except SsbError as error:
+            texts.append(str(error))
+    if len(texts) == len(blocks):
+        raise SsbError("; ".join(texts) or "nothing is measured yet")
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def picture_of(page: Path, name: str) -> Path:
+def picture_of(page: Path, name: str, scale: float) -> Path:
     """The picture of a name beside a page."""
-    return page.with_name(f"headlines-{name}.svg")
+    return page.with_name(f"headlines-{name}-{scale:g}.svg")
 
 
-def between(text: str, block: str, path: Path) -> str:
+def between(text: str, block: str, marks: tuple[str, str], path: Path) -> str:
     r"""A text with another block between its marks.
 
-    >>> print(between(f"a\n{BEGIN}\nold\n{END}\nb", "new", Path("page.md")))
+    >>> print(between("a\n<!-- x -->\nold\n<!-- y -->\nb", "new",
+    ...               ("<!-- x -->", "<!-- y -->"), Path("page.md")))
     a
-    <!-- headlines: written by python -m ssb headlines --page -->
+    <!-- x -->
     new
-    <!-- end of headlines -->
+    <!-- y -->
     b
 
     Raises:
         SsbError: a mark is missing.
     """
-    before, begin, rest = text.partition(f"{BEGIN}\n")
-    _, end, after = rest.partition(END)
+    first, last = marks
+    before, begin, rest = text.partition(f"{first}\n")
+    _, end, after = rest.partition(last)
     if not begin or not end:
         raise SsbError(
-            f"{str(path)!r} lacks a mark: accepted is a page that has {BEGIN!r} "
-            f"and {END!r}, each in a line of its own"
+            f"{str(path)!r} lacks a mark: accepted is a page that has {first!r} "
+            f"and {last!r}, each in a line of its own"
         )
-    return f"{before}{BEGIN}\n{block}\n{END}{after}"
+    return f"{before}{first}\n{block}\n{last}{after}"
 
 
-def block(run: Mapping[str, Any], measured: Measured) -> Iterator[str]:
-    """The lines between the marks."""
+def block_lines(
+    block: Block, run: Mapping[str, Any], measured: Measured, page: Path
+) -> Iterator[str]:
+    """The lines between the marks; the pictures are written beside the page."""
+    scale = measured.records.setting["scale"]
+    for name, (what, draw) in block.pictures.items():
+        try:
+            drawn = draw(measured)
+        except NotMeasuredError:
+            continue
+        picture = picture_of(page, name, scale)
+        picture.write_text(f"{drawn}\n", encoding="utf-8")
+        yield from (f"![{what}]({picture.name})", "")
+    try:
+        yield from block.lines(measured)
+    except NotMeasuredError as missing:
+        yield f"Not measured yet: the step {str(missing)!r} is not done."
+    done = [
+        record
+        for record in measured.records
+        if isinstance(record, StepRecord) and block.is_own(record)
+    ]
+    yield ""
+    yield from setting_lines(run, done)
+
+
+def _claims(measured: Measured) -> Iterator[str]:
     yield from table(
         ("claim", "in the articles", "measured", "command"),
         [(c.claim, c.theirs, c.told(measured), c.command) for c in CLAIMS],
     )
-    yield ""
-    yield from setting_lines(run, measured.records)
-    for name, (what, draw) in PICTURES.items():
-        try:
-            draw(measured)
-        except NotMeasuredError:
-            continue
-        yield from ("", f"![{what}]({picture_of(Path(PAGE), name).name})")
     for title, lines in (
         ("Small files and layouts", _small_files),
         ("Files skipped", _skipped),
-        ("Beside a warehouse", _warehouse),
         ("One parameter at a time", _studies),
     ):
         try:
@@ -121,13 +173,12 @@ def block(run: Mapping[str, Any], measured: Measured) -> Iterator[str]:
         yield from ("", f"### {title}", "", *found)
 
 
-def setting_lines(run: Mapping[str, Any], records: Records) -> Iterator[str]:
+def setting_lines(run: Mapping[str, Any], done: Sequence[StepRecord]) -> Iterator[str]:
     """The machine, the versions, the date and the commit, and what was not quiet."""
-    done = [record for record in records if isinstance(record, StepRecord)]
     setting, machine = run["setting"], run["machine"]
     versions = listed_versions(run["versions"])
     dates = sorted({record.date for record in done})
-    commits = listed_of(sorted({record.commit for record in done}))
+    commits = listed(sorted({record.commit for record in done}))
     yield (
         f"Scale {setting['scale']:g}, {machine['cores']} processors "
         f"({machine['processor']}), {machine['memory (GiB)']:g} GiB, "
@@ -147,26 +198,7 @@ def setting_lines(run: Mapping[str, Any], records: Records) -> Iterator[str]:
 def listed_versions(versions: Mapping[str, str]) -> str:
     """The versions that matter to a reader."""
     names = ("skipindex", "python", "java", "pyspark", "pyarrow")
-    return listed_of(f"{name} {versions[name]}" for name in names if name in versions)
-
-
-def listed_of(texts: Any) -> str:
-    """Texts with commas between them."""
-    return ", ".join(texts)
-
-
-def table(heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> list[str]:
-    """A table of Markdown; columns of numbers are set to the right."""
-    cells = [[shown(cell).replace("|", "\\|") for cell in row] for row in rows]
-    numeric = [
-        all(isinstance(row[i], int | float | None) for row in rows)
-        for i in range(len(heads))
-    ]
-    return [
-        f"| {' | '.join(heads)} |",
-        f"|{'|'.join('--:' if right else '---' for right in numeric)}|",
-        *(f"| {' | '.join(row)} |" for row in cells),
-    ]
+    return listed(f"{name} {versions[name]}" for name in names if name in versions)
 
 
 def _small_files(measured: Measured) -> Iterator[str]:
@@ -191,7 +223,7 @@ def _small_files(measured: Measured) -> Iterator[str]:
                 warm["MB read"], groups, _spread(warm), _spread(cold),
                 cost[f"{TIME_OF[side]} s"],
             ))  # fmt: skip
-    by = listed_of(f"`{name}`" for name in small_files.BY)
+    by = listed(f"`{name}`" for name in small_files.BY)
     small = measured.one(small_files.WRITE, layout=small_files.SMALL, query=ALL)
     wanted = (
         ""
@@ -251,6 +283,22 @@ def _skipped(measured: Measured) -> Iterator[str]:
         yield from table((title, *skipped.LAYOUTS), rows)
         yield ""
     yield from why_eighty(measured)
+    yield ""
+    yield (
+        f"What each set of indexes costs in the layout *{COSTS_OF}*, and the median "
+        "milliseconds of a plan of the 13 queries, with no index byte in memory and "
+        "later:"
+    )
+    yield ""
+    costs: list[Sequence[Cell]] = []
+    for name in skipped.SETS:
+        row = measured.one(f"{skipped.STUDY}/{COSTS_OF}", indexes=name, group=SSB)
+        share = percent(row["index, of the data"])
+        costs.append((name, share, row["build s"], row["cold ms"], row["warm ms"]))
+    yield from table(
+        ("indexes", "of the data", "s to build", "cold plan, ms", "warm plan, ms"),
+        costs,
+    )
 
 
 def why_eighty(measured: Measured) -> Iterator[str]:
@@ -266,92 +314,17 @@ def why_eighty(measured: Measured) -> Iterator[str]:
     cannot = [name for name, (_, most) in by.items() if most["skipped"] <= 0.8]
     could = [name for name in by if name not in holds and name not in cannot]
     if holds:
-        yield f"The 80 % are reached by {listed_of(holds)}."
+        yield f"The 80 % are reached by {listed(holds)}."
     if could:
         yield (
-            f"Only row-level indexes reach them for {listed_of(could)}: ranges of two "
+            f"Only row-level indexes reach them for {listed(could)}: ranges of two "
             "or more columns overlap in files that hold no matching row."
         )
     if cannot:
         yield (
-            f"No index reaches them for {listed_of(cannot)}: too many files hold a "
+            f"No index reaches them for {listed(cannot)}: too many files hold a "
             "matching row."
         )
-
-
-def _warehouse(measured: Measured) -> Iterator[str]:
-    study = warehouse.STUDY
-    loads = measured.rows(study, query=warehouse.LOAD)
-    queries = [
-        row["query"]
-        for row in measured.rows(study, state="warm", engine="Spark under enable")
-    ]
-    rows: list[Sequence[Cell]] = []
-    for load in loads:
-        sums: list[Cell] = []
-        for state in ("warm", "cold"):
-            found = [
-                r
-                for r in measured.rows(study, state=state)
-                if r["engine"] == load["engine"]
-            ]
-            total = sum(row["seconds"] for row in found)
-            text = f"{total:.2f}" + ("" if len(found) == len(queries) else " *")
-            sums.append(text if found else None)
-        same = [r["same"] for r in measured.rows(study) if r["engine"] == load["engine"]
-                and "same" in r]  # fmt: skip
-        rows.append((
-            load["engine"], load.get("version"), load.get("load s"), load.get("MB"),
-            *sums, f"{sum(same)} of {len(same)}" if same else None,
-            load.get("note", ""),
-        ))  # fmt: skip
-    yield (
-        f"Sums over the 13 queries of the medians of {measured.effort.warm} warm and "
-        f"{measured.effort.cold} cold runs; engines run alternately.  Planning is "
-        "included.  A sum with a star is without queries at which the engine failed."
-    )
-    yield ""
-    yield from table(
-        (
-            "engine",
-            "version",
-            "load s",
-            "MB on disk",
-            "warm s",
-            "cold s",
-            "same answers",
-            "",
-        ),
-        rows,
-    )
-    yield ""
-    engines = [load["engine"] for load in loads if load.get("version")]
-    yield "Warm milliseconds of each query:"
-    yield ""
-    times = {
-        (r["engine"], r["query"]): 1e3 * r["seconds"]
-        for r in measured.rows(study, state="warm")
-    }
-    yield from table(
-        ("query", *engines),
-        [
-            (
-                query,
-                *(
-                    None if (e, query) not in times else round(times[e, query])
-                    for e in engines
-                ),
-            )
-            for query in queries
-        ],
-    )
-    failed = [
-        f"{row['engine']}, {row['query']}: {row['note']}"
-        for row in measured.rows(study)
-        if re.match("failed", str(row.get("note", "")))
-    ]
-    if failed:
-        yield from ("", *(f"- {line}" for line in failed))
 
 
 def _studies(measured: Measured) -> Iterator[str]:
@@ -403,3 +376,23 @@ def _label(study: str, row: Mapping[str, Any]) -> str:
     if study == studies.BY_COLUMNS:
         return str(row["label"])
     return f"{row['value']:,}: {row['label']}"
+
+
+def _of_whole(record: StepRecord) -> bool:
+    return record.step.startswith(whole.STUDY)
+
+
+BLOCKS: Final = (
+    Block(
+        "whole queries",
+        {
+            "whole": (
+                "Seconds of the 13 queries by layout and by what chooses the files",
+                whole_page.picture,
+            )
+        },
+        whole_page.lines,
+        _of_whole,
+    ),
+    Block("claims", PICTURES, _claims, lambda record: not _of_whole(record)),
+)

@@ -7,23 +7,23 @@ from itertools import accumulate
 from typing import Any, Final
 
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter, StrMethodFormatter
+from matplotlib.ticker import NullFormatter
 
-from ssb.headlines import skipped, small_files, studies, warehouse
+from ssb.grid.index_sets import CAPPED
+from ssb.headlines import skipped, small_files, studies
 from ssb.headlines.claims import Measured, cube_name
 from ssb.headlines.small_files import ALL, ALONE, SKIPPING
 from ssb.queries import QUERIES
-from ssb.report.charts import COLOURS, MARKERS, style, svg
+from ssb.report.charts import COLOURS, MARKERS, WIDTH, style, svg
 from ssb.workloads.workload import SSB
 
-_WIDTH: Final = 9.0
 _WARM_AND_COLD: Final = ("warm", "cold")
 
 
 def layouts(measured: Measured) -> str:
     """Seconds of Q3.1 to Q3.4 by layout, without and with skipping, warm and cold."""
     with style():
-        figure = Figure(figsize=(_WIDTH, 3.2), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
         for place, state in enumerate(_WARM_AND_COLD, 1):
             axes = figure.add_subplot(1, 2, place)
             names = list(small_files.LAYOUTS)
@@ -58,10 +58,10 @@ def layouts(measured: Measured) -> str:
 
 def fractions(measured: Measured) -> str:
     """The part of the files that each set of indexes skips, by layout."""
-    sets = [*skipped.SETS, skipped.ORACLE]
+    sets = [*(name for name in skipped.SETS if name != CAPPED), skipped.ORACLE]
     colours = dict(zip(sets, (*COLOURS[:6], *COLOURS[7:], "#F0E442"), strict=False))
     with style():
-        figure = Figure(figsize=(_WIDTH, 3.6), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
         for place, group in enumerate((SSB, skipped.ADDED), 1):
             axes = figure.add_subplot(1, 2, place)
             for i, name in enumerate(sets):
@@ -96,7 +96,7 @@ def parameters(measured: Measured) -> str:
     columns = measured.values(studies.BY_COLUMNS)
     sizes = measured.values(studies.BY_SIZE)
     with style():
-        figure = Figure(figsize=(_WIDTH, 5.2), layout="constrained")
+        figure = Figure(figsize=(WIDTH, 5.2), layout="constrained")
         upper = [figure.add_subplot(2, 3, place) for place in (1, 2, 3)]
         lower = [figure.add_subplot(2, 3, place) for place in (4, 5, 6)]
         for column, (rows, axis) in enumerate(
@@ -148,32 +148,6 @@ def _cubes(measured: Measured, upper: Any, lower: Any) -> None:
         axes.set_xlabel("incremental runs")
 
 
-def engines(measured: Measured) -> str:
-    """Seconds of the 13 queries by engine, warm and cold."""
-    sums: dict[str, dict[str, float]] = {state: {} for state in _WARM_AND_COLD}
-    for state, found in sums.items():
-        for row in measured.rows(warehouse.STUDY, state=state):
-            seconds = found.get(row["engine"], 0.0) + row["seconds"]
-            found[row["engine"]] = seconds
-    names = list(sums["warm"])
-    with style():
-        figure = Figure(figsize=(_WIDTH, 0.6 + 0.45 * len(names)))
-        axes = figure.add_subplot()
-        for i, (state, found) in enumerate(sums.items()):
-            places = [n + 0.4 * (i - 0.5) for n in range(len(names))]
-            values = [found[name] for name in names]
-            axes.barh(places, values, 0.37, color=COLOURS[i], label=state)
-            for place, value in zip(places, values, strict=True):
-                axes.text(value, place, f" {value:.2f}", va="center", fontsize=8)
-        axes.set_yticks(range(len(names)), names)
-        axes.invert_yaxis()
-        axes.grid(visible=False, axis="y")
-        axes.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
-        axes.set_xlabel("seconds, the 13 queries")
-        axes.legend()
-        return svg(figure)
-
-
 PICTURES: Final[Mapping[str, tuple[str, Callable[[Measured], str]]]] = {
     "layouts": (
         "Seconds of Q3.1 to Q3.4 by layout, without and with skipping",
@@ -184,6 +158,5 @@ PICTURES: Final[Mapping[str, tuple[str, Callable[[Measured], str]]]] = {
         fractions,
     ),
     "studies": ("Clustering columns, size of files and size of cubes", parameters),
-    "engines": ("Seconds of the 13 queries in each engine", engines),
 }
 """By the end of their names: what they show, and what draws them."""

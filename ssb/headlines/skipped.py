@@ -1,4 +1,4 @@
-"""The fraction of the files that each index skips, in four layouts.
+"""The fraction of the files that each index skips, by layout.
 
 The layouts and the sets of indexes are those of the grid, and so are the figures.
 """
@@ -9,20 +9,28 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from statistics import median
 from typing import Final
 
 from ssb.grid.cells import Cells
-from ssb.grid.index_sets import FULL, INDEX_SETS
+from ssb.grid.index_sets import CAPPED, FULL, INDEX_SETS
 from ssb.grid.layouts import grid_layouts
 from ssb.grid.records import CellRecord, LayoutRecord, Records, cell_key, layout_key
 from ssb.steps import Context, Found, Rows, Step, run_steps
 from ssb.workloads.workload import SSB
 
 STUDY: Final = "files skipped"
-LAYOUTS: Final = ("linear", "zorder", "hilbert", "workload-curve", "workload-answers")
+LAYOUTS: Final = (
+    "compacted",
+    "linear",
+    "zorder",
+    "hilbert",
+    "workload-curve",
+    "workload-answers",
+)
 SETS: Final = (
     *("minmax", "bloom", "key_set", "bitmap", "range_bitmap"),
-    *("run_length", "bit_sliced", FULL),
+    *("run_length", "bit_sliced", FULL, CAPPED),
 )
 TIMED: Final = ("hilbert", FULL)
 """The cell whose queries run through Spark, without and with skipping."""
@@ -84,6 +92,8 @@ def rows_of(records: Records, layout: str) -> Rows:
                 "lost": sum(f.lost for f in cell.figures if f.query in names),
                 "index, of the data": round(cell.share, 4),
                 "build s": round(cell.build_seconds, 2),
+                "cold ms": round(1e3 * median(_times(cell, names, "cold")), 2),
+                "warm ms": round(1e3 * median(_times(cell, names, "warm")), 2),
             })  # fmt: skip
         needed = [written.oracle[name] for name in names]
         rows.append({
@@ -95,6 +105,11 @@ def rows_of(records: Records, layout: str) -> Rows:
             "queries": len(names),
         })  # fmt: skip
     return rows
+
+
+def _times(cell: CellRecord, names: Sequence[str], state: str) -> list[float]:
+    """Seconds of a plan of each query."""
+    return [getattr(f, state) for f in cell.figures if f.query in names]
 
 
 def _above(kept: Sequence[int], files: int) -> int:

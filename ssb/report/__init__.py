@@ -1,4 +1,4 @@
-"""What the benchmark found: tables as text, and the page."""
+"""What the benchmark found: tables as text and as Markdown, the look of pictures."""
 
 from __future__ import annotations
 

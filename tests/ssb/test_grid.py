@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from ssb import SsbError
-from ssb.__main__ import main
 from ssb.data.generate import Dataset
 from ssb.grid.cells import Cells
-from ssb.grid.command import problems
-from ssb.grid.index_sets import FULL, INDEX_SETS, NONE
+from ssb.grid.index_sets import FULL, INDEX_SETS
 from ssb.grid.layouts import grid_layouts
 from ssb.grid.records import (
     RECORDS,
@@ -24,9 +20,11 @@ from ssb.grid.records import (
     QueryFigures,
     Records,
     TimedQuery,
+    cell_key,
+    layout_key,
 )
 from ssb.grid.setting import Setting, write_run
-from ssb.report.results import load
+from ssb.headlines.command import problems
 from ssb.steps import Context, Step, run_steps
 from ssb.workloads.workload import Asked, workload
 
@@ -39,8 +37,6 @@ FIGURES = QueryFigures(
     lost=0,
     cold=0.2,
     warm=0.1,
-    stages={"min/max": 0.1},
-    funnel={"min/max": 3},
 )
 TIMED = TimedQuery(
     query="Q1.1",
@@ -59,18 +55,6 @@ CELL = CellRecord(
     figures=(FIGURES,),
     timed=(TIMED,),
     notes=("a note",),
-)
-LAYOUT = LayoutRecord(
-    layout="hilbert",
-    what="a curve",
-    files=10,
-    rows=100,
-    rows_per_file=(9, 11),
-    n_bytes=1000,
-    seconds=3.0,
-    matched={"Q1.1": 11},
-    oracle={"Q1.1": 3},
-    boxes=((0.0, 0.5, 0.1, 1.0),),
 )
 
 
@@ -108,8 +92,8 @@ def run(
     run = Context(spark, ssb_dataset, records, results / "work", lambda _: None)
     steps = [
         step
-        for name in ("generated", "hilbert")
-        for step in steps_of(cells, name, NONE, FULL)
+        for name in ("compacted", "hilbert")
+        for step in steps_of(cells, name, FULL)
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ssb.grid.layouts.SMALLER", 3)  # 70 files take long
@@ -131,19 +115,14 @@ def _fewer(asked: Asked) -> Asked:
 @pytest.mark.spark
 def test_a_small_grid_loses_nothing_and_is_tight(run: Context, cells: Cells) -> None:
     assert problems(run.records) == []
-    results = load(run.work.parent)
-    assert list(results.cells) == [
-        (layout, indexes)
-        for layout in ("generated", "hilbert")
-        for indexes in (NONE, FULL)
-    ]
     n_queries = len(cells.asked(run).queries)
-    for name, layout in results.layouts.items():
-        none, full = (results.cells[name, one] for one in (NONE, FULL))
-        assert [f.kept for f in none.figures] == [layout.files] * n_queries
-        assert none.index_bytes == 0 < full.index_bytes
+    for name in ("compacted", "hilbert"):
+        layout = run.records.get(layout_key(name))
+        full = run.records.get(cell_key(name, FULL))
+        assert isinstance(layout, LayoutRecord)
+        assert isinstance(full, CellRecord)
+        assert len(full.figures) == n_queries
         assert {f.query: f.kept for f in full.figures} == layout.oracle
-    assert results.layouts["generated"].files > 2 * results.layouts["hilbert"].files
 
 
 @pytest.mark.slow
@@ -157,63 +136,12 @@ def test_a_second_run_does_nothing_and_a_lost_cell_is_measured_again(
     setting = json.loads((run.work.parent / "run.json").read_text())["setting"]
     records = Records(run.work.parent, setting)
     again = dataclasses.replace(run, records=records, log=told.append)
-    run_steps(again, steps_of(cells, "hilbert", NONE, FULL))
+    run_steps(again, steps_of(cells, "hilbert", FULL))
     assert told == []
     assert path.read_bytes() == before
     assert not list(run.work.iterdir())
 
-    run_steps(again, steps_of(cells, "hilbert", NONE, FULL, "minmax"))
+    run_steps(again, steps_of(cells, "hilbert", FULL, "minmax"))
     assert told == ["1 of 1: cell/hilbert/minmax"]
     assert path.read_bytes().startswith(before)
     assert not list(run.work.iterdir())
-
-
-def test_the_report_needs_no_other_file(tmp_path: Path) -> None:
-    page = pytest.importorskip("ssb.report.page", exc_type=ImportError)
-    records = Records(tmp_path, SETTING)
-    none = dataclasses.replace(CELL, indexes=NONE, index_bytes=0, timed=())
-    for record in (LAYOUT, none, CELL):
-        records.add(record)
-    known = {name: {"some": "value"} for name in ("machine", "versions")}
-    run = {"setting": SETTING | {"files": 11}, "date": "today", "command": "a <b>"}
-    (tmp_path / "run.json").write_text(json.dumps(known | run))
-    rows = [{"engine": "one", "files": 3, "s": 0.5}, {"engine": "two", "s": None}]
-    (tmp_path / "peers.json").write_text(json.dumps(rows))
-    with pytest.raises(SsbError, match="no finished cell"):
-        page.write_report(tmp_path)
-    (tmp_path / "run.json").write_text(json.dumps(known | run | {"setting": SETTING}))
-    text = page.write_report(tmp_path).read_text()
-    assert not re.search(r'(?:src|href)="(?!#)', text)
-    assert text.count("<svg") == 5
-    for words in ("Where skipping does not pay", "Beside other engines", "a &lt;b&gt;"):
-        assert words in text
-    stored = json.loads((tmp_path / "report.json").read_text())
-    assert len(stored["cells"]) == 2
-    assert stored["peers"] == rows
-    assert (tmp_path / "csv" / "peers-00.csv").read_text().splitlines() == [
-        "engine,files,s",
-        "one,3,0.5",
-        "two,,",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--layouts", "hilbert,sorted"], "no layout is named 'sorted': accepted is"),
-        (["--indexes", "btree"], "no set of indexes is named 'btree': accepted is"),
-        (["--timed", "hilbert"], "no cell is named 'hilbert': accepted is a layout"),
-        (["--rounds", "0"], "cannot run queries 0 times: accepted is 1 or more"),
-        (["--scale", "0"], "no SSB data at scale 0.0: accepted is"),
-    ],
-)
-def test_impossible_runs_are_refused_before_spark_starts(
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    arguments: list[str],
-    words: str,
-) -> None:
-    out = tmp_path / "data"
-    assert main(["grid", "--out", str(out), *arguments]) == 2
-    assert words in capsys.readouterr().err
-    assert not out.exists()
