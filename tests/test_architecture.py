@@ -55,12 +55,12 @@ BUDGETS = {
     "expressions": 1953,
     "indexes": 7874,
     "layout": 2563,
-    "log": 3105,
-    "planner": 16535,
+    "log": 3120,
+    "planner": 16541,
     "rewrite": 3824,
     "spark": 7288,
-    "storage": 4875,
-    "table": 6078,
+    "storage": 4880,
+    "table": 6100,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -19,7 +19,7 @@ import skipindex as sx
 from benchmarks.moto_server import S3, SERVER_KEY, SERVER_SECRET
 from skipindex.build import task
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.log import commit, live, newest_snapshot
+from skipindex.log import Snapshot, commit, live, newest_snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import NO_PROPERTIES
 from skipindex.rewrite.arrival import SaveMode, arrive
@@ -251,16 +251,30 @@ def test_a_listing_that_a_commit_interrupts_is_made_again(place: Location) -> No
     """Files and commit of one moment: else rewritten rows could count twice."""
     place.write("f.parquet", parquet([1]))
     commit(place, add("f.parquet"), operation="test")
-    whole = live._look_at_once(place, None, place.list)
+
+    def version(_: object, snapshot: Snapshot) -> int:
+        return snapshot.version
+
+    whole = live._look_at_once(place, None, version, place.list)
     assert whole is not None
-    assert whole[1].version == 0
+    assert whole.result() == 0
 
     def interrupted() -> Iterator[FileInfo]:
         found = list(place.list())
         commit(place, add("g"), operation="test")
         return iter(found)
 
-    assert live._look_at_once(place, None, interrupted) is None
+    assert live._look_at_once(place, None, version, interrupted) is None
+
+    def refused(*_: object) -> int:
+        """What fails between two moments says nothing of either."""
+        raise TableError("no columns")
+
+    assert live._look_at_once(place, None, refused, interrupted) is None
+    whole = live._look_at_once(place, None, refused, place.list)
+    assert whole is not None
+    with pytest.raises(TableError, match="no columns"):
+        whole.result()
 
 
 def test_folders_of_a_table_are_listed_by_level(s3: S3, place: Location) -> None:

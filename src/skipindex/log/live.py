@@ -8,10 +8,10 @@ again.  If rewrites were committed meanwhile, it begins again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 from operator import attrgetter
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 from skipindex.errors import (
     IndexVersionError,
@@ -29,6 +29,8 @@ from skipindex.log.manifest import Manifest
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import is_hidden_copy, published
+
+T = TypeVar("T")
 
 _AT_ONCE: Final = 4
 """Requests that are under way while a table on a store is opened."""
@@ -58,20 +60,25 @@ def check_folder(location: Location) -> None:
 
 
 def look(
-    location: Location, known: Snapshot | None, files: Listing | None = None
-) -> tuple[Sequence[FileInfo], Snapshot]:
-    """All files below the folder and the newest commit, which go together.
+    location: Location,
+    known: Snapshot | None,
+    then: Callable[[Sequence[FileInfo], Snapshot], T],
+    files: Listing | None = None,
+) -> T:
+    """What ``then`` makes of all files below the folder and of the newest commit.
 
-    Segments of ``known``, an earlier snapshot, are not read again.  ``files`` lists
-    some folders alone.
+    They go together.  On a store ``then`` is called while it is not certain yet that
+    they do, and again if they did not.  Segments of ``known``, an earlier snapshot, are
+    not read again.  ``files`` lists some folders alone.
 
     Raises:
         TableError: it is no folder, or others rewrite it all the time.
     """
     listing = files or location.list
-    result = None if location.is_local else _look_at_once(location, known, listing)
-    if result is not None:
-        return result
+    if not location.is_local:
+        made = _look_at_once(location, known, then, listing)
+        if made is not None:
+            return made.result()
     check_folder(location)
     snapshot = newest_usable(location, known)
     # Files that a rewrite replaces come and go with commits, so a listing is good only
@@ -87,14 +94,18 @@ def look(
         if snapshot.rewrites == before:
             if snapshot.version >= 0:
                 warn_of_damage(snapshot)
-            return everything, snapshot
+            return then(everything, snapshot)
     raise never_still(location)
 
 
 def _look_at_once(
-    location: Location, known: Snapshot | None, listing: Listing
-) -> tuple[Sequence[FileInfo], Snapshot] | None:
+    location: Location,
+    known: Snapshot | None,
+    then: Callable[[Sequence[FileInfo], Snapshot], T],
+    listing: Listing,
+) -> Future[T] | None:
     """``look`` by requests of which several are under way; None if that fails."""
+    made: Future[T] = Future()
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         is_folder = pool.submit(carried(check_folder), location)
         before = pool.submit(carried(latest_version), location)
@@ -105,6 +116,10 @@ def _look_at_once(
             after = pool.submit(carried(latest_version), location)
             is_folder.result()
             snapshot = reading.result()
+            try:
+                made.set_result(then(everything, snapshot))
+            except SkipIndexError as error:  # counts if no commit came meanwhile
+                made.set_exception(error)
             versions = {first, after.result(), snapshot.newest}
         except (SkipIndexError, OSError):
             return None
@@ -114,7 +129,7 @@ def _look_at_once(
         return None
     if snapshot.version >= 0:
         warn_of_damage(snapshot)
-    return everything, snapshot
+    return made
 
 
 def never_still(location: Location) -> TableError:

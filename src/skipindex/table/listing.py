@@ -89,19 +89,20 @@ def observe(
     all.  ``version`` is that of a table of another format.
     """
     missing = ""
-    for _ in range(LOOKS):
-        everything, snapshot = look(location, known, files)
+
+    def seen(everything: Sequence[FileInfo], snapshot: Snapshot) -> Observed | str:
+        """The table; the file that came or went since the folder was listed."""
         source = None
         if not plain:
             paths = (file.path for file in everything)
             source = source_of(location, paths, version)
         if source is not None:
-            everything, missing = source.among(everything)
+            listing, missing = source.among(everything)
             if missing:
-                continue  # written since the folder was listed, or gone
-            source.check(location, everything)
+                return missing
+            source.check(location, listing)
             return Observed(
-                everything,
+                listing,
                 source.schema,
                 source.refused,
                 min(source.sizes, default=""),
@@ -109,44 +110,65 @@ def observe(
                 notes=snapshot.notes,
                 source=source,
             )
-        shown, listing, remarks = _live(location, everything, snapshot)
-        visible = None
-        if snapshot.rewrites.hidden:  # else a reader of the folder reads the same files
-            visible = list(filter(shown.is_read, everything))
-        candidates = shown.with_schema or [file.path for file in listing]
-        if not candidates and files is None:
-            raise TableError(_nothing_there(location, everything))
-        schema_path = ""
-        if candidates:
-            schema_path = _schema_path(location, candidates, shown.summaries)
-        try:
-            columns, refused = (
-                read_schema(location, schema_path, _of_path(everything, schema_path))
-                if schema is None
-                else given_schema(schema)
-            )
-        except TableError:
-            now = location.stat(schema_path)
-            if now is not None and now.is_same(_of_path(everything, schema_path)):
-                raise
-            continue  # deleted or written since it was listed, by a vacuum perhaps
-        notes = (*snapshot.notes, *remarks)
-        return Observed(
-            listing,
-            columns,
-            refused,
-            schema_path,
-            snapshot,
-            shown.folders,
-            notes,
-            visible,
+        may_be_empty = files is not None
+        return _of_folder(
+            location, everything, snapshot, schema, may_be_empty=may_be_empty
         )
+
+    for _ in range(LOOKS):
+        result = look(location, known, seen, files)
+        if isinstance(result, Observed):
+            return result
+        missing = result
     if missing:
         raise TableError(
             f"{location.full(missing)!r} is gone, which the table's own log names "
             "(accepted: a version whose files have not been deleted by a vacuum)"
         )
     raise never_still(location)
+
+
+def _of_folder(
+    location: Location,
+    everything: Sequence[FileInfo],
+    snapshot: Snapshot,
+    schema: pa.Schema | None,
+    *,
+    may_be_empty: bool,
+) -> Observed | str:
+    """A plain folder; a text if the file that has its columns came or went."""
+    shown, listing, remarks = _live(location, everything, snapshot)
+    visible = None
+    if snapshot.rewrites.hidden:  # else a reader of the folder reads the same files
+        visible = list(filter(shown.is_read, everything))
+    candidates = shown.with_schema or [file.path for file in listing]
+    if not candidates and not may_be_empty:
+        raise TableError(_nothing_there(location, everything))
+    schema_path = ""
+    if candidates:
+        schema_path = _schema_path(location, candidates, shown.summaries)
+    try:
+        columns, refused = (
+            read_schema(location, schema_path, _of_path(everything, schema_path))
+            if schema is None
+            else given_schema(schema)
+        )
+    except TableError:
+        now = location.stat(schema_path)
+        if now is not None and now.is_same(_of_path(everything, schema_path)):
+            raise
+        return ""  # deleted or written since it was listed, by a vacuum perhaps
+    notes = (*snapshot.notes, *remarks)
+    return Observed(
+        listing,
+        columns,
+        refused,
+        schema_path,
+        snapshot,
+        shown.folders,
+        notes,
+        visible,
+    )
 
 
 def _partition_of(path: str) -> str:

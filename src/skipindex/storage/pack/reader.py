@@ -40,6 +40,10 @@ _NUMBER_BYTES: Final = 40
 """Bytes that a number of a list takes."""
 _BEGIN: Final = 1 << 16
 """Bytes of a blob's beginning that are read ahead; most file maps fit."""
+_PART: Final = 8
+"""The part of a large blob that is read of either end instead, up to `_MOST` bytes:
+those of many files have large directories and maps."""
+_MOST: Final = 1 << 19
 
 
 def blob_offsets(source: ByteSource) -> set[int]:
@@ -139,7 +143,8 @@ class Blob:
 
         What begins there too are the parts of all data files together.
         """
-        n_begin, n_end = min(_BEGIN, entry.length), min(_GUESS, entry.length)
+        share = min(entry.length // _PART, _MOST)
+        n_begin, n_end = (min(max(n, share), entry.length) for n in (_BEGIN, _GUESS))
         if n_begin + n_end >= entry.length:
             return [(entry.offset, entry.length)]
         end = entry.offset + entry.length
