@@ -26,7 +26,6 @@ MATRIX ?=
 
 # The scale and the folder of the benchmarks, unless they are named.
 BENCHMARK_OF := --scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
-BENCHMARK_OUT := $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT))
 HEADLINES_OUT := $(if $(filter file,$(origin OUT)),data/headlines-$(lastword $(BENCHMARK_OF)),$(OUT))
 
 BIN := $(VENV)/bin
@@ -39,7 +38,7 @@ WITH_JAVA := JAVA_HOME=$$(.ci/java) && export JAVA_HOME &&
 # compile them again.
 COMPILED := PYTHONDONTWRITEBYTECODE=
 
-.PHONY: help setup ssb benchmark-latency headlines test test-all test-matrix
+.PHONY: help setup ssb headlines test test-all test-matrix
 .PHONY: bench bench-build bench-layout bench-scale
 .PHONY: bench-spark bench-price
 .PHONY: sweep soundness model months hostile concurrent queries mutants lint
@@ -55,11 +54,6 @@ setup: $(CLASSES)  ## make the virtual environment, find or install a JDK, compi
 ssb: $(CLASSES)  ## show the library at work on SSB data (SCALE=0.1 FILES=100 FORM=flat LAYOUT=hilbert)
 	@$(WITH_JAVA) $(BIN)/python -m ssb run --scale $(SCALE) --files $(FILES) --out $(OUT) \
 		--form $(FORM) --layout $(LAYOUT)
-
-benchmark-latency: $(STAMP)  ## query files behind 30 ms a request (OUT=data/ssb1; long)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[latency]"
-	@$(BIN)/python -m ssb.latency --data $(BENCHMARK_OUT) --out $(BENCHMARK_OUT)/benchmark \
-		--files $(if $(filter file,$(origin FILES)),1000,$(FILES))
 
 headlines: $(CLASSES)  ## measure whole queries and the articles' claims (SCALE=1; long)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[benchmark]"

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from math import inf
 from typing import TypeVar
 
 Server = TypeVar("Server", bound=ThreadingHTTPServer)
@@ -59,15 +60,18 @@ class Proxy(ThreadingHTTPServer):
     Args:
         port: of the server behind it, on this machine.
         delay: of every request, in seconds.
+        bandwidth: bytes a second, of all answers together.
     """
 
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, port: int, delay: float) -> None:
+    def __init__(self, port: int, delay: float, bandwidth: float) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.behind = port
         self.delay = delay
+        self.bandwidth = bandwidth
+        self.line = threading.Lock()
         self.requests: list[Request] = []
 
     @property
@@ -108,6 +112,8 @@ class _Handler(BaseHTTPRequestHandler):
         self._behind.request(self.command, self.path, body, dict(self.headers))
         answer = self._behind.getresponse()
         data = answer.read()
+        with self.server.line:
+            time.sleep(len(data) / self.server.bandwidth)
         self.send_response(answer.status)
         for name, value in answer.getheaders():
             if name.lower() not in _NOT_FORWARDED:
@@ -135,6 +141,8 @@ def serving(server: Server) -> Iterator[Server]:
         server.server_close()
 
 
-def proxy(port: int, delay: float) -> AbstractContextManager[Proxy]:
+def proxy(
+    port: int, delay: float, bandwidth: float = inf
+) -> AbstractContextManager[Proxy]:
     """A proxy that runs until the end of the block."""
-    return serving(Proxy(port, delay))
+    return serving(Proxy(port, delay, bandwidth))

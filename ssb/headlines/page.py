@@ -11,7 +11,7 @@ from typing import Any, Final
 from ssb import SsbError
 from ssb.grid.records import Records, StepRecord
 from ssb.grid.setting import RUN
-from ssb.headlines import skipped, small_files, studies, whole, whole_page
+from ssb.headlines import skipped, small_files, store, studies, whole, whole_page
 from ssb.headlines.claims import (
     CLAIMS,
     Measured,
@@ -28,6 +28,7 @@ from ssb.steps import QUIET
 from ssb.workloads.workload import SSB
 
 PAGE: Final = "headlines.md"
+_CLAIMS: Final = "claims"
 COSTS_OF: Final = "hilbert"
 SIZE_OF: Final = {ALONE: "data", SKIPPING: "index"}
 TIME_OF: Final = {ALONE: "write", SKIPPING: "index"}
@@ -39,16 +40,20 @@ class Block:
     """A part of the page that a command writes.
 
     Args:
-        name: of it, in its marks.
+        name: of it, in its marks; the steps whose names begin so belong to it, or
+            those of no other block.
         pictures: by name, what they show and what draws them.
         lines: below the pictures.
-        is_own: whether a step belongs to it.
     """
 
     name: str
     pictures: Mapping[str, tuple[str, Callable[[Measured], str]]]
     lines: Callable[[Measured], Iterator[str]]
-    is_own: Callable[[StepRecord], bool]
+
+    def is_own(self, record: StepRecord) -> bool:
+        """Whether a step belongs to it."""
+        own = [one for one in BLOCKS if record.step.startswith(one.name)]
+        return self in own if own else self.name == _CLAIMS
 
     def marks(self, scale: float) -> tuple[str, str]:
         """The lines before and after it."""
@@ -378,13 +383,9 @@ def _label(study: str, row: Mapping[str, Any]) -> str:
     return f"{row['value']:,}: {row['label']}"
 
 
-def _of_whole(record: StepRecord) -> bool:
-    return record.step.startswith(whole.STUDY)
-
-
 BLOCKS: Final = (
     Block(
-        "whole queries",
+        whole.STUDY,
         {
             "whole": (
                 "Seconds of the 13 queries by layout and by what chooses the files",
@@ -392,7 +393,7 @@ BLOCKS: Final = (
             )
         },
         whole_page.lines,
-        _of_whole,
     ),
-    Block("claims", PICTURES, _claims, lambda record: not _of_whole(record)),
+    Block(store.STUDY, {}, store.lines),
+    Block(_CLAIMS, PICTURES, _claims),
 )

@@ -7,7 +7,6 @@ It is opened first: what it holds from then on, such as footers, serves later qu
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -17,10 +16,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 import pyarrow.fs as pafs
 
-from ssb import SsbError
-from ssb.peers.adapters.arrow import ArrowTerms
-from ssb.peers.conditions import translated
-from ssb.queries import Query, columns_of, wide_sums
+from ssb.queries import Query, wide_sums
 
 THREADS: Final = 32
 """That wait for answers; few of them ever compute."""
@@ -86,25 +82,6 @@ def opened_dataset(
     return pads.FileSystemDataset(fragments, schema, form, system)
 
 
-class ArrowReader:
-    """pyarrow reads the matching rows of the columns; DuckDB groups them."""
-
-    def __init__(self, store: Store, files: Mapping[str, int] | None) -> None:
-        self._connection = importlib.import_module("duckdb").connect()
-        self._dataset = opened_dataset(store, files)
-
-    def run(self, query: Query) -> Rows:
-        """Read, then group."""
-        names = set(self._dataset.schema.names)
-        table = self._dataset.to_table(
-            columns=sorted(names & {*columns_of([query]), *words_of(query)}),
-            filter=translated(query.where, ArrowTerms()),
-            fragment_readahead=THREADS,
-        )
-        self._connection.register("flat", table)
-        return plain(self._connection.execute(query.sql("flat")).fetchall())
-
-
 class DuckDbReader:
     """DuckDB on a dataset of pyarrow, to which it hands columns and conditions.
 
@@ -149,16 +126,10 @@ class PolarsReader:
 
 
 READERS: Final[Mapping[str, Reader]] = {
-    "pyarrow": ArrowReader,
-    "Polars": PolarsReader,
     "DuckDB": DuckDbReader,
+    "Polars": PolarsReader,
 }
 """By name."""
-
-
-def words_of(query: Query) -> frozenset[str]:
-    """The words of what a query gives, the columns among them."""
-    return frozenset(re.findall(r"\w+", f"{query.select} {query.group_by}"))
 
 
 def plain(rows: Sequence[Sequence[Any]]) -> Rows:
@@ -168,14 +139,3 @@ def plain(rows: Sequence[Sequence[Any]]) -> Rows:
     )
     # An empty sum is NULL for one reader and 0 for another.
     return sorted((tuple(v or 0 for v in row) for row in cells), key=repr)
-
-
-def reader_of(name: str) -> Reader:
-    """The reader of this name.
-
-    Raises:
-        SsbError: there is none.
-    """
-    if name not in READERS:
-        raise SsbError(f"no reader {name!r}: accepted are {', '.join(READERS)}")
-    return READERS[name]

@@ -6,11 +6,11 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import skipindex as sx
 from benchmarks.proxy import Proxy, round_trips
 from skipindex.planner.stages.pack_cache import CacheSession
+from ssb.grid.records import Value
 from ssb.latency.readers import Opened, Reader, Rows, Store
 from ssb.queries import Query
 
@@ -46,10 +46,9 @@ def measure(
     readers: dict[str, Reader],
     queries: Sequence[Query],
     *,
-    layout: str,
-    repeat: int = 3,
+    repeat: int,
     log: Log = lambda _: None,
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[dict[str, Value]]:
     """A row for each reader, query and state of the caches.
 
     *Cold* is a first query: nothing is open, and the folder is listed.  *Warm* is the
@@ -61,7 +60,6 @@ def measure(
         proxy: which counts.
         readers: by name.
         queries: to run.
-        layout: its name in the rows.
         repeat: rounds.
         log: told about every query.
     """
@@ -78,7 +76,7 @@ def measure(
                 for _ in range(repeat)
             ]
             expected = rounds[0][0][0].rows if expected is None else expected
-            key = {"reader": name, "layout": layout, "query": query.name}
+            key = {"reader": name, "query": query.name}
             for i, state in enumerate(("cold", "warm")):
                 alls = [before[i] for before, _ in rounds]
                 plans = [after[i] for _, after in rounds]
@@ -92,7 +90,7 @@ def measure(
 
 def compared(
     alls: Sequence[Reading], plans: Sequence[Reading], expected: Rows
-) -> dict[str, Any]:
+) -> dict[str, Value]:
     """The figures of both ways side by side.
 
     Args:
@@ -109,7 +107,6 @@ def compared(
         "files_plan": then.files,
         "s_all": round(before, 3),
         "s_plan": round(after, 3),
-        "gain": round(before / after, 2),
         "planning_ms": round(1000 * planning, 1),
         "requests_all": first.requests,
         "requests_plan": then.requests,
@@ -117,7 +114,7 @@ def compared(
         "MB_plan": round(then.n_bytes / 1e6, 2),
         "waits_all": first.waits,
         "waits_plan": then.waits,
-        "answer_right": all(one.rows == expected for one in (*alls, *plans)),
+        "same": int(all(one.rows == expected for one in (*alls, *plans))),
     }
 
 

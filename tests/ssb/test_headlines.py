@@ -16,7 +16,7 @@ from ssb.__main__ import main
 from ssb.data.generate import Dataset
 from ssb.grid.records import Records, StepRecord
 from ssb.grid.setting import Setting, write_run
-from ssb.headlines import skipped, small_files, studies, whole
+from ssb.headlines import skipped, small_files, store, studies, whole
 from ssb.headlines.claims import CLAIMS, Measured
 from ssb.headlines.command import all_steps, chosen, problems
 from ssb.headlines.engines import Way
@@ -146,7 +146,7 @@ def test_a_command_writes_the_blocks_that_it_measured(tmp_path: Path) -> None:
     with pytest.raises(SsbError, match="nothing is measured yet"):
         page.write_page(records, tmp_path, None)
     records.add(STEP)
-    claims = page.BLOCKS[1].marks(SETTING["scale"])
+    claims = page.BLOCKS[-1].marks(SETTING["scale"])
     text = page.write_page(records, tmp_path, None).read_text()
     assert text.startswith(f"{claims[0]}\n| claim |")
     assert "1 steps ran beside other work, which took up to 25 %" in text
@@ -161,11 +161,12 @@ def test_a_command_writes_the_blocks_that_it_measured(tmp_path: Path) -> None:
 def test_the_page_of_the_docs_begins_with_whole_queries() -> None:
     page = pytest.importorskip("ssb.headlines.page", exc_type=ImportError)
     text = (ROOT / "docs" / "benchmark.md").read_text()
-    whole_queries, claims = page.BLOCKS
+    whole_queries, behind_a_store, claims = page.BLOCKS
     places = [text.index(mark) for mark in whole_queries.marks(10)]
     assert places == sorted(places)
     assert places[0] < text.index(whole_queries.marks(1)[0])
-    assert text.index(whole_queries.marks(1)[1]) < text.index(claims.marks(1)[0])
+    for before, after in ((whole_queries, behind_a_store), (behind_a_store, claims)):
+        assert text.index(before.marks(1)[1]) < text.index(after.marks(1)[0])
     assert "| claim | in the articles | measured | command |" in text
 
 
@@ -174,6 +175,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few values of everything, and each once."""
     patched: dict[Any, dict[str, Any]] = {
         small_files: {"LEAST_ROWS": 3_000},
+        store: {"QUERIES": QUERIES[:3], "FILES": 10, "DELAY": 0.001, "ROUNDS": 1},
         whole: {"QUERIES": QUERIES[:3], "LAYOUTS": ("unordered", "hilbert")},
         skipped: {
             "LAYOUTS": ("linear", "zorder", "hilbert"),
@@ -200,6 +202,7 @@ def test_a_whole_run_fills_every_row(
     run = Context(spark, ssb_dataset, records, tmp_path / "work", lambda _: None)
     every = [
         *whole.steps(),
+        *store.steps(),
         *small_files.steps(),
         *skipped.steps(7),
         *studies.steps(),
