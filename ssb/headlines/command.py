@@ -14,7 +14,7 @@ from ssb.files import data_files
 from ssb.grid.cells import FLAT
 from ssb.grid.records import CellRecord, Records, StepRecord
 from ssb.grid.setting import begun
-from ssb.headlines import skipped, small_files, store, studies, whole
+from ssb.headlines import skipped, small_files, star, store, studies, whole
 from ssb.queries import QUERIES
 from ssb.steps import FULL, LARGE, SHORT, Context, Step, effort_of, run_steps
 
@@ -56,6 +56,7 @@ def all_steps() -> list[Step]:
     """The steps in their order."""
     return [
         *whole.steps(),
+        *star.steps(),
         *store.steps(),
         *small_files.steps(),
         *skipped.steps(LOOKUPS),

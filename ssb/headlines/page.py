@@ -11,7 +11,7 @@ from typing import Any, Final
 from ssb import SsbError
 from ssb.grid.records import Records, StepRecord
 from ssb.grid.setting import RUN
-from ssb.headlines import skipped, small_files, store, studies, whole, whole_page
+from ssb.headlines import skipped, small_files, star, store, studies, whole, whole_page
 from ssb.headlines.claims import (
     CLAIMS,
     Measured,
@@ -394,6 +394,7 @@ BLOCKS: Final = (
         },
         whole_page.lines,
     ),
+    Block(star.STUDY, {}, star.lines),
     Block(store.STUDY, {}, store.lines),
     Block(_CLAIMS, PICTURES, _claims),
 )

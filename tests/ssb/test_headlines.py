@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from ssb.__main__ import main
 from ssb.data.generate import Dataset
 from ssb.grid.records import Records, StepRecord
 from ssb.grid.setting import Setting, write_run
-from ssb.headlines import skipped, small_files, store, studies, whole
+from ssb.headlines import skipped, small_files, star, store, studies, whole
 from ssb.headlines.claims import CLAIMS, Measured
 from ssb.headlines.command import all_steps, chosen, problems
 from ssb.headlines.engines import Way
@@ -161,11 +162,11 @@ def test_a_command_writes_the_blocks_that_it_measured(tmp_path: Path) -> None:
 def test_the_page_of_the_docs_begins_with_whole_queries() -> None:
     page = pytest.importorskip("ssb.headlines.page", exc_type=ImportError)
     text = (ROOT / "docs" / "benchmark.md").read_text()
-    whole_queries, behind_a_store, claims = page.BLOCKS
+    whole_queries = page.BLOCKS[0]
     places = [text.index(mark) for mark in whole_queries.marks(10)]
     assert places == sorted(places)
     assert places[0] < text.index(whole_queries.marks(1)[0])
-    for before, after in ((whole_queries, behind_a_store), (behind_a_store, claims)):
+    for before, after in pairwise(page.BLOCKS):
         assert text.index(before.marks(1)[1]) < text.index(after.marks(1)[0])
     assert "| claim | in the articles | measured | command |" in text
 
@@ -176,6 +177,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
     patched: dict[Any, dict[str, Any]] = {
         small_files: {"LEAST_ROWS": 3_000},
         store: {"QUERIES": QUERIES[:3], "FILES": 10, "DELAY": 0.001, "ROUNDS": 1},
+        star: {"QUERIES": QUERIES[:3]},
         whole: {"QUERIES": QUERIES[:3], "LAYOUTS": ("unordered", "hilbert")},
         skipped: {
             "LAYOUTS": ("linear", "zorder", "hilbert"),
@@ -202,6 +204,7 @@ def test_a_whole_run_fills_every_row(
     run = Context(spark, ssb_dataset, records, tmp_path / "work", lambda _: None)
     every = [
         *whole.steps(),
+        *star.steps(),
         *store.steps(),
         *small_files.steps(),
         *skipped.steps(7),
