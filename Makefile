@@ -74,12 +74,10 @@ bench-layout: $(CLASSES)  ## compare layouts, delta-rs' too (OUT=data/ssb1, scal
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks.layout --files $(FILES) \
 		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT))
 
-bench-spark: $(CLASSES)  ## time queries through Spark, plain and pruned (OUT=data/ssb1, scale 1)
-	@$(WITH_JAVA) $(BIN)/python -m benchmarks.spark \
-		--out $(if $(filter file,$(origin OUT)),data/ssb1,$(OUT)) \
-		--scale $(if $(filter file,$(origin SCALE)),1,$(SCALE))
+bench-spark: $(CLASSES)  ## time queries through Spark until their first task, plain and pruned
+	@$(WITH_JAVA) $(BIN)/python -m benchmarks.spark
 
-bench-price: $(STAMP)  ## plan beside reading, by distinct values and length of lists (minutes)
+bench-price: $(STAMP)  ## CPU of plans beside that of reading, whatever the condition (minutes)
 	@$(BIN)/python -m benchmarks.price
 
 bench-scale: $(STAMP)  ## plan over 1,000 to 1,000,000 files, beside peers (minutes)

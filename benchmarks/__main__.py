@@ -17,7 +17,7 @@ from benchmarks import _report
 _NO_BASELINE: Final = "no baseline on this machine yet (--save-baseline keeps one)"
 _ALONE: Final = frozenset({"build", "layout", "row_groups", "scale", "spark"})
 """What ``make bench-layout`` and its like run, as each takes long."""
-_SERVERS: Final = frozenset({"moto_server", "proxy", "serve_folder", "serve_moto"})
+_SERVERS: Final = frozenset({"moto_server", "proxy"})
 """What the benchmarks of stores begin, and is none."""
 
 

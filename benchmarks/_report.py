@@ -7,11 +7,13 @@ that a busy or slow machine does not look like slow code.
 from __future__ import annotations
 
 import json
+import multiprocessing
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from ssb.report import aligned
 
@@ -19,10 +21,11 @@ BASELINE: Final = Path(__file__).with_name("baseline.json")
 TOLERANCE: Final = 1.25
 """How much worse than the baseline is worth a line: timings jump."""
 
+T = TypeVar("T")
 Baseline = Mapping[str, Mapping[str, float]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Measure:
     """One figure.
 
@@ -31,16 +34,16 @@ class Measure:
         figure: that was measured.
         unit: of the figure and the limit.
         limit: or reference of the same run; None if there is none.
-        at_least: the figure should be at least the limit, and not at most.
         note: what the limit is, or anything else.
+        at_least: the figure should be at least the limit, and not at most.
     """
 
     what: str
     figure: float
     unit: str = ""
     limit: float | None = None
-    at_least: bool = False
     note: str = ""
+    at_least: bool = field(default=False, kw_only=True)
 
     @property
     def ratio(self) -> float | None:
@@ -148,3 +151,15 @@ def best_seconds(
         call()
         best = min(best, clock() - began)
     return best
+
+
+def alone(call: Callable[..., T], *arguments: object) -> T:
+    """The result of a call in a process that does nothing else."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(call, arguments)
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had."""
+    status = Path("/proc/self/status").read_text(encoding="utf-8")
+    return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) * 1024

@@ -174,6 +174,7 @@ def measured(place: str, folder: Path, n_bytes: int, rounds: int) -> list[Measur
     """The figures of one place."""
     request = request_of(sx.open_table(folder))
     megabytes = n_bytes / 1e6
+    best = partial(best_seconds, rounds=rounds, warm_up=False)
     with runner_at(place) as (inner, spark):
         runner = Watching(inner)
         every = [column.name for column in sx.open_table(folder).columns]
@@ -183,27 +184,18 @@ def measured(place: str, folder: Path, n_bytes: int, rounds: int) -> list[Measur
             ("six indexes", list(request), request),
             ("the advisor's choice", every, None),
         ):
-            least = best_seconds(
-                partial(decode, folder, columns, runner), rounds=rounds, warm_up=False
-            )
-            name = f"decode {len(columns)} columns"
-            found.append(_measure(name, least, megabytes))
+            least = best(partial(decode, folder, columns, runner))
+            found.append(_measure(f"decode {len(columns)} columns", least, megabytes))
             runner.peak = 0
-            took = best_seconds(
-                partial(indexed, folder, wanted, runner), rounds=rounds, warm_up=False
-            )
-            limit = MOST[what] * least
-            found += [
-                _measure(what, took, megabytes, limit),
-                Measure(what=f"{what}: peak", figure=runner.peak / 1e6, unit="MB"),
-            ]
+            took = best(partial(indexed, folder, wanted, runner))
+            found.append(_measure(what, took, megabytes, MOST[what] * least))
+            found.append(Measure(f"{what}: peak", runner.peak / 1e6, "MB"))
         shutil.rmtree(folder / FOLDER)
         if spark is not None:
             copy = folder.with_name("written")
             rows = spark.read.parquet(str(folder))
-            write = partial(rows.write.mode("overwrite").parquet, str(copy))
-            written = best_seconds(write, rounds=rounds, warm_up=False)
-            found.append(_measure("write by plain Spark", written, megabytes))
+            took = best(partial(rows.write.mode("overwrite").parquet, str(copy)))
+            found.append(_measure("write by plain Spark", took, megabytes))
             shutil.rmtree(copy)
     return found
 
@@ -212,7 +204,7 @@ def _measure(
     what: str, took: float, megabytes: float, limit: float | None = None
 ) -> Measure:
     speed = f"{megabytes / took:,.0f} MB of Parquet a second"
-    return Measure(what=what, figure=took, unit="s", limit=limit, note=speed)
+    return Measure(what, took, "s", limit, speed)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,12 +8,9 @@ so many columns that statistics alone are a load.
 from __future__ import annotations
 
 import argparse
-import json
-import re
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -23,7 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import skipindex as sx
-from benchmarks._report import Measure, show
+from benchmarks._report import Measure, alone, peak_bytes, show
+from skipindex.build.column_requests import Request
 from skipindex.build.memory import memory_bytes
 
 LIMITS: Final = ("300MB", "1GB", "4GB")
@@ -70,7 +68,7 @@ class Job:
 
     what: str
     write: Callable[[Path], None]
-    request: Mapping[str, Sequence[str] | None]
+    request: Request
 
 
 JOBS: Final = (
@@ -85,55 +83,29 @@ JOBS: Final = (
 )
 
 
-def build(folder: str, request: str, memory: str) -> None:
-    """Build, and print the peak in bytes and how many notes the report has."""
-    report = sx.build_indexes(folder, json.loads(request), workers=1, memory=memory)
-    status = Path("/proc/self/status").read_text()
-    peak = re.search(r"VmHWM:\s+(\d+) kB", status)
-    assert peak is not None
-    print(int(peak[1]) * 1024, len(report.notes))
+def build(folder: str, request: Request, memory: str) -> tuple[int, int]:
+    """Build; the peak in bytes and how many notes the report has."""
+    report = sx.build_indexes(folder, request, workers=1, memory=memory)
+    return peak_bytes(), len(report.notes)
 
 
-def alone(*arguments: str) -> str:
-    """What this module prints in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.build_memory", *arguments]
-    done = subprocess.run(  # noqa: S603 (ours)
-        command, check=True, capture_output=True, text=True
-    )
-    return done.stdout
+def measured(job: Job, memory: str) -> Measure:
+    """The peak of a build under a limit."""
+    with tempfile.TemporaryDirectory() as name:
+        job.write(Path(name) / "0.parquet")
+        peak, notes = alone(build, name, job.request, memory)
+    note = "too large: noted, not built" if notes else ""
+    limit = memory_bytes(memory) / 10**6
+    return Measure(f"{job.what}, {memory=}", peak / 10**6, "MB", limit, note)
 
 
-def measured(job: Job, limits: Sequence[str]) -> list[Measure]:
-    """The peaks of a build under each limit."""
-    found = []
-    for limit in limits:
-        with tempfile.TemporaryDirectory() as name:
-            job.write(Path(name) / "0.parquet")
-            told = alone("--build", name, json.dumps(job.request), limit)
-        peak, notes = map(int, told.split())
-        found.append(
-            Measure(
-                what=f"{job.what}, memory={limit!r}",
-                figure=peak / 10**6,
-                unit="MB",
-                limit=memory_bytes(limit) / 10**6,
-                note="too large: noted, not built" if notes else "",
-            )
-        )
-    return found
-
-
-def main(limits: Sequence[str] = LIMITS) -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Measure, and print the table."""
-    show("memory of a build", [m for job in JOBS for m in measured(job, limits)])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--limits", nargs="+", default=LIMITS)
+    limits = parser.parse_args(arguments).limits
+    show("memory of a build", [measured(job, one) for job in JOBS for one in limits])
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--limits", nargs="+", default=LIMITS)
-    parser.add_argument("--build", nargs=3, metavar=("FOLDER", "REQUEST", "MEMORY"))
-    given = parser.parse_args()
-    if given.build:
-        build(*given.build)
-    else:
-        main(given.limits)
+    main(sys.argv[1:])

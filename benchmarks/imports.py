@@ -1,9 +1,7 @@
-"""Imports: what loading skipindex costs beside the two packages that it stands on.
+"""What loading skipindex costs: ``python -m benchmarks.imports``.
 
-python -m benchmarks.imports [--rounds 10]
-
-Every figure is the least of some runs in fresh processes, without the time that
-Python itself takes to start.
+Beside it stand pyarrow and numpy.  Every figure is the least of some runs in fresh
+processes, without the time that Python itself takes to start.
 """
 
 from __future__ import annotations
@@ -11,6 +9,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections.abc import Sequence
 from typing import Final
 
 from benchmarks._report import Measure, best_seconds, show
@@ -27,53 +26,24 @@ def least_seconds(code: str, *, rounds: int) -> float:
     return best_seconds(lambda: subprocess.run(command, check=True), rounds=rounds)  # noqa: S603 (ours)
 
 
-def heavy_modules(code: str) -> list[str]:
-    """Which of the large packages a fresh process has loaded after ``code``."""
-    names = "('pandas', 'loky', 'sqlglot', 'pyspark', 'pyarrow', 'numpy')"
-    ask = f"{code}; import sys; print(*(m for m in {names} if m in sys.modules))"
-    command = [sys.executable, "-c", ask]
-    done = subprocess.run(  # noqa: S603 (ours)
-        command, check=True, capture_output=True, text=True
+def main(arguments: Sequence[str] = ()) -> None:
+    """Measure, and print the table; the first figure has a limit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    rounds = parser.parse_args(arguments).rounds
+    empty, *loaded = (
+        least_seconds(code, rounds=rounds)
+        for code in ("pass", _FLOOR, "import skipindex", _PLANNING)
     )
-    return done.stdout.split()
-
-
-def measures(rounds: int = 10) -> list[Measure]:
-    """The figures; the first one has a limit."""
-    empty = least_seconds("pass", rounds=rounds)
-    floor = least_seconds(_FLOOR, rounds=rounds) - empty
-    alone = least_seconds("import skipindex", rounds=rounds) - empty
-    planning = least_seconds(_PLANNING, rounds=rounds) - empty
-    loaded = heavy_modules("import skipindex")
-    return [
-        Measure(
-            what="import skipindex",
-            figure=alone,
-            unit="s",
-            limit=_MOST * floor,
-            note=f"{_MOST:g} times pyarrow and numpy",
-        ),
-        Measure(
-            what="import skipindex, until plan_files can be called",
-            figure=planning,
-            unit="s",
-            note=f"{planning / floor:.1f} times pyarrow and numpy",
-        ),
-        Measure(
-            what="large packages that import skipindex loads",
-            figure=len(loaded),
-            limit=0,
-            note=", ".join(loaded),
-        ),
+    floor, alone, planning = (seconds - empty for seconds in loaded)
+    limit, note = _MOST * floor, f"{_MOST:g} times pyarrow and numpy"
+    ready = f"{planning / floor:.1f} times pyarrow and numpy"
+    measures = [
+        Measure("import skipindex", alone, "s", limit, note),
+        Measure("import, until plan_files can be called", planning, "s", note=ready),
     ]
-
-
-def main(rounds: int = 10) -> None:
-    """Measure, and print the table."""
-    show("imports, in fresh processes", measures(rounds))
+    show("imports, in fresh processes", measures)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10)
-    main(parser.parse_args().rounds)
+    main(sys.argv[1:])

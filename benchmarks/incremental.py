@@ -20,8 +20,8 @@ finds nothing that is worth it.
 from __future__ import annotations
 
 import argparse
-import io
 import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -251,9 +251,11 @@ def told(case: str, outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
-def drawn(found: dict[str, list[Outcome]]) -> bytes:
+def drawn(found: dict[str, list[Outcome]]) -> str:
     """Bytes and files of each way, by day, as SVG; it needs matplotlib."""
     from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+
+    from ssb.report.charts import svg  # noqa: PLC0415 (it needs the extra)
 
     figure = Figure(figsize=(12, 6.5), layout="constrained")
     axes = figure.subplots(2, len(found), sharex=True, squeeze=False)
@@ -270,9 +272,7 @@ def drawn(found: dict[str, list[Outcome]]) -> bytes:
     axes[0, 0].set_ylabel("bytes rewritten (full: 1)")
     axes[1, 0].set_ylabel("files read (full: 1)")
     axes[1, 0].legend(frameon=False)
-    sink = io.BytesIO()
-    figure.savefig(sink, format="svg", metadata={"Date": None})
-    return sink.getvalue()
+    return svg(figure)
 
 
 def old_table(kind: str, *, n_rows: int, n_files: int = 300) -> Table:
@@ -339,9 +339,11 @@ def mended_told(one: Old) -> str:
     )
 
 
-def mended_drawn(found: Sequence[Old]) -> bytes:
+def mended_drawn(found: Sequence[Old]) -> str:
     """Files that a query reads after each run, and the files of one table, as SVG."""
     from matplotlib.figure import Figure  # noqa: PLC0415 (an extra)
+
+    from ssb.report.charts import svg  # noqa: PLC0415 (it needs the extra)
 
     figure = Figure(figsize=(9, 6.5), layout="constrained")
     grid = figure.add_gridspec(2, 6)
@@ -366,19 +368,17 @@ def mended_drawn(found: Sequence[Old]) -> bytes:
         axis.plot(ends.ravel(), np.repeat(np.arange(len(low)), 3), linewidth=0.8)
         axis.set_title(f"files after {run} runs of {SHOWN:.0%}", fontsize="medium")
         axis.set_xlabel("customer")
-    sink = io.BytesIO()
-    figure.savefig(sink, format="svg", metadata={"Date": None})
-    return sink.getvalue()
+    return svg(figure)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Print all cases, and draw them where a path is given."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=6_000_000)
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--old", action="store_true")
     parser.add_argument("--figure", type=Path)
-    given = parser.parse_args()
+    given = parser.parse_args(arguments)
     if given.old:
         old = []
         for kind in KINDS:
@@ -386,7 +386,7 @@ def main() -> None:
                 old.append(mended(kind, budget, n_rows=given.rows))
                 print(mended_told(old[-1]), flush=True)
         if given.figure is not None:
-            given.figure.write_bytes(mended_drawn(old))
+            given.figure.write_text(mended_drawn(old), "utf-8")
         return
     found = {}
     for case in CASES:
@@ -396,8 +396,8 @@ def main() -> None:
         ]
         print(told(case, found[case]), flush=True)
     if given.figure is not None:
-        given.figure.write_bytes(drawn(found))
+        given.figure.write_text(drawn(found), "utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -13,6 +13,7 @@ The same run times clustering against ``repartitionByRange`` on one column.
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import shutil
 import sys
@@ -27,6 +28,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
+from benchmarks._report import Measure, best_seconds, show
 from skipindex.spark.placement.cluster import cluster
 from ssb.data.generate import Dataset, Log, find_or_generate
 from ssb.files import data_files
@@ -34,7 +36,6 @@ from ssb.grid.layouts import grid_layouts
 from ssb.layouts import CLUSTER_BY
 from ssb.progress import progress_lines
 from ssb.queries import QUERIES, Query
-from ssb.report import aligned
 from ssb.run import matches_per_file
 from ssb.session import local_session
 
@@ -77,29 +78,29 @@ _OTHER_LITERALS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What one layout lets the queries skip.
+    """What one layout lets the queries skip, all of them together.
 
     Args:
         name: of the layout.
         n_files: of the table.
         rows: of the smallest and of the largest file.
-        kept: files kept by min/max, for each query.
+        kept: files kept by min/max.
         megabytes: of those files.
-        matching: files that hold a matching row, all queries together.
+        matching: files that hold a matching row.
         others: files kept by min/max for queries with other literals.
         matching_others: files that hold a matching row of those queries.
-        seconds: to write it; None if it was there.
+        seconds: to write it; not a number if it was there.
     """
 
     name: str
     n_files: int
     rows: tuple[int, int]
-    kept: tuple[int, ...]
+    kept: int
     megabytes: float
     matching: int
     others: int
     matching_others: int
-    seconds: float | None
+    seconds: float
 
 
 def other_queries() -> list[Query]:
@@ -114,7 +115,7 @@ def other_queries() -> list[Query]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmark and print one table; 1 if a target is missed."""
+    """Run the benchmark and print its tables; 1 if a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--files", type=int, default=100)
@@ -133,25 +134,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     work: Path = parsed.work or parsed.out / "layouts"
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    results = [
-        measure(spark, name, path, seconds, log)
-        for name, path, seconds in written(spark, dataset, work, log)
-    ]
-    print(table_of(results))
+    results = []
+    for name, path, seconds in written(spark, dataset, work, log):
+        results.append(measure(spark, name, path, seconds, log))
+        show(name, told(results[-1]))
     ratios = [clustering_cost(spark, dataset, work, log) for _ in range(parsed.repeat)]
     cost = min(hilbert for hilbert, _ in ratios) / min(plain for _, plain in ratios)
     shutil.rmtree(work)
-    return verdict(results, cost)
+    targets = verdict(results, cost)
+    show("targets", targets)
+    return int(any(one.verdict == "missed" for one in targets))
 
 
 def written(
     spark: SparkSession, dataset: Dataset, work: Path, log: Log
-) -> Sequence[tuple[str, Path, float | None]]:
+) -> Sequence[tuple[str, Path, float]]:
     """Write every layout; its name, its folder and the seconds it took."""
     # A copy, because the data set is not ours to index.
     unordered = work / "unordered"
     shutil.copytree(dataset.flat, unordered, ignore=shutil.ignore_patterns("_*"))
-    found: list[tuple[str, Path, float | None]] = [("unordered", unordered, None)]
+    found = [("unordered", unordered, math.nan)]
     if find_spec("deltalake"):
         log("writing delta-rs z_order")
         path = work / "delta"
@@ -201,7 +203,7 @@ def z_order(dataset: Dataset, path: Path) -> float:
 
 
 def measure(
-    spark: SparkSession, name: str, path: Path, seconds: float | None, log: Log
+    spark: SparkSession, name: str, path: Path, seconds: float, log: Log
 ) -> Result:
     """Count what the queries keep of one layout."""
     log(f"measuring {name}")
@@ -223,7 +225,7 @@ def measure(
         name,
         len(table),
         (min(sizes), max(sizes)),
-        tuple(len(plan.paths) for plan in plans),
+        sum(len(plan.paths) for plan in plans),
         sum(task.size for plan in plans for task in plan.tasks) / 1e6,
         sum(map(len, truth.values())),
         sum(len(table.plan(q.where, kinds=["minmax"]).paths) for q in others),
@@ -240,10 +242,9 @@ def clustering_cost(
     n_files = dataset.n_files
 
     def timed(make: Callable[[], DataFrame]) -> float:
-        path = work / "timed"
-        began = time.perf_counter()
-        make().write.mode("overwrite").parquet(str(path))
-        return time.perf_counter() - began
+        path = str(work / "timed")
+        once = lambda: make().write.mode("overwrite").parquet(path)  # noqa: E731
+        return best_seconds(once, rounds=1, warm_up=False)
 
     log("timing a Hilbert curve over four columns, and a range of one")
     hilbert = timed(
@@ -257,52 +258,38 @@ def clustering_cost(
     return hilbert, plain
 
 
-def table_of(results: Sequence[Result]) -> str:
-    """The table of all layouts."""
-    heads = [query.name.removeprefix("Q") for query in QUERIES]
-    last = ["others", "rows of others", "s"]
-    rows = [["layout", "files", "rows a file", *heads, "sum", "MB", "rows", *last]]
-    for r in results:
-        low, high = r.rows
-        counts = [*r.kept, sum(r.kept), round(r.megabytes), r.matching]
-        counts += [r.others, r.matching_others]
-        seconds = "-" if r.seconds is None else f"{r.seconds:.1f}"
-        rows.append(
-            [r.name, str(r.n_files), f"{low:,}-{high:,}", *map(str, counts), seconds]
-        )
-    note = (
-        "sum: files kept by min/max; rows: by row-level indexes; others: by min/max "
-        "for other literals; rows of others: by row-level indexes"
-    )
-    return "\n".join([*aligned(rows), note])
+def told(result: Result) -> list[Measure]:
+    """The figures of one layout."""
+    low, high = result.rows
+    note = f"{low:,} to {high:,} rows each, {result.megabytes:,.0f} MB kept by min/max"
+    return [
+        Measure("files", result.n_files, note=note),
+        Measure("kept by min/max", result.kept),
+        Measure("kept by row-level indexes", result.matching),
+        Measure("kept by min/max, other literals", result.others),
+        Measure("kept by row-level indexes, other literals", result.matching_others),
+        Measure("written in", result.seconds, "s"),
+    ]
 
 
-def verdict(results: Sequence[Result], cost: float) -> int:
-    """Print how the targets were met; 1 if one was missed."""
-    kept = {result.name: sum(result.kept) for result in results}
+def verdict(results: Sequence[Result], cost: float) -> list[Measure]:
+    """The targets."""
+    kept = {result.name: result.kept for result in results}
     curve = min(kept[name] for name in ("linear", "Z-order", "Hilbert"))
-    chosen = kept["workload, curve"]
-    checks = {
-        f"the curve of the workload keeps {chosen / curve:.2f} of the best other": (
-            chosen * 2 <= curve
-        )
-    }
     answers = next(result for result in results if result.name == ANSWERS)
-    checks[f"answers together keep {answers.matching} files by row-level indexes"] = (
-        answers.matching * MOST_OF_ALL <= MOST_SEEN * answers.n_files * len(QUERIES)
-    )
-    checks[f"and {answers.matching_others} for other literals"] = (
-        answers.matching_others * MOST_OF_ALL
-        <= MOST_UNSEEN * answers.n_files * len(QUERIES)
-    )
+    share = answers.n_files * len(QUERIES) / MOST_OF_ALL
+    seen, unseen = MOST_SEEN * share, MOST_UNSEEN * share
+    targets = [
+        Measure(
+            "files of the workload's curve", kept["workload, curve"], "", curve / 2
+        ),
+        Measure("files of answers together", answers.matching, "", seen),
+        Measure("and for other literals", answers.matching_others, "", unseen),
+        Measure("Hilbert to a range partition, seconds", cost, "x", 1.5),
+    ]
     if (delta := kept.get("delta-rs z_order")) is not None:
-        checks[f"the best curve keeps {curve / delta:.2f} of delta-rs"] = (
-            curve <= 0.8 * delta
-        )
-    checks[f"Hilbert costs {cost:.2f} of a range partition"] = cost <= 1.5
-    for text, is_met in checks.items():
-        print(f"{text}: {'as hoped' if is_met else 'MISSED'}")
-    return 0 if all(checks.values()) else 1
+        targets.append(Measure("files of the best curve", curve, "", 0.8 * delta))
+    return targets
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ files are in the page cache.  Lance counts if ``pylance`` is installed.
 from __future__ import annotations
 
 import importlib
-import multiprocessing
-import re
 import shutil
 import tempfile
 import time
@@ -24,7 +22,7 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, write_deltalake
 
 import skipindex as sx
-from benchmarks._report import Measure, best_seconds, show
+from benchmarks._report import Measure, alone, best_seconds, peak_bytes, show
 from ssb.session import local_session
 
 _FILES, _ROWS = 1_000, 6_000
@@ -72,8 +70,7 @@ def _by_duckdb(folder: Path, keys: pa.Array) -> int:
 def _peak(folder: Path, keys: pa.Array) -> float:
     """The most memory of a process that does nothing else, in MB."""
     _by_skipindex(folder, keys)
-    status = Path("/proc/self/status").read_text(encoding="utf-8")
-    return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1024
+    return peak_bytes() / 2**20
 
 
 def _lance(folder: Path, to: Path) -> _Look | None:
@@ -87,15 +84,9 @@ def _lance(folder: Path, to: Path) -> _Look | None:
     dataset.create_scalar_index("key", "BTREE")
 
     def look(_: Path, keys: pa.Array) -> int:
-        opened = lance.dataset(str(to))
-        some = ", ".join(map(str, keys.to_pylist()))
-        return int(
-            opened.scanner(
-                columns=["key"], filter=f"key IN ({some})", with_row_address=True
-            )
-            .to_table()
-            .num_rows
-        )
+        where = f"key IN ({', '.join(map(str, keys.to_pylist()))})"
+        asked = {"columns": ["key"], "filter": where, "with_row_address": True}
+        return int(lance.dataset(str(to)).scanner(**asked).to_table().num_rows)
 
     return look
 
@@ -110,27 +101,18 @@ def keys(root: Path) -> None:
     rng = np.random.default_rng(2)
     for n in _KEYS:
         some = every.take(pa.array(rng.choice(len(every), n, replace=False)))
-
         cold = _seconds(_by_skipindex, folder, some, rounds=1)
         mine = _seconds(_by_skipindex, folder, some)
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            peak = pool.apply(_peak, (folder, some))
-        other = _seconds(_by_duckdb, folder, some)
+        other, is_few = _seconds(_by_duckdb, folder, some), n == _KEYS[0]
+        half = (other / 2, "half of DuckDB's time") if is_few else ()
         measures = [
-            Measure(
-                what="locate",
-                figure=mine,
-                unit="s",
-                limit=other / 2 if n == _KEYS[0] else None,
-                note="half of DuckDB's time" if n == _KEYS[0] else "",
-            ),
-            Measure(what="with an empty cache", figure=cold, unit="s"),
-            Measure(what="a join of DuckDB", figure=other, unit="s"),
-            Measure(what="most memory", figure=peak, unit="MB", limit=500.0),
+            Measure("locate", mine, "s", *half),
+            Measure("with an empty cache", cold, "s"),
+            Measure("a join of DuckDB", other, "s"),
+            Measure("most memory", alone(_peak, folder, some), "MB", 500.0),
         ]
-        if look is not None and n == _KEYS[0]:  # its filter is a text of all keys
-            figure = _seconds(look, folder, some)
-            measures.append(Measure(what="Lance, BTREE", figure=figure, unit="s"))
+        if look is not None and is_few:  # its filter is a text of all keys
+            measures.append(Measure("Lance, BTREE", _seconds(look, folder, some), "s"))
         show(f"{n:,} keys in {_FILES:,} files of {_ROWS:,} rows", measures)
 
 
@@ -153,13 +135,12 @@ def join(root: Path) -> None:
         assert located() == joined([str(folder)]) == len(some)
         other = best_seconds(lambda: joined([str(folder)]), rounds=5)
         mine = best_seconds(located, rounds=5)
-    show(
-        f"a join of Spark with {len(some)} keys",
-        [
-            Measure(what="locate, join", figure=mine, unit="s", limit=other),
-            Measure(what="join alone", figure=other, unit="s"),
-        ],
-    )
+    _compare(f"a join of Spark with {len(some)} keys", "join", mine, other)
+
+
+def _compare(title: str, what: str, mine: float, other: float) -> None:
+    limited = Measure(f"locate, {what}", mine, "s", other)
+    show(title, [limited, Measure(f"{what} alone", other, "s")])
 
 
 def merge(root: Path) -> None:
@@ -199,13 +180,8 @@ def merge(root: Path) -> None:
         figures.append((best, n_rows))
     (mine, changed), (other, same) = figures
     assert changed == same
-    show(
-        f"a merge of {len(_MERGED)} keys, {changed} rows, into {2 * _DAYS} files",
-        [
-            Measure(what="locate, merge", figure=mine, unit="s", limit=other),
-            Measure(what="merge alone", figure=other, unit="s"),
-        ],
-    )
+    title = f"a merge of {len(_MERGED)} keys, {changed} rows, into {2 * _DAYS} files"
+    _compare(title, "merge", mine, other)
 
 
 def main() -> None:

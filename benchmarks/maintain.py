@@ -16,8 +16,10 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
+import sys
 import time
 from collections import Counter, deque
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -122,14 +124,14 @@ def picture(lives: list[Life]) -> str:
         return svg(figure)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Live the days, and print what was read and rewritten."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--days", type=int, default=30)
     parser.add_argument("--out", type=Path, default=Path("data/maintain"))
     parser.add_argument("--picture", type=Path, metavar="SVG")
-    options = parser.parse_args()
+    options = parser.parse_args(arguments)
     shutil.rmtree(options.out, ignore_errors=True)
     spark, chooser = local_session("maintain"), random.Random(1)
     spark.conf.set("spark.sql.shuffle.partitions", "2")
@@ -168,4 +170,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,7 +1,8 @@
-"""S3 servers of this machine, in processes of their own.
+"""S3 servers of this machine, in processes of their own, which run this file.
 
-moto's, ``serve_moto.py``, holds everything in memory and knows most of S3.  That of
-localbucket, ``serve_folder.py``, serves a folder as it lies, and three times as fast.
+moto's holds everything in memory and knows most of S3.  That of localbucket serves a
+folder as it lies, three times as many ranges a second, and writes an object only if
+absent where that is asked for.
 """
 
 from __future__ import annotations
@@ -9,11 +10,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import urllib.request
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -63,23 +66,22 @@ class S3:
 @contextmanager
 def moto_server() -> Iterator[S3]:
     """The server of moto, empty, which runs until the end of the block."""
-    with _served("serve_moto.py") as server:
+    with _served() as server:
         yield server
 
 
 @contextmanager
 def folder_server(folder: Path) -> Iterator[S3]:
     """The server of localbucket, whose buckets are the folders in ``folder``."""
-    with _served("serve_folder.py", str(folder)) as server:
+    with _served(str(folder)) as server:
         yield server
 
 
 @contextmanager
-def _served(script: str, *arguments: str) -> Iterator[S3]:
-    """The server of a script of this folder, which prints its port."""
-    path = Path(__file__).with_name(script)
+def _served(*folder: str) -> Iterator[S3]:
+    """The server of a folder, or moto's, which prints its port."""
     with subprocess.Popen(  # noqa: S603 (this Python)
-        [sys.executable, "-W", "ignore", str(path), *arguments],
+        [sys.executable, "-W", "ignore", __file__, *folder],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env={**os.environ, "AWS_ACCESS_KEY_ID": "k", "AWS_SECRET_ACCESS_KEY": "s"},
@@ -90,3 +92,59 @@ def _served(script: str, *arguments: str) -> Iterator[S3]:
             yield S3(int(process.stdout.readline()))
         finally:
             process.terminate()
+
+
+def _of_folder(folder: Path) -> ThreadingHTTPServer:
+    import localbucket  # noqa: PLC0415 (the other server needs none)
+
+    handler = localbucket.S3Handler
+    handler.data_root = folder
+    handler.log_message = lambda *_: None
+    # Else the kernel keeps the body of an answer back until its head is acknowledged,
+    # which takes 40 ms.
+    handler.disable_nagle_algorithm = True
+    return ThreadingHTTPServer(("127.0.0.1", 0), handler)
+
+
+def _of_moto() -> Any:
+    """One request at a time; the time can stand still.
+
+    moto checks ``If-None-Match`` and writes in two steps, so two requests at once would
+    both succeed, which no real store allows.
+    """
+    from moto.moto_server import werkzeug_app  # noqa: PLC0415 (as above)
+    from moto.s3 import models  # noqa: PLC0415
+    from werkzeug.serving import WSGIRequestHandler, make_server  # noqa: PLC0415
+
+    app = werkzeug_app.DomainDispatcherApplication(werkzeug_app.create_backend_app)
+    lock = threading.Lock()
+    time, stopped = models.utcnow, list[Any]()  # type: ignore[attr-defined]
+    models.utcnow = (  # type: ignore[attr-defined]
+        lambda: stopped[0] if stopped else time()
+    )
+
+    def one_at_a_time(environ: Any, start: Any) -> Iterable[bytes]:
+        if environ["PATH_INFO"].startswith(f"/{CLOCK}/"):
+            stopped[:] = [time()] * int(environ["PATH_INFO"][-1])
+            start("200 OK", [("Content-Length", "0")])
+            return []
+        with lock:
+            return list(app(environ, start))
+
+    class Quiet(WSGIRequestHandler):
+        """Connections stay open, and no request is printed."""
+
+        protocol_version = "HTTP/1.1"
+
+        def log_request(self, *_: object) -> None:
+            """Nothing."""
+
+    return make_server(
+        "127.0.0.1", 0, one_at_a_time, threaded=True, request_handler=Quiet
+    )
+
+
+if __name__ == "__main__":
+    server = _of_folder(Path(sys.argv[1])) if sys.argv[1:] else _of_moto()
+    print(server.server_port, flush=True)
+    server.serve_forever()

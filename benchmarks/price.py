@@ -1,17 +1,16 @@
 """What a plan takes beside reading the files: ``python -m benchmarks.price``.
 
-Two tables.  The first has the price of every kind of leaf for one file, by the number
-of distinct values in the file and of values in the list.  The second has whole plans
-over many files, whatever the condition.  Both are CPU seconds of one process, beside
-those of reading the same files with pyarrow.
+Whole plans over many files, whatever the condition, with short and long lists: CPU
+seconds of one process, beside those of reading the same files with pyarrow.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,21 +19,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import skipindex as sx
+from benchmarks._report import Measure, best_seconds, show
 
-DISTINCT: Final = (1, 100, 10_000)
-LISTED: Final = (1, 100, 10_000, 100_000)
+DISTINCT: Final = 10_000
+"""Values of a file."""
 ROWS: Final = 12_000
 SPACE: Final = 1 << 40
 """Values are drawn from so many, so that lists and files have hardly one in common."""
 INDEXES: Final = {"a": "bitmap", "b": "bit_sliced", "s": "bitmap", "d": "bitmap"}
 
 
-def write(folder: Path, *, n_files: int, distinct: int) -> sx.Table:
-    """A table of files with so many distinct values, and its indexes."""
-    rng = np.random.default_rng(distinct)
+def write(folder: Path, n_files: int) -> sx.Table:
+    """A table of files of near-unique values, and its indexes."""
+    rng = np.random.default_rng(DISTINCT)
     for i in range(n_files):
-        values = rng.integers(0, SPACE, distinct)
-        some = values[rng.integers(0, distinct, ROWS)]
+        values = rng.integers(0, SPACE, DISTINCT)
+        some = values[rng.integers(0, DISTINCT, ROWS)]
         days = pa.array((some % 10_000_000).astype("datetime64[s]").astype("M8[us]"))
         columns = {
             "a": some,
@@ -71,7 +71,7 @@ def leaves(n: int) -> Iterator[tuple[str, str]]:
 def conditions() -> Iterator[tuple[str, str]]:
     """A name and a condition for every sort of plan that might take long."""
     short = [
-        *("a = 5", "s = 'x'", "a > 5 AND s LIKE 'x%'", "s LIKE '%zz%'"),
+        *("a = 5", "s = 'x'", "a > 5 AND s LIKE 'x%'", "s LIKE '%zz%'", "b > a"),
         *("lower(s) = 'name zzz'", "length(s) = 14", "a % 1000007 = 1000008"),
         *("substring(s, 3, 4) = 'zzzz'", "CAST(a AS STRING) LIKE '%x%'"),
         *("upper(trim(s)) LIKE '%QQ%'", "date_format(d, 'yyyy') = '1950'"),
@@ -93,77 +93,44 @@ def conditions() -> Iterator[tuple[str, str]]:
             yield f"{name} of {n:,}", text
 
 
-def cpu(call: Callable[..., object], *arguments: object, **options: object) -> float:
+def cpu(call: Callable[[], object]) -> float:
     """The CPU seconds of a call."""
-    began = time.process_time()
-    call(*arguments, **options)
-    return time.process_time() - began
+    return best_seconds(call, rounds=1, warm_up=False, clock=time.process_time)
 
 
-def read(table: sx.Table, folder: Path) -> None:
-    """Read all files, as one core does."""
-    for path in table.paths:
-        pq.read_table(folder / path, use_threads=False)
+def plans(folder: Path, n_files: int) -> Iterator[Measure]:
+    """The CPU of a first and a second plan, whichever is more; none is beyond reading.
 
+    Nor is any beyond three seconds.
+    """
+    table = write(folder, n_files)
 
-def sweep(folder: Path, n_files: int) -> None:
-    """Print the price of every kind of leaf, for one file."""
-    print(f"CPU of a second plan, ms a file of {ROWS:,} rows (times that of reading)\n")
-    listed = " | ".join(f"{n:,}" for n in LISTED)
-    print(f"| distinct | reading | leaf | {listed} |")
-    print("|---|---|---|" + "---|" * len(LISTED))
-    for distinct in DISTINCT:
-        own = folder / f"d{distinct}"
-        own.mkdir()
-        table = write(own, n_files=n_files, distinct=distinct)
-        reading = min(cpu(read, table, own) for _ in range(2))
-        rows: dict[str, list[str]] = {}
-        for n in LISTED:
-            for name, text in leaves(n):
-                parsing = cpu(table.plan, text, kinds=["minmax"])
-                table.plan(text)
-                taken = cpu(table.plan, text) - parsing
-                taken = max(taken, 0.0)
-                cell = f"{taken / n_files * 1e3:.2f} ({taken / reading:.2f})"
-                rows.setdefault(name, []).append(cell)
-        for name, cells in rows.items():
-            shown = f"{reading / n_files * 1e3:.1f} ms"
-            print(f"| {distinct:,} | {shown} | `{name}` | {' | '.join(cells)} |")
+    def read() -> None:
+        for path in table.paths:
+            pq.read_table(folder / path, use_threads=False)
 
-
-def plans(folder: Path, n_files: int) -> bool:
-    """Print the CPU of plans over many files; whether none is beyond reading or 3 s."""
-    own = folder / "many"
-    own.mkdir()
-    table = write(own, n_files=n_files, distinct=10_000)
-    reading = cpu(read, table, own)
-    print(f"\n{n_files:,} files; reading them takes {reading:.2f} s of CPU\n")
-    print("| condition | first plan, s | second, s | files kept | left out |")
-    print("|---|---|---|---|---|")
-    is_fine = True
+    reading = cpu(read)
+    yield Measure("reading all files", reading, "s")
     for name, text in conditions():
-        first = cpu(table.plan, text)
-        second = cpu(table.plan, text)
+        taken = [cpu(lambda: table.plan(text)) for _ in range(2)]  # noqa: B023 (called here)
         plan = table.plan(text)
-        stages = [stage.name for stage in plan.stages if "not worth" in stage.note]
-        some = [note for note in plan.notes if "not tested" in note]
-        left_out = ", ".join([*stages, *(["tests of values"] if some else [])])
-        kept = np.count_nonzero(plan.kept)
-        print(f"| `{name}` | {first:.2f} | {second:.2f} | {kept} | {left_out} |")
-        is_fine &= max(first, second) <= min(reading, 3.0)
-    return is_fine
+        left_out = [stage.name for stage in plan.stages if "not worth" in stage.note]
+        if any("not tested" in note for note in plan.notes):
+            left_out.append("tests of values")
+        note = f"{len(plan.paths)} files kept, left out: {', '.join(left_out) or '-'}"
+        yield Measure(name, max(taken), "s", min(reading, 3.0), note)
 
 
-def main() -> int:
-    """Print both tables; 1 if a plan takes longer than reading, or than 3 s."""
+def main(arguments: Sequence[str] = ()) -> int:
+    """Print the table; 1 if a plan takes longer than reading, or than 3 s."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=1000, help="of the second table")
-    parser.add_argument("--sample", type=int, default=20, help="files of the first one")
-    options = parser.parse_args()
+    parser.add_argument("--files", type=int, default=1000)
+    options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as name:
-        sweep(Path(name), options.sample)
-        return int(not plans(Path(name), options.files))
+        measures = list(plans(Path(name), options.files))
+    show(f"CPU of a plan over {options.files:,} files of {ROWS:,} rows", measures)
+    return int(any(one.verdict == "missed" for one in measures))
 
 
 if __name__ == "__main__":
-    raise SystemExit(main())
+    raise SystemExit(main(sys.argv[1:]))

@@ -71,19 +71,16 @@ def measure(spark: SparkSession, rows: DataFrame, folder: Path) -> Iterator[Meas
             seconds[n, "all rows"].append(clock.passed())
     n_bytes = {n: sum(file.size for file in table.files) for n, table in tables.items()}
     for n in SIZES:
-        is_default = n == ROWS_PER_GROUP
-        yield Measure(
-            what=f"bytes, groups of {n:,} rows", figure=n_bytes[n] / n_bytes[WHOLE],
-            limit=MOST_BYTES if is_default else None, unit="x",
-        )  # fmt: skip
+        limit = MOST_BYTES if n == ROWS_PER_GROUP else None
+        ratio = n_bytes[n] / n_bytes[WHOLE]
+        yield Measure(f"bytes, groups of {n:,} rows", ratio, "x", limit)
         for what in ("look-ups", "all rows"):
             one, whole = (
                 statistics.median(seconds[size, what][WARM_UP:]) for size in (n, WHOLE)
             )
-            yield Measure(
-                what=f"CPU of {what}, groups of {n:,} rows", figure=one / whole,
-                unit="x", note=f"{whole:.2f} s with one group a file",
-            )  # fmt: skip
+            note = f"{whole:.2f} s with one group a file"
+            title = f"CPU of {what}, groups of {n:,} rows"
+            yield Measure(title, one / whole, "x", note=note)
 
 
 def written(rows: DataFrame, path: Path, rows_per_group: int) -> sx.Table:

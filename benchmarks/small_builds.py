@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import sys
 import tempfile
-import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 from loky import cpu_count
 
 import skipindex as sx
-from benchmarks._report import Measure, show
+from benchmarks._report import Measure, best_seconds, show
 from skipindex.build.runners import ALONE_BYTES
 from skipindex.storage.file_system.names import FOLDER
 
@@ -41,59 +42,49 @@ def write(folder: Path, n_files: int) -> int:
     """Write the files of a table; their bytes."""
     rng = np.random.default_rng(0)
     for i in range(n_files):
-        columns = {
-            f"n{j}": rng.integers(0, 10 ** (j + 1), ROWS_PER_FILE)
-            for j in range(N_NUMBERS)
-        }
-        texts = {
-            f"s{j}": pa.array(rng.integers(0, 100 ** (j + 1), ROWS_PER_FILE)).cast(
-                "string"
-            )
-            for j in range(N_TEXTS)
-        }
-        pq.write_table(pa.table({**columns, **texts}), folder / f"{i:04}.parquet")
+        columns = {}
+        for j in range(N_NUMBERS):
+            columns[f"n{j}"] = pa.array(rng.integers(0, 10 ** (j + 1), ROWS_PER_FILE))
+        for j in range(N_TEXTS):
+            numbers = pa.array(rng.integers(0, 100 ** (j + 1), ROWS_PER_FILE))
+            columns[f"s{j}"] = numbers.cast("string")
+        pq.write_table(pa.table(columns), folder / f"{i:04}.parquet")
     return sum(path.stat().st_size for path in folder.glob("*.parquet"))
-
-
-def seconds(folder: Path, request: Mapping[str, object], workers: int) -> float:
-    """The time of one build from nothing."""
-    shutil.rmtree(folder / FOLDER, ignore_errors=True)
-    table = sx.open_table(folder)
-    began = time.perf_counter()
-    table.build_indexes({"*": None, **request}, workers=workers)  # type: ignore[dict-item]
-    return time.perf_counter() - began
 
 
 def measured(n_files: int, rounds: int) -> list[Measure]:
     """The least times of a table of so many files."""
-    found = []
+    measures = []
     with tempfile.TemporaryDirectory() as name:
         size = write(Path(name), n_files)
+
+        def build(request: Mapping[str, Any], workers: int) -> None:
+            shutil.rmtree(Path(name, FOLDER), ignore_errors=True)
+            sx.build_indexes(name, {"*": None, **request}, workers=workers)
+
         for what, request in (("three indexes", FEW), ("twenty indexes", MANY)):
-            took = [
-                min(seconds(Path(name), request, n) for _ in range(rounds))
+            alone, shared = (
+                best_seconds(partial(build, request, n), rounds=rounds, warm_up=False)
                 for n in (1, cpu_count())
-            ]
-            found.append(
+            )
+            limit = shared if size < ALONE_BYTES else None
+            note = f"{size / 1e6:.1f} MB; {shared:.2f} s by workers"
+            measures.append(
                 Measure(
-                    what=f"{what} on {n_files} files: one process",
-                    figure=took[0],
-                    unit="s",
-                    limit=took[1] if size < ALONE_BYTES else None,
-                    note=f"{size / 1e6:.1f} MB; {took[1]:.2f} s by workers",
+                    f"{what} on {n_files} files: one process", alone, "s", limit, note
                 )
             )
-    return found
+    return measures
 
 
-def main(files: Sequence[int] = FILES, rounds: int = 3) -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Measure, and print the table."""
-    show("small builds", [m for n in files for m in measured(n, rounds)])
-
-
-if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, nargs="+", default=FILES)
     parser.add_argument("--rounds", type=int, default=3)
-    parsed = parser.parse_args()
-    main(parsed.files, parsed.rounds)
+    parsed = parser.parse_args(arguments)
+    show("small builds", [m for n in parsed.files for m in measured(n, parsed.rounds)])
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,15 +1,14 @@
-"""Queries through Spark: ``python -m benchmarks.spark [--scale S] [--files N …]``.
+"""Queries through Spark: ``python -m benchmarks.spark [--files N …]``.
 
-First, how long a query takes from its text to its first task: the listing of the
-files, Spark's own planning, skipping, and the partitions.  Three ways are compared,
-plain Spark, ``plan.read`` and ``enable``, on a table that is new to the session and on
-one that it has listed, for a query that can skip nothing and one that can skip all
-files but one.  The tables are links to two small files, and their statistics are real.
+How long a query takes from its text to its first task: the listing of the files,
+Spark's own planning, skipping, and the partitions.  Three ways are compared, plain
+Spark, ``plan.read`` and ``enable``, on a table that is new to the session and on one
+that it has listed, for a query that can skip nothing and one that can skip all files
+but one.  The tables are links to two small files, and their statistics are real.
 One table has many columns: Spark tells the planner of each.
 
-Then the 13 queries of SSB from text to rows, without and with skipping, in turn.
-
 Times of a busy machine tell little, so each figure has a limit of the same run.
+Whole queries are timed by ``make benchmark`` and ``python -m benchmarks.star_joins``.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from statistics import median
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -39,14 +38,9 @@ from skipindex.log import Snapshot, commit
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.storage.file_system.location import location_of
-from ssb.data.generate import Dataset, find_or_generate
-from ssb.grid.records import TimedQuery
-from ssb.layouts import INDEXES, layouts
 from ssb.progress import progress_lines
-from ssb.queries import QUERIES
 from ssb.session import local_session
-from ssb.star_form import FACT_INDEXES, define_views, fact_layouts
-from ssb.timing import SWITCH, time_queries
+from ssb.timing import SWITCH
 
 COUNTS: Final = (100, 1_000, 10_000, 50_000)
 MOST_MORE: Final = 1.1
@@ -170,73 +164,16 @@ def first_task(
                     if turn >= 0:
                         timed[name].append(seconds * 1e3)
             medians = {name: median(found) for name, found in timed.items()}
-            title = f"{n_files:,} files, {when}, {what}"
-            measures += [
-                _of_way(f"{title}: {name}", figure, medians["plain"])
-                for name, figure in medians.items()
-            ]
+            plain = medians["plain"]
+            for name, figure in medians.items():
+                # Skipping has a limit where it can do nothing.
+                is_limited = what == "skips nothing" and name == "enable"
+                limit = MOST_MORE * plain if is_limited else None
+                note = f"{figure / plain:.2f} times plain Spark"
+                title = f"{n_files:,} files, {when}, {what}: {name}"
+                measures.append(Measure(title, figure, "ms", limit, note))
     shutil.rmtree(folder)
     return measures
-
-
-def _of_way(what: str, figure: float, plain: float) -> Measure:
-    """A figure beside plain Spark's; skipping has a limit where it can do nothing."""
-    is_limited = "skips nothing: enable" in what
-    return Measure(
-        what=what,
-        figure=figure,
-        unit="ms",
-        limit=MOST_MORE * plain if is_limited else None,
-        note=f"{figure / plain:.2f} times plain Spark",
-    )
-
-
-def whole_queries(
-    spark: SparkSession, dataset: Dataset, rounds: int, log: Callable[[str], None]
-) -> list[Measure]:
-    """The 13 queries in both forms, on clustered tables."""
-    *_, clustered = layouts(dataset, spark, log=log).values()
-    log("indexing")
-    sx.build_indexes(clustered, INDEXES, spark=spark)
-    *_, fact = fact_layouts(spark, dataset, clustered).values()
-    sx.build_indexes(fact, FACT_INDEXES, spark=spark)
-    define_views(spark, dataset, fact)
-    flat = spark.read.parquet(clustered.state.location.spark_path())
-    flat.createOrReplaceTempView("lineorder_flat")
-    measures: list[Measure] = []
-    for form in ("flat", "star"):
-        texts = [
-            (
-                f"{form} {query.name}",
-                query.star_sql() if form == "star" else query.sql("lineorder_flat"),
-            )
-            for query in QUERIES
-        ]
-        timed = time_queries(spark, texts, rounds=rounds, ordered=True, log=log)
-        measures += map(_of_query, timed)
-        measures.append(
-            Measure(
-                what=f"{form}, all 13",
-                figure=sum(median(one.pruned) for one in timed),
-                unit="s",
-                limit=sum(median(one.plain) for one in timed),
-                note="unpruned",
-            )
-        )
-    return measures
-
-
-def _of_query(timed: TimedQuery) -> Measure:
-    if not timed.equal:
-        raise RuntimeError(f"{timed.query}: skipping changed the answer")
-    n_all, n_read = timed.files
-    return Measure(
-        what=timed.query,
-        figure=median(timed.pruned),
-        unit="s",
-        limit=median(timed.plain),
-        note=f"unpruned; {n_read} of {n_all} files of all scans read",
-    )
 
 
 def main(arguments: Sequence[str] = ()) -> None:
@@ -244,12 +181,9 @@ def main(arguments: Sequence[str] = ()) -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--files", type=int, nargs="*", default=list(COUNTS))
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--scale", type=float, default=1.0, help="of SSB; 0 for none")
-    parser.add_argument("--out", type=Path, default=Path("data/ssb1"))
     options = parser.parse_args(arguments)
     log = progress_lines()
-    conf: dict[str, Any] = {"spark.sql.session.timeZone": "UTC"}
-    spark = local_session("benchmarks", conf=conf)
+    spark = local_session("benchmarks", conf={"spark.sql.session.timeZone": "UTC"})
     sx.enable(spark)
     with tempfile.TemporaryDirectory() as work:
         first_task(spark, Path(work, "first"), 100, FIRST)
@@ -260,12 +194,6 @@ def main(arguments: Sequence[str] = ()) -> None:
             show(f"Spark, {n_files:,} files: text to first task, medians", measures)
         measures = first_task(spark, Path(work, "wide"), 100, options.rounds, WIDE)
         show(f"Spark, {WIDE} columns: text to first task, medians", measures)
-    if options.scale:
-        dataset = find_or_generate(
-            options.out, scale=options.scale, spark=spark, log=log
-        )
-        measures = whole_queries(spark, dataset, options.rounds, log)
-        show(f"Spark, SSB at scale {options.scale:g}: medians", measures)
     spark.conf.unset(SWITCH)
     sx.disable(spark)
 

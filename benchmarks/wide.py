@@ -9,9 +9,10 @@ about four times as long.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import skipindex as sx
-from benchmarks._report import Measure, show
+from benchmarks._report import Measure, best_seconds, show
 
 N_COLUMNS: Final = 5000
 N_ROWS: Final = 20
@@ -41,9 +42,7 @@ def write(path: Path, n_columns: int) -> None:
 
 def cpu_seconds(call: Callable[[], object]) -> float:
     """The CPU time of a call."""
-    began = time.process_time()
-    call()
-    return time.process_time() - began
+    return best_seconds(call, rounds=1, warm_up=False, clock=time.process_time)
 
 
 def times(n_columns: int) -> dict[str, float]:
@@ -63,23 +62,18 @@ def times(n_columns: int) -> dict[str, float]:
         }
 
 
-def main(n_columns: int = N_COLUMNS) -> None:
+def main(arguments: Sequence[str] = ()) -> None:
     """Measure, and print the table."""
-    few, many = times(n_columns // SHARE), times(n_columns)
-    found = [
-        Measure(
-            what=what,
-            figure=took,
-            unit="s",
-            limit=None if what.startswith("pyarrow") else MOST * few[what],
-            note=f"{took / few[what]:.1f} times {SHARE} times fewer columns",
-        )
-        for what, took in many.items()
-    ]
-    show(f"{n_columns} columns", found)
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--columns", type=int, default=N_COLUMNS)
+    n_columns = parser.parse_args(arguments).columns
+    few, measures = times(n_columns // SHARE), []
+    for what, took in times(n_columns).items():
+        limit = None if what.startswith("pyarrow") else MOST * few[what]
+        note = f"{took / few[what]:.1f} times {SHARE} times fewer columns"
+        measures.append(Measure(what, took, "s", limit, note))
+    show(f"{n_columns} columns", measures)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--columns", type=int, default=N_COLUMNS)
-    main(parser.parse_args().columns)
+    main(sys.argv[1:])
