@@ -9,6 +9,8 @@ import shutil
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from functools import lru_cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -203,3 +205,28 @@ def api_members(cls: type) -> dict[str, Any]:
         if base is cls or base.__module__.startswith("skipindex.api.")
     ]
     return {name: member for base in own for name, member in vars(base).items()}
+
+
+LOGGED: Final = [
+    (pa.int64(), [3, 9, None], ["c = 9", "c < 4", "c IS NULL"], ["c > 9"]),
+    (pa.int32(), [-3, 9], ["c = -3"], ["c IS NULL", "c < -3"]),
+    (pa.int64(), [2**53 + 1], [f"c = {2**53 + 1}"], [f"c = {2**53}"]),
+    (pa.date32(), [date(2024, 5, 1)], ["c = DATE '2024-05-01'"],
+     ["c > DATE '2024-05-01'"]),
+    (pa.string(), ["Oslo", "Rom"], ["c = 'Oslo'"], ["c = 'A'", "c > 'S'"]),
+    (pa.float64(), [1.0, float("nan")], ["c > 5", "c < 0"], ["c IS NULL"]),
+    (pa.decimal128(20, 2), [Decimal("1.5")], ["c = 1.5", "c > 9"], []),
+    (pa.timestamp("us", "UTC"), [datetime(2024, 1, 1, 12, 0, 0, 999_999, tzinfo=UTC)],
+     ["c = TIMESTAMP '2024-01-01 12:00:00.999999'"],
+     ["c > TIMESTAMP '2024-01-01 12:00:02'"]),
+    (pa.int64(), [None, None], ["c IS NULL"], ["c = 1", "c IS NOT NULL"]),
+]  # fmt: skip
+"""By type and values of a column ``c``, whose file has no index: conditions that keep
+the file, and others that Delta's log and Iceberg's manifests rule out."""
+
+
+def check_logged(table: sx.Table, holds: list[str], lacks: list[str]) -> None:
+    """The file is kept for each condition that holds, and skipped for the others."""
+    for n_files, conditions in ((1, holds), (0, lacks)):
+        for where in conditions:
+            assert len(table.plan(where, timezone="UTC").paths) == n_files, where
