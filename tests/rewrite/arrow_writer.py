@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyiceberg.io.pyarrow import schema_to_pyarrow
 
 import skipindex as sx
 from skipindex.api import open_table
@@ -35,7 +36,12 @@ def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
     """What Spark's writer does, with pyarrow."""
     root = Path(table.state.location.root)
 
+    log: Any = table.state.other_log
+
     def read(files: Sequence[EligibleFile]) -> pa.Table:
+        if log is not None and log.ids is not None:  # as Iceberg stores them
+            parts = log.rows(table.state.location, [file.path for file in files])
+            return pa.concat_tables(parts)
         found = [_without_views(pq.ParquetFile(root / f.path).read()) for f in files]
         return pa.concat_tables(found, promote_options="default")
 
@@ -43,11 +49,16 @@ def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
         def write(groups: Sequence[Group], folder: str) -> None:
             for group in groups:
                 hive = "/".join(part for part in group.folder.split("/") if "=" in part)
+                if log is not None and not log.has_folders:
+                    hive = ""
                 to = root / folder / hive
                 to.mkdir(parents=True, exist_ok=True)
                 runs = [read(run) for run in group.bins]
                 if target.cluster_by:
                     runs = clustered(read(group.files), group)
+                if log is not None and log.ids is not None:
+                    schema = schema_to_pyarrow(log.columns)
+                    runs = [rows.cast(schema) for rows in runs]
                 for i, rows in enumerate(runs):
                     pq.write_table(rows, to / f"part-{i:05d}.c000.snappy.parquet")
                 (root / folder / "_SUCCESS").write_bytes(b"")

@@ -64,6 +64,7 @@ from skipindex.storage.file_system.sidecar import location_in, with_sidecar
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import CatalogFolders, Derived, TableState, Trust, open_state
 from skipindex.table.opening.formats import is_metadata
+from skipindex.table.opening.iceberg import version_of
 from skipindex.table.opening.source import NEWEST, AtVersion
 from skipindex.table.table import Options
 
@@ -245,9 +246,7 @@ def _of_library(
         table = _of_iceberg_catalog(table)
     library = sys.modules.get("pyiceberg.table")
     if library is not None and isinstance(table, library.Table):
-        properties = tuple((str(k), str(v)) for k, v in table.io.properties.items())
-        at = AtVersion(version, table.metadata_location, properties)
-        return table.location(), at
+        return table.location(), version_of(table, version)
     library = sys.modules.get("deltalake")
     if library is None or not isinstance(table, library.DeltaTable):
         return cast("AnyTable", table), AtVersion(version)

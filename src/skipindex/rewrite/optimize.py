@@ -199,7 +199,9 @@ def optimize_files(
     chosen = choose_groups(table, options, request, timezone=timezone)
     files, target, reads = chosen.files, chosen.target, chosen.reads
     groups, notes = _rewritable(table, chosen.groups)
-    target = replace(target, levels=tuple(some[0].level for some in rounds(groups)))
+    alone = table.other_log is not None and not table.other_log.has_folders
+    levels = tuple(some[0].level for some in rounds(groups, alone=alone))
+    target = replace(target, levels=levels)
     before = overlaps_of(table, target.cluster_by)
     done: list[Rewritten] = []
     after = table
@@ -214,7 +216,7 @@ def optimize_files(
             ),
             properties=_properties(table, options, target),
         )
-        after = table.refresh(committed)
+        after = table.written(committed)
     old = [file for rewritten in done for file in rewritten.group.files]
     new = [file for rewritten in done for file in rewritten.files]
     now = Reads.of(after, target, options.queries) if done else reads
@@ -233,7 +235,7 @@ def optimize_files(
         reads_before=None if reads is None else reads.mean,
         reads_after=None if now is None else now.mean,
         seconds=time.perf_counter() - began,
-        notes=notes,
+        notes=(*chosen.notes, *notes),
     )
 
 
@@ -247,6 +249,7 @@ class Chosen:
         groups: the groups to rewrite.
         least: the bytes of the smallest useful rewrite, if none fits into the budget.
         reads: what the queries of a workload read now; None without a workload.
+        notes: why files are in no group.
     """
 
     files: Sequence[EligibleFile]
@@ -254,6 +257,7 @@ class Chosen:
     groups: Sequence[Group]
     least: int | None
     reads: Reads | None
+    notes: tuple[str, ...] = ()
 
     @property
     def n_bytes(self) -> int:
@@ -279,8 +283,23 @@ def choose_groups(
     if target.cluster_by:
         target = sized(target, table, options, files)
     reads = Reads.of(table, target, options.queries)
-    groups, least = _planned(table, files, target, mode, budget, reads)
-    return Chosen(files, target, groups, least, reads)
+    kept, notes = _kept(table, files)
+    groups, least = _planned(table, kept, target, mode, budget, reads)
+    return Chosen(files, target, groups, least, reads, notes)
+
+
+def _kept(
+    table: TableState, files: Sequence[EligibleFile]
+) -> tuple[Sequence[EligibleFile], tuple[str, ...]]:
+    """The files that another log lets be rewritten; a note on the others."""
+    log = table.other_log
+    if log is None:
+        return files, ()
+    reasons = {file.path: log.left_out(file.path) for file in files}
+    n_left = len(files) - sum(not why for why in reasons.values())
+    why = next(filter(None, reasons.values()), "")
+    note = (f"{n_left} files were not rewritten: {why}",) if n_left else ()
+    return [file for file in files if not reasons[file.path]], note
 
 
 def _has_size(table: TableState, options: OptimizeOptions) -> bool:
@@ -308,7 +327,10 @@ def _rewritable(
     """The groups whose rows Spark reads and writes as they are; a note on others."""
     log, notes = table.other_log, []
     if log is not None:
-        reasons = {g: log.unlike_plain([file.path for file in g.files]) for g in groups}
+        reasons = {
+            group: log.left(table.location, [file.path for file in group.files])
+            for group in groups
+        }
         groups = [group for group, why in reasons.items() if not why]
         n_left = sum(len(group.files) for group, why in reasons.items() if why)
         why = next(filter(None, reasons.values()), "")

@@ -83,7 +83,7 @@ def rewrite(
     done: list[Rewritten] = []
     made: list[str] = []
     try:
-        turns = rounds(groups)
+        turns = rounds(groups, alone=log is not None and not log.has_folders)
         for i, chosen in enumerate(turns):
             folder = f"{STAGING}/{run}/{i}"
             write(chosen, folder)
@@ -126,20 +126,24 @@ def _move_beside(
     """Move staged files beside those that they replace, and tell ``made`` where."""
     written = {} if log is None else log.statistics_written(location, staged)
     statistics: dict[Group, dict[str, str]] = {group: {} for group in groups}
-    group_of = {group.values: group for group in groups}
+    by_values = {group.values: group for group in groups}
+
+    def group_of(path: str) -> Group:
+        return groups[0] if len(groups) == 1 else by_values[partition_values(path)]
+
     moved: dict[Group, list[FileInfo]] = {group: [] for group in groups}
     for path, file in hide_staged(
         location,
         staged,
         name,
-        lambda path: group_of[partition_values(path)].folder,
+        lambda path: group_of(path).folder,
         made,
         visible=log is not None,
     ):
-        group = group_of[partition_values(path)]
+        group = group_of(path)
         moved[group].append(file)
         if log is not None:
-            statistics[group][file.path] = written[path]
+            statistics[group][file.path] = written.get(path, "")
     for group, files in moved.items():
         old, new = (f.path for f in group.files), (f.path for f in files)
         location.narrow(new, old)

@@ -28,6 +28,11 @@ def field_id_name(number: int) -> str:
     return f"field-id#{number}"
 
 
+def field_id_of(name: str) -> int:
+    """The number of a column that is stored under such a name."""
+    return int(name.rpartition("#")[2])
+
+
 def is_field_id(name: str) -> bool:
     """Whether a column of that name would be taken for one that has a number."""
     return _NAME.fullmatch(name) is not None
@@ -52,7 +57,7 @@ class FieldIds:
             UnsupportedTypeError: the file has no numbers, and ``by_name`` none for it.
         """
         fields = _fields(schema, ())
-        numbers = {path: _number(field) for path, field in fields}
+        numbers = {path: number_of(field) for path, field in fields}
         if set(numbers.values()) == {None}:
             numbers = {path: self.by_name.get(path) for path, _ in fields}
         if not any(n is not None for n in numbers.values()):
@@ -86,7 +91,8 @@ def _fields(
     return result
 
 
-def _number(field: pa.Field) -> int | None:
+def number_of(field: pa.Field) -> int | None:
+    """The number of a column in the schema of a file; None if it has none."""
     text = (field.metadata or {}).get(_NUMBER)
     return None if text is None else int(text)
 

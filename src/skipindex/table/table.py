@@ -250,7 +250,7 @@ class TableState:
         others = replace(
             self._observed,
             listing=list(files),
-            source=LISTED,
+            source=replace(LISTED, places=self.source.places, ids=self.source.ids),
             schema=self.schema,
             snapshot=no_snapshot(),
             notes=(),
@@ -334,6 +334,13 @@ class TableState:
         """
         known = self.snapshot if done is None else done.compact()
         return _open(self.location, self.options, known)
+
+    def written(self, done: Snapshot) -> TableState:
+        """The table after a commit of this process that replaced files."""
+        log, options = self.other_log, self.options
+        if log is not None:
+            options = replace(options, version=log.after(options.version))
+        return _open(self.location, options, done.compact())
 
     def listed(self) -> TableState:
         """The table as it is now, by a listing, however it was opened."""

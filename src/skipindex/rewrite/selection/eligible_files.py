@@ -80,13 +80,15 @@ def eligible_files(table: TableState, chosen: Sequence[int]) -> list[EligibleFil
                 f"partition column as {list(partition.names)} (expected one spelling)"
             )
 
+    log = table.other_log
+    values_of = partition_values if log is None else log.partition_of
     unknown = [i for i in chosen if table.n_rows[i] < 0]
     read = row_counts(table.location, [table.paths[i] for i in unknown])
     n_rows = dict(zip(unknown, read, strict=True))
     return [
         EligibleFile(
             path := table.paths[i],
-            partition_values(path),
+            values_of(path),
             int(table.sizes[i]),
             n_rows.get(i, int(table.n_rows[i])),
         )
@@ -104,7 +106,8 @@ def check_rewritable(
 
     def check(file: EligibleFile) -> list[str]:
         _, schema, foreign = _footer(table.location, file.path)
-        _check_schema(table, file.path, schema)
+        if table.source.ids is None:
+            _check_schema(table, file.path, schema)
         return foreign
 
     with ThreadPoolExecutor(_THREADS) as pool:

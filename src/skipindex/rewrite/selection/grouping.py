@@ -214,10 +214,10 @@ def _bins(
     return tuple(tuple(files[i] for i in run) for run in packed if len(run) > 1)
 
 
-def rounds(groups: Iterable[Group]) -> list[list[Group]]:
+def rounds(groups: Iterable[Group], *, alone: bool = False) -> list[list[Group]]:
     """The groups so that no two of a round are of one partition; sealed ones first.
 
-    All groups of a round are of one level.
+    All groups of a round are of one level.  With ``alone``, each is a round.
     """
     result: dict[tuple[bool, int, int], list[Group]] = {}
     taken: Counter[tuple[Pairs, bool, int]] = Counter()
@@ -225,4 +225,5 @@ def rounds(groups: Iterable[Group]) -> list[list[Group]]:
         key = group.values, group.sealed, group.level
         result.setdefault((not group.sealed, group.level, taken[key]), []).append(group)
         taken[key] += 1
-    return [result[number] for number in sorted(result)]
+    turns = [result[number] for number in sorted(result)]
+    return [[group] for turn in turns for group in turn] if alone else turns

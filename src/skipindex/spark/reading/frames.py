@@ -38,13 +38,21 @@ _PLACED: Final = frozenset({"hdfs", "viewfs", "webhdfs"})
 
 
 def read_files(
-    spark: SparkSession, table: TableState, paths: Sequence[str], schema: StructType
+    spark: SparkSession,
+    table: TableState,
+    paths: Sequence[str],
+    schema: StructType,
+    *,
+    by_ids: bool = False,
 ) -> DataFrame:
     """All rows of some of the table's files, with the table's schema.
 
-    ``paths`` are relative to the table; ``schema`` has the partition columns too.
+    ``paths`` are relative to the table; ``schema`` has the partition columns too.  With
+    ``by_ids`` it has field ids, which the session goes by, and the caller knows that
+    the files have no other rows than that.
     """
-    table.require_plain_rows(paths, "Spark")
+    if not by_ids:
+        table.require_plain_rows(paths, "Spark")
     rows = _given(spark, table, paths, schema)
     if rows is None:
         rows = _listed(spark, table, paths, schema)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,7 @@ from skipindex.spark.settings import is_case_sensitive, is_true, setting
 from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.location import Location
 from skipindex.table import TableState, declared_schema, open_state
+from skipindex.table.field_ids import Names, field_id_of
 from skipindex.table.partitions.inference import INSTANT
 
 _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
@@ -78,6 +80,20 @@ def table_schema(spark: SparkSession, table: TableState) -> StructType:
             spelled = fields[name].name if whole else partition.name
             fields[name] = StructField(spelled, from_arrow_type(partition.dtype), True)
     return StructType(list(fields.values()))
+
+
+def with_field_ids(
+    schema: StructType, places: Mapping[Names, Names], parent: Names = ()
+) -> StructType:
+    """The columns with the numbers that files know them by, and no other notes."""
+    result = []
+    for one in schema:
+        path, dtype = (*parent, one.name), one.dataType
+        if isinstance(dtype, StructType):
+            dtype = with_field_ids(dtype, places, path)
+        notes = {"parquet.field.id": field_id_of(places[path][-1])}
+        result.append(StructField(one.name, dtype, one.nullable, notes))
+    return StructType(result)
 
 
 def _spark_schema(spark: SparkSession, table: TableState, path: str = "") -> StructType:

@@ -36,7 +36,7 @@ from skipindex.rewrite.selection.reads import Reads
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.spark.placement.cluster import fit_workload
 from skipindex.spark.reading.frames import read_files
-from skipindex.spark.reading.schema import table_schema
+from skipindex.spark.reading.schema import table_schema, with_field_ids
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.settings import check_session
 from skipindex.spark.ship import has_driver
@@ -61,6 +61,15 @@ _WHOLE: Final = {
 }
 """Settings under which a file that cannot be read fails the job, and a bin of small
 files stays a partition when bins are united (Spark 4.3 makes one of all)."""
+
+_BY_IDS: Final = {
+    "spark.sql.parquet.fieldId.read.enabled": "true",
+    "spark.sql.parquet.fieldId.read.ignoreMissing": "false",
+    "spark.sql.parquet.fieldId.write.enabled": "true",
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.parquet.writeLegacyFormat": "false",
+}
+"""Settings under which files are read and written as Iceberg defines them."""
 
 
 def optimize(
@@ -136,7 +145,8 @@ def _with_choice(
 def _strict(spark: SparkSession, table: TableState) -> SparkSession:
     """A session of our own, in which what is read is whole."""
     own = own_session(spark, table)
-    for name, value in _WHOLE.items():
+    more = {} if table.source.ids is None else _BY_IDS
+    for name, value in {**_WHOLE, **more}.items():
         if own.conf.isModifiable(name):  # this version of Spark knows it
             own.conf.set(name, value)
     return own
@@ -185,8 +195,11 @@ class _RowWriter:
 
     def read(self, files: Sequence[EligibleFile]) -> DataFrame:
         """All rows; partition values as text, so that folders keep their names."""
+        by_ids = self.table.source.ids is not None
         if self._schema is None:
             result = table_schema(self.spark, self.table)
+            if by_ids:
+                result = with_field_ids(result, self.table.source.places)
             self._schema = StructType(
                 [
                     StructField(f.name, StringType(), f.nullable, f.metadata)
@@ -196,7 +209,7 @@ class _RowWriter:
                 ]
             )
         paths = [file.path for file in files]
-        return read_files(self.spark, self.table, paths, self._schema)
+        return read_files(self.spark, self.table, paths, self._schema, by_ids=by_ids)
 
 
 def _check_copy(asked: OptimizeOptions) -> None:
@@ -216,6 +229,7 @@ def _copy(
     progress: Progress | None,
 ) -> OptimizeReport[TableState]:
     """Write the entire table to another folder."""
+    table.require_plain_rows(table.paths, "Spark")
     request = wanted_of(table) if asked.indexes is None else asked.indexes
     target = target_of(table, asked, request)
     files = eligible_files(table, range(len(table)))

@@ -8,21 +8,33 @@ specification, "Column Projection").
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from skipindex.errors import TableError, first_line
+from skipindex.errors import CommitConflictError, TableError, first_line
 from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.names import is_data_file
 from skipindex.table.field_ids import FieldIds, Names, field_id_name
-from skipindex.table.opening.source import AtVersion, OtherLog
+from skipindex.table.files import UNREADABLE
+from skipindex.table.opening.iceberg_writing import (
+    data_file,
+    filled_columns,
+    replacement,
+    unlike,
+    why_not_written,
+)
+from skipindex.table.opening.source import AtVersion, Change, OtherLog
+from skipindex.table.partitions.hive import Pairs
 from skipindex.table.spark_json import DEFAULTS
 from skipindex.table.statistics.of_log import LogStatistics
 
 if TYPE_CHECKING:
+    from pyiceberg.manifest import DataFile
     from pyiceberg.schema import Schema
-    from pyiceberg.table import FileScanTask, StaticTable
+    from pyiceberg.table import FileScanTask, StaticTable, Table
 
 _INSTALL: Final = (
     "accepted: with the library pyiceberg, as pip install 'skipindex[iceberg]' "
@@ -40,6 +52,9 @@ _NAMES_OF_OPTIONS: Final = {
 _NUMBERS: Final = ("IntegerType", "LongType", "DateType")
 _TIMES: Final = ("TimestampType", "TimestamptzType")
 _BYTES_OF_TIME: Final = 8
+_THREADS: Final = 16
+_TRIES: Final = 20
+"""Commits after which one is given up, because other writers were faster."""
 _FIRST_SURROGATE: Final = "\ud800"
 """Below it texts have one order by their UTF-8 and by their UTF-16."""
 
@@ -83,16 +98,18 @@ def iceberg_source(location: Location, at: AtVersion) -> IcebergSource:
         table,
         columns,
         by_path,
+        at,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class IcebergSource(OtherLog):
-    """A table of Iceberg, its columns, and the task of reading each file."""
+    """A table of Iceberg, its columns, the task of reading each file, how it opened."""
 
     table: StaticTable
     columns: Schema
     tasks: Mapping[str, FileScanTask]
+    opened: AtVersion
 
     @property
     def described(self) -> str:
@@ -105,6 +122,146 @@ class IcebergSource(OtherLog):
     def unlike_plain(self, paths: Sequence[str]) -> str:
         """See ``Source``."""
         return "its columns are known by field ids" if paths else ""
+
+    def why_not_rewritten(self) -> str:
+        """See ``OtherLog``."""
+        if self.opened.known is None:
+            return "it is open by a metadata file, not by its catalog"
+        if self.opened.number is not None:
+            return "it is open at a snapshot"
+        return why_not_written(self.table.metadata)
+
+    def left_out(self, path: str) -> str:
+        """See ``OtherLog``."""
+        task = self.tasks[path]
+        if task.delete_files:
+            return f"rows of {path!r} are deleted"
+        if task.file.spec_id != self.table.metadata.default_spec_id:
+            return f"{path!r} is of an older partition spec"
+        return f"{path!r} is encrypted" if task.file.key_metadata else ""
+
+    def left(self, location: Location, paths: Sequence[str]) -> str:
+        """See ``OtherLog``."""
+        filled = filled_columns(self.table)
+
+        def why(path: str) -> str:
+            try:
+                told = unlike(location, path, self.columns, self.schema, filled)
+            except UNREADABLE as error:
+                raise TableError(
+                    f"cannot rewrite {location.full(path)!r}: {first_line(error)} "
+                    "(accepted: another writer of Iceberg tables)"
+                ) from error
+            return told and f"{path!r}: {told}"
+
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return next(filter(None, pool.map(why, paths)), "")
+
+    def partition_of(self, path: str) -> Pairs:
+        """See ``OtherLog``."""
+        record = self.tasks[path].file.partition
+        values = [record[i] for i in range(len(record))]
+        return tuple((str(i), repr(value)) for i, value in enumerate(values))
+
+    @property
+    def has_folders(self) -> bool:
+        """See ``OtherLog``."""
+        return False
+
+    def after(self, version: AtVersion) -> AtVersion:
+        """See ``OtherLog``."""
+        if version.known is None:
+            return version
+        return version_of(_loaded(version.known))
+
+    def statistics_written(self, location: Location, folder: str) -> Mapping[str, str]:
+        """See ``OtherLog``; they are taken from the footers by the commit."""
+        staged = (one.path for one in location.list(folder))
+        files = [p for p in staged if is_data_file(p.removeprefix(f"{folder}/"))]
+        if why := self.left(location, files):
+            raise TableError(
+                f"a file was written that is not one of the Iceberg table "
+                f"{location.full('')!r}: {why} (expected the field ids and the types "
+                "of the table); nothing was replaced"
+            )
+        return {}
+
+    def replace_files(self, location: Location, changes: Sequence[Change]) -> None:
+        """See ``OtherLog``.
+
+        Each commit is to the very snapshot that was compared, or there is none.
+        """
+        from pyiceberg.exceptions import CommitFailedException  # noqa: PLC0415
+
+        known = self.opened.known
+        assert known is not None
+        tried: set[int] = set()
+        for _ in range(_TRIES):
+            try:
+                table = _loaded(known)
+                if any(table.snapshot_by_id(one) for one in tried):
+                    return  # the answer to a commit was lost
+                self._require_unchanged(location, table, changes)
+                old, new = self._files(location, table, changes)
+                number, *asked = replacement(table, old, new)
+                tried.add(number)
+                table._do_commit(*asked)  # noqa: SLF001
+            except CommitFailedException:
+                continue
+            except (CommitConflictError, TableError):
+                raise
+            except Exception as error:
+                if _has_any(known, tried):
+                    return
+                raise TableError(
+                    f"cannot commit to the catalog of {location.full('')!r}: "
+                    f"{first_line(error)} (the rows are the same, whether or not it "
+                    "has the commit)"
+                ) from error
+            return
+        raise CommitConflictError(
+            f"optimize: other writers committed to {location.full('')!r} {_TRIES} "
+            "times meanwhile; nothing was replaced, try again"
+        )
+
+    def _require_unchanged(
+        self, location: Location, table: Table, changes: Sequence[Change]
+    ) -> None:
+        if why := self._changed_in(location, table, changes):
+            raise CommitConflictError(
+                f"optimize: another writer changed {location.full('')!r} meanwhile: "
+                f"{why}; nothing was replaced, try again"
+            )
+
+    def _changed_in(
+        self, location: Location, table: Table, changes: Sequence[Change]
+    ) -> str:
+        """What other writers have done to what is replaced; empty if nothing."""
+        before, now = self.table.metadata, table.metadata
+        if now.table_uuid != before.table_uuid:
+            return "it was made again"
+        if now.schema() != before.schema() or now.spec() != before.spec():
+            return "it has other columns or partitions"
+        newest = iceberg_source(location, version_of(table))
+        if why := newest.why_not_rewritten():
+            return why
+        for path in (path for one in changes for path in one.old):
+            if newest.sizes.get(path) != self.sizes[path]:
+                return f"{path!r} was replaced"
+            if newest.left_out(path):
+                return newest.left_out(path)
+        return ""
+
+    def _files(
+        self, location: Location, table: Table, changes: Sequence[Change]
+    ) -> tuple[list[DataFile], list[DataFile]]:
+        """The files that are replaced, and the new ones."""
+        old, new = [], []
+        for one in changes:
+            like = one.old[0], self.tasks[one.old[0]].file
+            old += [self.tasks[path].file for path in one.old]
+            new += [data_file(location, file, like, table.metadata) for file in one.new]
+        return old, new
 
     def rows(self, location: Location, paths: Sequence[str]) -> Iterator[pa.Table]:
         """See ``Source``."""
@@ -120,6 +277,29 @@ class IcebergSource(OtherLog):
                     f"cannot read {location.full(path)!r}: {first_line(error)} "
                     "(accepted: another reader of Iceberg tables)"
                 ) from error
+
+
+def version_of(table: Table, number: int | None = None) -> AtVersion:
+    """How a table of pyiceberg is opened, at a snapshot or at its current one."""
+    from pyiceberg.table import StaticTable  # noqa: PLC0415 (of an extra)
+
+    properties = tuple((str(k), str(v)) for k, v in table.io.properties.items())
+    known = None if isinstance(table, StaticTable) else table
+    return AtVersion(number, table.metadata_location, properties, known)
+
+
+def _loaded(known: Table) -> Table:
+    """A table as its catalog has it now."""
+    return known.catalog.load_table(known.name())
+
+
+def _has_any(known: Table, snapshots: set[int]) -> bool:
+    """Whether the catalog is known to have one of these snapshots."""
+    try:
+        table = _loaded(known)
+    except Exception:  # noqa: BLE001 (of any catalog)
+        return False
+    return any(table.snapshot_by_id(one) is not None for one in snapshots)
 
 
 def _opened(location: Location, at: AtVersion) -> StaticTable:

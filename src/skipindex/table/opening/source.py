@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 import pyarrow as pa
@@ -30,6 +30,9 @@ from skipindex.table.partitions.hive import (
 )
 from skipindex.table.statistics.of_log import LogStatistics
 
+if TYPE_CHECKING:
+    from pyiceberg.table import Table as IcebergTable
+
 
 @dataclass(frozen=True, slots=True)
 class AtVersion:
@@ -39,11 +42,13 @@ class AtVersion:
         number: of the version, or of a snapshot; None is the newest.
         metadata: the file with an Iceberg table's metadata, which its catalog names.
         properties: how that file is opened.  They may be secret.
+        known: the table of a catalog, which takes commits; None without a catalog.
     """
 
     number: int | None = None
     metadata: str = ""
     properties: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    known: IcebergTable | None = field(default=None, repr=False, compare=False)
 
 
 NEWEST: Final = AtVersion()
@@ -186,8 +191,35 @@ class OtherLog(Source):
         """Why other files cannot be committed for its files; empty if they can."""
         return f"skipindex does not write the log of {self.format}"
 
+    def left_out(self, path: str) -> str:  # noqa: ARG002 (no file by default)
+        """Why no group to rewrite has a file, as the log has it; empty if one may."""
+        return ""
+
+    def left(self, location: Location, paths: Sequence[str]) -> str:  # noqa: ARG002
+        """Why Spark does not read and write a group's rows as they are; empty if so.
+
+        Raises:
+            TableError: a file cannot be read.
+        """
+        return self.unlike_plain(paths)
+
+    def partition_of(self, path: str) -> Pairs:
+        """What the files have in common that may become one."""
+        return partition_values(path)
+
+    @property
+    def has_folders(self) -> bool:
+        """Whether the folders of files say all that ``partition_of`` does."""
+        return True
+
+    def after(self, version: AtVersion) -> AtVersion:
+        """The version to open after a commit, where ``version`` was open before."""
+        return version
+
     def statistics_written(self, location: Location, folder: str) -> Mapping[str, str]:
         """What the log may say of the files below a folder, by path in the folder.
+
+        Empty where the commit reads the footers.
 
         Raises:
             TableError: a file cannot be read.
