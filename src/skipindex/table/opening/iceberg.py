@@ -203,9 +203,9 @@ class IcebergSource(OtherLog):
                     return  # the answer to a commit was lost
                 self._require_unchanged(location, table, changes)
                 old, new = self._files(location, table, changes)
-                number, *asked = replacement(table, old, new)
+                number, updates, required = replacement(table, old, new)
                 tried.add(number)
-                table._do_commit(*asked)  # noqa: SLF001
+                table._do_commit(updates, required)  # noqa: SLF001
             except CommitFailedException:
                 continue
             except (CommitConflictError, TableError):
