@@ -22,8 +22,9 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, LongType
 
 import skipindex as sx
-from tests.histories import History, condition, rows
+from tests.histories import History, condition, counted, rows
 from tests.iceberg.deletes import delete_positions
+from tests.rewrite.arrow_writer import optimized
 
 _COLUMNS: Final = "kgpsxd"
 _WORDS: Final = r"'[^']*'|\b([kgpsxd]|n\d)\b"
@@ -59,6 +60,7 @@ class IcebergHistory(History):
             *(self.delete, self.overwrite, self.evolve, self.rename, self.swap),
             *(self.drop_and_add, self.widen, self.partition, self.roll_back),
             *(self.expire,),
+            *[self.optimize] * 2,
         ]
 
     @staticmethod
@@ -203,6 +205,22 @@ class IcebergHistory(History):
                 others, key=lambda n: self.table.snapshot_by_id(n).timestamp_ms
             )  # type: ignore[union-attr]
             self.table.maintenance.expire_snapshots().by_id(oldest).commit()
+
+    def optimize(self) -> None:
+        """Files of skipindex, by a commit in the catalog."""
+        known = [self.names[name] for name in "kd" if name in self.exact]
+        if not known:
+            return
+        before = self.table.scan().to_arrow()
+        optimized(
+            sx.open_table(self.table),
+            cluster_by=known,
+            rows_per_file=self.rng.choice([10, 40]),
+            mode=self.rng.choice(["incremental", "full"]),
+            in_place=False,
+        )
+        self.table.refresh()
+        assert counted(before) == counted(self.table.scan().to_arrow())
 
     def index(self) -> None:
         table = sx.open_table(self.table)

@@ -341,8 +341,8 @@ def open_table(
     by its metadata (with ``pyiceberg``): its files and its columns are those of one
     version, without the rows that are deleted.  Its indexes stand in ``_skipindex`` in
     its folder, and serve each version that has the file.  ``append`` refuses it, and
-    ``Table.optimize`` an Iceberg table.  An open Iceberg table stays at its metadata:
-    open it again after a commit.
+    ``Table.optimize`` an Iceberg table without its catalog.  An open Iceberg table
+    stays at its metadata: open it again after a commit.
 
     Raises:
         TableError: the folder does not exist or has no Parquet file, Spark refuses its

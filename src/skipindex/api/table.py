@@ -799,7 +799,8 @@ class Table:
         joined.  One commit replaces the old files by the new ones, with their indexes.
         Readers that list the folder read the old files until ``vacuum`` publishes the
         new ones and deletes the old.  Of a Delta table, a commit in Delta's log
-        replaces the files for all its readers, without a change of rows.
+        replaces the files for all its readers, without a change of rows; of an Iceberg
+        table, one in its catalog.
 
         Args:
             spark: a classic session.

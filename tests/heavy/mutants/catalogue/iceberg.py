@@ -7,6 +7,7 @@ from typing import Final
 from tests.heavy.mutants.mutant import Mutant
 
 _TESTS: Final = ("tests/iceberg/test_iceberg.py",)
+_WRITTEN: Final = ("tests/iceberg/test_optimized.py",)
 _QUESTIONS: Final = ("tests/spark/pruning/test_iceberg_questions.py",)
 
 ICEBERG: Final = (
@@ -121,5 +122,37 @@ ICEBERG: Final = (
         "''",
         "a file that lacks a column is skipped, and its partition has the value",
         _QUESTIONS,
+    ),
+    Mutant(
+        "files-of-iceberg-replaced-twice",
+        "table.opening.iceberg.IcebergSource._changed_in",
+        "newest.sizes.get(path) != self.sizes[path]",
+        "False",
+        "rows that another writer deleted come back",
+        _WRITTEN,
+    ),
+    Mutant(
+        "deletes-of-iceberg-undone",
+        "table.opening.iceberg.IcebergSource._changed_in",
+        "newest.left_out(path)",
+        "''",
+        "rows come back that were deleted while they were written again",
+        _WRITTEN,
+    ),
+    Mutant(
+        "partitions-of-iceberg-in-one-job",
+        "table.opening.iceberg.IcebergSource.partition_of",
+        "enumerate(values)",
+        "enumerate([])",
+        "a file has rows of a partition that it is not said to be of",
+        _WRITTEN,
+    ),
+    Mutant(
+        "nan-as-bound-in-iceberg",
+        "table.opening.iceberg_writing._without_bounds",
+        "math.isnan(end)",
+        "False",
+        "readers of Iceberg skip a file by NaN",
+        _WRITTEN,
     ),
 )
