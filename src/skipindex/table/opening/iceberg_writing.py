@@ -159,10 +159,8 @@ def data_file(
 
 
 def _without_bounds(footer: pq.FileMetaData) -> set[str]:
-    """The columns of which a row group has no bounds, or has NaN.
-
-    pyiceberg goes by the bounds of the other row groups, and takes NaN for one.
-    """
+    """The columns of which a row group has no bounds, or has NaN."""
+    # pyiceberg goes by the bounds of the other row groups, and takes NaN for one.
     result = set()
     for i in range(footer.num_row_groups):
         group = footer.row_group(i)
