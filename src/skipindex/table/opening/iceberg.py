@@ -248,8 +248,8 @@ class IcebergSource(OtherLog):
         for path in (path for one in changes for path in one.old):
             if newest.sizes.get(path) != self.sizes[path]:
                 return f"{path!r} was replaced"
-            if newest.left_out(path):
-                return newest.left_out(path)
+            if why := newest.left_out(path):
+                return why
         return ""
 
     def _files(
