@@ -1,6 +1,6 @@
 """What indexes cost in bytes, by column and kind: ``python -m benchmarks sizes``.
 
-On the flat SSB table, as it was generated and clustered.  ``make benchmark`` measures
+On the flat SSB table, as it was generated and clustered.  ``make headlines`` measures
 what the advisor chooses for a tenth of the data, and the files that it keeps.
 """
 

@@ -8,7 +8,7 @@ but one.  The tables are links to two small files, and their statistics are real
 One table has many columns: Spark tells the planner of each.
 
 Times of a busy machine tell little, so each figure has a limit of the same run.
-Whole queries are timed by ``make benchmark`` and ``python -m benchmarks.star_joins``.
+Whole queries are timed by ``make headlines``.
 """
 
 from __future__ import annotations

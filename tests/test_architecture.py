@@ -57,14 +57,14 @@ BUDGETS = {
     "layout": 2563,
     "log": 3120,
     "planner": 16541,
-    "rewrite": 3824,
-    "spark": 7288,
+    "rewrite": 3854,
+    "spark": 7326,
     "storage": 4880,
-    "table": 6100,
+    "table": 6548,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 4638, "ssb": 8457}
+BUDGETS_BESIDE = {"benchmarks": 3987, "ssb": 8457}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from math import nan
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +23,7 @@ import skipindex as sx
 from skipindex.errors import CommitConflictError, LayoutError, TableError
 from skipindex.table.opening import iceberg as iceberg_module
 from skipindex.table.opening.iceberg import IcebergSource
-from skipindex.table.opening.iceberg_writing import _without_bounds
+from skipindex.table.opening.iceberg_writing import _without_bounds, replacement
 from tests.iceberg.deletes import delete_positions
 from tests.rewrite.arrow_writer import optimized
 
@@ -127,7 +129,6 @@ def test_files_have_the_ids_and_the_bounds_of_the_table(ice: Table) -> None:
 
 def test_bounds_that_a_row_group_lacks_are_those_of_no_column(tmp_path: Path) -> None:
     path = tmp_path / "0.parquet"
-    nan = float("nan")
     rows = pa.table({"x": [1.0, nan], "y": [1.0, 2.0], "z": [None, 1.0]})
     with pq.ParquetWriter(path, rows.schema) as writer:
         for i in range(2):
@@ -135,6 +136,21 @@ def test_bounds_that_a_row_group_lacks_are_those_of_no_column(tmp_path: Path) ->
     assert _without_bounds(pq.read_metadata(path)) == {"x"}
     pq.write_table(rows, path, write_statistics=["x", "z"])
     assert "y" in _without_bounds(pq.read_metadata(path))
+
+
+@pytest.mark.parametrize(("low", "high"), [(nan, 1.0), (1.0, nan)])
+def test_nan_is_no_bound(low: float, high: float) -> None:
+    """Spark writes it as one, which pyarrow never does."""
+    known = SimpleNamespace(has_min_max=True, min=low, max=high)
+    column = SimpleNamespace(statistics=known, path_in_schema="x")
+    footer = SimpleNamespace(
+        num_row_groups=1,
+        num_columns=1,
+        row_group=lambda _: SimpleNamespace(num_rows=2, column=lambda _: column),
+    )
+    assert _without_bounds(footer) == {"x"}
+    known.min = known.max = 1.0
+    assert _without_bounds(footer) == set()
 
 
 def test_a_file_has_the_rows_of_one_partition(catalog: SqlCatalog) -> None:
@@ -174,7 +190,7 @@ def at_the_last_moment(
     monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]
 ) -> None:
     """Let another writer act between the look at the newest snapshot and the commit."""
-    asks, acts = iceberg_module.replacement, [act]
+    asks, acts = replacement, [act]
 
     def late(*args: Any) -> Any:
         result = asks(*args)
@@ -327,6 +343,19 @@ def test_files_of_other_specs_and_types_are_left(ice: Table) -> None:
     assert rows_of(ice) == before
 
 
+def test_files_that_name_a_column_as_another_is_named_now_are_left(ice: Table) -> None:
+    """Spark takes the type of the column from the other one."""
+    with ice.update_schema() as update:
+        update.rename_column("x", "y")
+        update.rename_column("a", "x")
+    before = rows_of(ice)
+    report = optimized(
+        sx.open_table(again(ice)), cluster_by=["x"], rows_per_file=30, in_place=False
+    )
+    assert "another column is named 'x' now" in str(report)
+    assert (report.files_in, rows_of(ice)) == (0, before)
+
+
 def test_a_table_that_cannot_be_rewritten_is_refused(
     ice: Table, catalog: SqlCatalog
 ) -> None:
@@ -368,15 +397,15 @@ def test_files_that_are_written_with_other_ids_are_refused(
 def test_spark_clusters_a_table(ice: Table, spark: Any) -> None:
     with ice.update_schema() as update:
         update.rename_column("x", "y")
-        update.rename_column("a", "x")
+        update.rename_column("a", "k")
         update.add_column("n", IntegerType())
     before = rows_of(ice)
-    table = sx.open_table(ice).declare_layout(sx.Clustering(by=["x"], rows_per_file=30))
+    table = sx.open_table(ice).declare_layout(sx.Clustering(by=["k"], rows_per_file=30))
     with pytest.raises(LayoutError, match="publish"):
         table.optimize(spark, publish=True)
     report = table.optimize(spark)
     assert (report.files_in, rows_of(ice)) == (3, before)
     assert report.table.status().fresh
-    assert report.table.plan("x = 7").to_pandas()["x"].tolist() == [7, 7]
-    assert len(report.table.plan("x = 7").paths) < 3
+    assert report.table.plan("k = 7").to_pandas()["k"].tolist() == [7, 7]
+    assert len(report.table.plan("k = 7").paths) < 3
     assert spark.conf.get("spark.sql.parquet.fieldId.read.enabled") == "false"

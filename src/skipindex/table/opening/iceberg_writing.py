@@ -91,6 +91,11 @@ def _unlike(
     by_id = {number_of(one): one for one in stored}
     if None in by_id or len(by_id) != len(list(stored)):
         return "its columns have no field ids"
+    now = {one.name.lower(): one.field_id for one in fields}
+    for number, one in by_id.items():
+        # Spark takes the type of a column from the name that the file has for it.
+        if now.get(one.name.lower(), number) != number:
+            return f"another column is named {one.name!r} now"
     for one in fields:
         if one.field_id not in by_id:
             # Spark takes a struct for NULL that has none of the fields it asks for.

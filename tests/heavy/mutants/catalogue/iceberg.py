@@ -148,6 +148,14 @@ ICEBERG: Final = (
         _WRITTEN,
     ),
     Mutant(
+        "names-of-other-columns-in-iceberg",
+        "table.opening.iceberg_writing._unlike",
+        "now.get(one.name.lower(), number) != number",
+        "False",
+        "Spark reads a column as the type of another one, and writes what it read",
+        _WRITTEN,
+    ),
+    Mutant(
         "nan-as-bound-in-iceberg",
         "table.opening.iceberg_writing._without_bounds",
         "math.isnan(end)",
