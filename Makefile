@@ -14,7 +14,7 @@ ONLY ?=
 PAGE ?=
 # Processes that share the tests.
 JOBS ?= 2
-# Options of the benchmarks, such as BENCH="kernels --save-baseline".
+# Options of the benchmarks, such as BENCH="kernels --scale 1".
 BENCH ?=
 JAVA_FILES := $(wildcard src/skipindex/spark/java/*.java src/skipindex/spark/java/*/*.java)
 # Options of `make java`, such as JAVA="--jars /opt/spark/jars".
@@ -62,7 +62,7 @@ headlines: $(CLASSES)  ## measure whole queries and the articles' claims (SCALE=
 	@$(WITH_JAVA) $(BIN)/python -m ssb headlines $(BENCHMARK_OF) --out $(HEADLINES_OUT) \
 		$(if $(filter file,$(origin FILES)),,--files $(FILES)) $(if $(PAGE),--page $(PAGE))
 
-bench: $(CLASSES)  ## measure sizes and speeds against limits and the saved baseline
+bench: $(CLASSES)  ## measure sizes and speeds against limits of the same run
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)
 
 bench-build: $(CLASSES)  ## build on 1 and 2 processes and executors (OUT=data/ssb1/lineorder_flat)

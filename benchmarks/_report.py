@@ -1,4 +1,4 @@
-"""Tables of figures, and what got worse since the saved baseline.
+"""Tables of figures, and which of them missed their limits.
 
 A figure counts as a ratio to its limit or reference, measured in the same run, so
 that a busy or slow machine does not look like slow code.
@@ -6,23 +6,17 @@ that a busy or slow machine does not look like slow code.
 
 from __future__ import annotations
 
-import json
 import multiprocessing
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, TypeVar
 
 from ssb.report import aligned
 
-BASELINE: Final = Path(__file__).with_name("baseline.json")
-TOLERANCE: Final = 1.25
-"""How much worse than the baseline is worth a line: timings jump."""
-
 T = TypeVar("T")
-Baseline = Mapping[str, Mapping[str, float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +63,13 @@ class Measure:
         return "ok" if self.badness <= 1 else "missed"
 
 
-_shown: Final[dict[str, dict[str, Measure]]] = {}
-"""Every table of this run, by title, and its measures."""
+_missed: Final[list[str]] = []
+"""What missed its limit in this run."""
 
 
 def show(title: str, measures: Sequence[Measure]) -> None:
-    """Print a table, and remember it for the comparison with the baseline."""
-    _shown.setdefault(title, {}).update({m.what: m for m in measures})
+    """Print a table, and remember what missed its limit."""
+    _missed.extend(f"{title}: {m.what}" for m in measures if m.verdict == "missed")
     print(f"\n{table_of(title, measures)}", flush=True)
 
 
@@ -95,44 +89,9 @@ def _text(measure: Measure) -> str:
     return f"{measure.limit:,.4g} {measure.unit}".rstrip()
 
 
-def shown() -> Baseline:
-    """The badness of every measure so far that has one, by title."""
-    found = {
-        title: {
-            what: round(m.badness, 4)
-            for what, m in measures.items()
-            if m.badness is not None and m.badness != float("inf")
-        }
-        for title, measures in _shown.items()
-    }
-    return {title: measures for title, measures in found.items() if measures}
-
-
-def read_baseline(path: Path = BASELINE) -> Baseline:
-    """The saved baseline; empty if there is none."""
-    if not path.exists():
-        return {}
-    baseline: Baseline = json.loads(path.read_text(encoding="utf-8"))
-    return baseline
-
-
-def save_baseline(now: Baseline, path: Path = BASELINE) -> None:
-    """Save the ratios of this run; titles that it did not measure stay."""
-    merged = {**read_baseline(path), **now}
-    path.write_text(json.dumps(merged, indent=1, sort_keys=True) + "\n", "utf-8")
-
-
-def compared(now: Baseline, before: Baseline) -> list[str]:
-    """A line for every measure that got worse than the baseline, the worst first."""
-    worse = []
-    for title, measures in now.items():
-        for what, ratio in measures.items():
-            then = before.get(title, {}).get(what)
-            if then is not None and ratio > TOLERANCE * then:
-                factor = ratio / then if then else float("inf")
-                line = f"{title}: {what}: {then:.3g} then, {ratio:.3g} now"
-                worse.append((factor, f"worse than baseline x{factor:.2f}  {line}"))
-    return [line for _, line in sorted(worse, reverse=True)]
+def missed() -> list[str]:
+    """A line for every measure of this run that missed its limit."""
+    return list(_missed)
 
 
 def best_seconds(
