@@ -50,6 +50,8 @@ ASK: Final = f"{STUDY}/"
 """How the names of the steps begin that ask the queries."""
 LAYOUTS: Final = (UNORDERED, CURVE, WORKLOAD, ANSWERS)
 SETS: Final[dict[str, Request]] = {RANGES: STATISTICS_ALONE, INDEXED: INDEXES}
+_AGAIN: Final = "again"
+"""A run that is not timed."""
 _BUILT: Final = "_whole_queries"
 """The file in a folder with indexes that says how long they took to build."""
 
@@ -150,7 +152,8 @@ def _in_turn(ways: Sequence[Way], query: Query, effort: Effort) -> Rows:
     times: list[dict[str, list[float]]] = [{"cold": [], "warm": []} for _ in ways]
     answers = [""] * len(ways)
     failures = [""] * len(ways)
-    for state in ["cold"] * effort.cold + ["warm"] * effort.warm:
+    # A cold run of one way takes from memory what the files of others share with it.
+    for state in ["cold"] * effort.cold + [_AGAIN] + ["warm"] * effort.warm:
         for i, way in enumerate(ways):
             if failures[i]:
                 continue
@@ -162,7 +165,8 @@ def _in_turn(ways: Sequence[Way], query: Query, effort: Effort) -> Rows:
             except Exception as error:  # noqa: BLE001 (a failure is a result)
                 failures[i] = f"failed: {str(error).partition(chr(10))[0][:200]}"
                 continue
-            times[i][state].append(time.perf_counter() - began)
+            if state != _AGAIN:
+                times[i][state].append(time.perf_counter() - began)
             answers[i] = told(answer)
     return [
         {

@@ -92,7 +92,7 @@ def test_ways_take_turns_and_failures_are_rows(tmp_path: Path) -> None:
     notes = [row["note"] for row in of_first if "note" in row]
     assert notes == ["failed: first line"] * 2
     assert {row["state"] for row in of_first} == {"cold", "warm"}
-    runs = SHORT.cold + SHORT.warm
+    runs = SHORT.cold + 1 + SHORT.warm
     assert log.count("a Q1.1") == log.count("c Q1.2") == runs
     assert log.count("d Q1.1") == 1
     assert log[:4] == ["forget", "a Q1.1", "forget", "b Q1.1"]
