@@ -32,7 +32,7 @@ DELAY: Final = 0.03
 """Seconds of every request."""
 BANDWIDTH: Final = 100e6
 """Bytes a second, of all answers together."""
-ROUNDS: Final = 2
+ROUNDS: Final = 1
 SELECTIVE: Final = 0.2
 """The part of the files that a selective query reads at most."""
 
