@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 from pyspark.sql import SparkSession
 
@@ -20,6 +21,8 @@ from ssb.progress import Progress
 
 QUIET: Final = 0.1
 """The part of the processors that other programs may take in a quiet step."""
+_LOOK_EVERY: Final = 2.0
+"""Seconds."""
 
 Row = dict[str, Value]
 Rows = list[Row]
@@ -140,8 +143,7 @@ def run_steps(
         progress.expect(_kind(step))
     commit = commit_of(Path(__file__).parent)
     for step in open_steps:
-        with progress.step(_kind(step), step.name):
-            meter = Meter()
+        with progress.step(_kind(step), step.name), Meter() as meter:
             found = step.run(context)
             if isinstance(found, Found):
                 found = StepRecord(
@@ -182,27 +184,64 @@ def commit_of(folder: Path) -> str:
 
 
 class Meter:
-    """The time since it was made, and the part of the processors that others took."""
+    """The time since it was made, and the part of the processors that others took.
+
+    The processes that this one started are looked at every few seconds: the time of
+    one that ends without its parent, as Python workers of Spark do, is told nowhere.
+    """
 
     def __init__(self) -> None:
         self._began = time.perf_counter()
-        self._all, self._own = _busy_ticks(), _own_ticks()
+        self._all, self._own, self._seen = _busy_ticks(), 0, _own_ticks()
+        self._ended = threading.Event()
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Self:
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end()
+
+    def _end(self) -> None:
+        self._ended.set()
+        self._watcher.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(_LOOK_EVERY):
+            self._look()
+
+    def _look(self) -> None:
+        now = _own_ticks()
+        self._own += grown(self._seen, now)
+        self._seen = now
 
     def seconds(self) -> float:
         """So far."""
         return time.perf_counter() - self._began
 
     def others(self) -> float | None:
-        """So far; None where the system does not tell.
+        """In all, at the end; None where the system does not tell.
 
         This process and those that it started, Spark's among them, are no others.
         """
+        self._end()
         busy = _busy_ticks()
         if busy is None or self._all is None:
             return None
-        ticks = (busy - self._all) - (_own_ticks() - self._own)
+        self._look()
+        ticks = busy - self._all - self._own
         whole = self.seconds() * os.sysconf("SC_CLK_TCK") * (os.cpu_count() or 1)
         return min(1.0, max(0.0, ticks / whole)) if whole else 0.0
+
+
+def grown(before: Mapping[int, int], now: Mapping[int, int]) -> int:
+    """The ticks that were added between two looks, by process.
+
+    >>> grown({1: 10, 2: 900}, {1: 15, 3: 4})
+    9
+    """
+    return sum(max(0, n - before.get(process, 0)) for process, n in now.items())
 
 
 def _busy_ticks() -> int | None:
@@ -214,8 +253,8 @@ def _busy_ticks() -> int | None:
     return user + nice + system + sum(interrupts)
 
 
-def _own_ticks() -> int:
-    """The ticks of this process and of all that it started."""
+def _own_ticks() -> dict[int, int]:
+    """The ticks of this process and of all that it started, by process."""
     ticks: dict[int, int] = {}
     children: dict[int, list[int]] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
@@ -226,13 +265,13 @@ def _own_ticks() -> int:
         fields = text.rpartition(")")[2].split()
         process = int(path.parent.name)
         children.setdefault(int(fields[1]), []).append(process)
-        ticks[process] = sum(map(int, fields[11:15]))
-    total, left = 0, [os.getpid()]
+        ticks[process] = sum(map(int, fields[11:13]))
+    own, left = {}, [os.getpid()]
     while left:
         process = left.pop()
-        total += ticks.get(process, 0)
+        own[process] = ticks.get(process, 0)
         left += children.get(process, [])
-    return total
+    return own
 
 
 def spread(seconds: Sequence[float]) -> Row:
