@@ -42,7 +42,7 @@ def gain(
     """How many times as fast, in the geometric mean of the queries of both."""
     if not before or not after:
         return None
-    return round(geometric_mean([before[q] / after[q] for q in after]), 2)
+    return geometric_mean([before[q] / after[q] for q in after])
 
 
 def lines(measured: Measured) -> Iterator[str]:
@@ -63,8 +63,9 @@ def lines(measured: Measured) -> Iterator[str]:
     yield ""
     yield (
         "Seconds of the 13 queries, planning included: sums of the medians of "
-        f"{measured.effort.warm} warm runs and {measured.effort.cold} cold ones, in "
-        "which no byte of the files is in memory.  The ways to ask take turns.  "
+        f"the warm and of the cold runs, {measured.effort.warm} and "
+        f"{measured.effort.cold} of each query; before a cold run no byte of the files "
+        "is in memory.  The ways to ask take turns.  "
         f"*Layout alone* is the {UNORDERED} table relative to this layout, by all "
         "files; *skipping alone* is all files relative to all indexes, in this layout; "
         f"*both* is from all files of the {UNORDERED} table to this layout by all "
@@ -82,7 +83,9 @@ def lines(measured: Measured) -> Iterator[str]:
     yield ""
     yield (
         "Files read are sums over the 13 queries.  All indexes are exact: another plan "
-        "of whole files cannot read fewer.  Warm milliseconds of each query in Spark:"
+        "of whole files cannot read fewer.  Seconds to write are those of the run that "
+        "wrote the layout, which may have been an earlier one, beside other work.  "
+        "Warm milliseconds of each query in Spark:"
     )
     yield ""
     ways = [
@@ -103,13 +106,13 @@ def _gains(warm: Times, cold: Times) -> Iterator[Sequence[Cell]]:
         if layout == OWN:
             (sums,) = (sum(of.values()) for way, of in warm.items() if way[1] == OWN)
             (first,) = (sum(of.values()) for way, of in cold.items() if way[1] == OWN)
-            own = (None, None, round(sums, 2), None, None, None)
-            yield (engine, layout, *own, None, round(first, 2), None)
+            own = (None, None, sums, None, None, None)
+            yield (engine, layout, *own, None, first, None)
             continue
         base = (engine, UNORDERED, ALL_FILES)
         plain, indexed = (engine, layout, ALL_FILES), (engine, layout, INDEXED)
         cells: list[Cell] = [
-            round(sum(warm[engine, layout, one].values()), 2)
+            sum(warm[engine, layout, one].values())
             if (engine, layout, one) in warm
             else None
             for one in INDEXES
@@ -120,8 +123,7 @@ def _gains(warm: Times, cold: Times) -> Iterator[Sequence[Cell]]:
             gain(warm.get(base), warm.get(indexed)),
         ]
         cells += [
-            round(sum(cold[way].values()), 2) if way in cold else None
-            for way in (plain, indexed)
+            sum(cold[way].values()) if way in cold else None for way in (plain, indexed)
         ]
         yield (engine, layout, *cells, gain(cold.get(base), cold.get(indexed)))
 
