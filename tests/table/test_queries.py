@@ -251,7 +251,7 @@ def test_recording_makes_no_request(
         table.plan("x = 3")
     assert calls == []
     assert os.listdir(table.folder) == before  # noqa: PTH208
-    queries.flush()
+    writer.flush()
     assert calls == ["write"]
 
 
