@@ -60,11 +60,11 @@ BUDGETS = {
     "rewrite": 3854,
     "spark": 7326,
     "storage": 4880,
-    "table": 6548,
+    "table": 6560,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 3937, "ssb": 8502}
+BUDGETS_BESIDE = {"benchmarks": 3937, "ssb": 8497}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

@@ -24,6 +24,8 @@ from ssb.steps import Effort, effort_of
 from ssb.workloads.workload import SSB
 
 Rows = Sequence[Mapping[str, Any]]
+Times = Mapping[tuple[str, str, str], Mapping[str, float]]
+"""Seconds of each whole query, by engine, layout and indexes."""
 COMMAND: Final = "python -m ssb headlines --out DIR"
 
 
@@ -70,6 +72,20 @@ class Measured:
     def values(self, study: str) -> Rows:
         """The rows of a study of one parameter, by its value."""
         return sorted(self.rows(study), key=lambda row: float(row["value"]))
+
+    def whole(self, state: str) -> Times:
+        """The medians of the ways that answered every whole query.
+
+        Raises:
+            NotMeasuredError: no engine was asked.
+        """
+        ways: dict[tuple[str, str, str], dict[str, float]] = {}
+        for row in self.rows(whole.ASK, state=state):
+            if "seconds" in row:
+                way = (row["engine"], row["layout"], row["indexes"])
+                ways.setdefault(way, {})[row["query"]] = float(row["seconds"])
+        most = max(map(len, ways.values()), default=0)
+        return {way: of for way, of in ways.items() if len(of) == most}
 
     def cell(self, layout: str, indexes: str) -> CellRecord:
         """A layout with a set of indexes.
@@ -284,19 +300,14 @@ def gain_of(timed: TimedQuery) -> float:
 
 def _warehouse(measured: Measured) -> str:
     """Relative to the engine that has a table of its own."""
-    seconds: dict[tuple[str, str, str], dict[str, float]] = {}
-    rows = measured.rows(whole.ASK, state="warm")
-    for row in rows:
-        if "seconds" in row:
-            way = (row["engine"], row["layout"], row["indexes"])
-            seconds.setdefault(way, {})[row["query"]] = float(row["seconds"])
+    seconds = measured.whole("warm")
     own = next((of for way, of in seconds.items() if way[1] == OWN), None)
     if own is None:
         raise NotMeasuredError(f"{whole.ASK}ClickHouse")
     parts = [
         f"{way[0]} {geometric_mean([of[query] / own[query] for query in own]):.2f}"
         for way, of in seconds.items()
-        if way[1:] == (ANSWERS, INDEXED) and of.keys() == own.keys()
+        if way[1:] == (ANSWERS, INDEXED)
     ]
     return (
         "time of a warm query by plans of all indexes over answers put together, "

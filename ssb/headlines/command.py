@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,7 @@ from typing import Any, Final
 from ssb import SsbError
 from ssb.files import data_files
 from ssb.grid.cells import FLAT
-from ssb.grid.records import CellRecord, Records, StepRecord
+from ssb.grid.records import CellRecord, Records, StepRecord, Value
 from ssb.grid.setting import begun
 from ssb.headlines import skipped, small_files, star, store, studies, whole
 from ssb.queries import QUERIES
@@ -124,7 +124,7 @@ def run_command(parsed: argparse.Namespace) -> int:
 def problems(records: Records) -> list[str]:
     """Whatever is wrong, one line each: files that were lost, answers that differ."""
     wrong = []
-    answers: dict[str, set[str]] = {}
+    rows: list[Mapping[str, Value]] = []
     for record in records:
         if isinstance(record, CellRecord):
             cell = f"{record.layout} with {record.indexes}"
@@ -139,15 +139,11 @@ def problems(records: Records) -> list[str]:
                 if not timed.equal
             ]
         if isinstance(record, StepRecord):
-            for row in record.rows:
-                if row.get("same") == 0:
-                    wrong.append(f"{record.step}: answers differ: {dict(row)}")
-                if "answer" in row:
-                    found = answers.setdefault(str(row["query"]), set())
-                    found.add(str(row["answer"]))
-    wrong += [
-        f"{whole.STUDY}: {query}: answers differ"
-        for query, found in answers.items()
-        if len(found) > 1
-    ]
-    return wrong
+            rows += record.rows
+            wrong += [
+                f"{record.step}: answers differ: {dict(row)}"
+                for row in record.rows
+                if row.get("same") == 0
+            ]
+    differ = whole.differing(rows)
+    return wrong + [f"{whole.STUDY}: {query}: answers differ" for query in differ]

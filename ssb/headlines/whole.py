@@ -11,7 +11,7 @@ import hashlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,7 @@ import skipindex as sx
 from skipindex.build.column_requests import Request
 from ssb.files import data_files, linked, size_of
 from ssb.grid.layouts import STATISTICS_ALONE
+from ssb.grid.records import Value
 from ssb.headlines.engines import (
     INDEXED,
     MAKERS,
@@ -182,6 +183,15 @@ def _in_turn(ways: Sequence[Way], query: Query, effort: Effort) -> Rows:
         for way, of, answer, failed in zip(ways, times, answers, failures, strict=True)
         for state, seconds in of.items()
     ]
+
+
+def differing(rows: Iterable[Mapping[str, Value]]) -> list[str]:
+    """The queries to which not all ways gave the same answer."""
+    answers: dict[str, set[Value]] = {}
+    for row in rows:
+        if "answer" in row:
+            answers.setdefault(str(row["query"]), set()).add(row["answer"])
+    return [query for query, found in answers.items() if len(found) > 1]
 
 
 def told(answer: Answer) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 from matplotlib.figure import Figure
 
 from ssb.headlines import whole
-from ssb.headlines.claims import Measured, NotMeasuredError, listed
+from ssb.headlines.claims import Measured, NotMeasuredError, Times, listed
 from ssb.headlines.engines import ALL_FILES, INDEXED, OWN, RANGES
 from ssb.layouts import UNORDERED
 from ssb.report.charts import COLOURS, WIDTH, style, svg
@@ -16,24 +16,6 @@ from ssb.report.markdown import Cell, table
 from ssb.report.text import geometric_mean
 
 INDEXES: Final = (ALL_FILES, RANGES, INDEXED)
-
-Times = Mapping[tuple[str, str, str], Mapping[str, float]]
-"""Seconds of each query, by engine, layout and indexes."""
-
-
-def times(measured: Measured, state: str) -> Times:
-    """The medians of the ways that answered every query.
-
-    Raises:
-        NotMeasuredError: no engine was asked.
-    """
-    ways: dict[tuple[str, str, str], dict[str, float]] = {}
-    for row in measured.rows(whole.ASK, state=state):
-        if "seconds" in row:
-            way = (row["engine"], row["layout"], row["indexes"])
-            ways.setdefault(way, {})[row["query"]] = float(row["seconds"])
-    most = max(map(len, ways.values()), default=0)
-    return {way: of for way, of in ways.items() if len(of) == most}
 
 
 def gain(
@@ -51,7 +33,7 @@ def lines(measured: Measured) -> Iterator[str]:
     Raises:
         NotMeasuredError: no engine was asked.
     """
-    warm, cold = (times(measured, state) for state in ("warm", "cold"))
+    warm, cold = (measured.whole(state) for state in ("warm", "cold"))
     yield from table(
         (
             *("engine", "layout", "all files", "min/max", "all indexes"),
@@ -143,12 +125,8 @@ def _own_tables(measured: Measured) -> Iterator[str]:
 
 
 def _same(measured: Measured) -> str:
-    answers: dict[str, set[str]] = {}
     rows = [row for row in measured.rows(whole.ASK) if "answer" in row]
-    for row in rows:
-        answers.setdefault(row["query"], set()).add(row["answer"])
-    differ = [query for query, found in answers.items() if len(found) > 1]
-    if differ:
+    if differ := whole.differing(rows):
         return f"**Answers differ: {listed(differ)}.**"
     return f"For each query all answers are the same; {len(rows)} were compared."
 
@@ -182,7 +160,7 @@ def picture(measured: Measured) -> str:
     Raises:
         NotMeasuredError: no engine was asked over the files.
     """
-    warm = times(measured, "warm")
+    warm = measured.whole("warm")
     engines = [e for e in dict.fromkeys(way[0] for way in warm)
                if (e, UNORDERED, ALL_FILES) in warm]  # fmt: skip
     if not engines:

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.io.pyarrow import schema_to_pyarrow
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.transforms import IdentityTransform
@@ -23,6 +22,7 @@ from pyiceberg.types import IntegerType, LongType
 
 import skipindex as sx
 from tests.histories import History, condition, counted, rows
+from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.deletes import delete_positions
 from tests.rewrite.arrow_writer import optimized
 
@@ -35,10 +35,7 @@ class IcebergHistory(History):
     def __init__(self, folder: Path, seed: int) -> None:
         super().__init__(seed)
         folder.mkdir(parents=True)
-        catalog = SqlCatalog(
-            "c", uri=f"sqlite:///{folder}/c.db", warehouse=f"file://{folder}/w"
-        )
-        catalog.create_namespace("db")
+        catalog = sql_catalog(folder)
         first = rows(self.rng, 30, 0)
         self.table: Table = catalog.create_table("db.t", schema=first.schema)
         self.names = {name: name for name in _COLUMNS}

@@ -26,6 +26,7 @@ from benchmarks.moto_server import moto_server
 from skipindex.api.functions import _of_iceberg_catalog
 from skipindex.cli import main
 from skipindex.errors import PlanError, TableError
+from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.deletes import delete_positions
 from tests.table.test_formats import CALLS
 from tests.tables import LOGGED, check_logged
@@ -33,11 +34,7 @@ from tests.tables import LOGGED, check_logged
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> SqlCatalog:
-    result = SqlCatalog(
-        "c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w"
-    )
-    result.create_namespace("db")
-    return result
+    return sql_catalog(tmp_path)
 
 
 def made(catalog: SqlCatalog, *parts: pa.Table, name: str = "t") -> Table:

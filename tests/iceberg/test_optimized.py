@@ -24,6 +24,7 @@ from skipindex.errors import CommitConflictError, LayoutError, TableError
 from skipindex.table.opening import iceberg as iceberg_module
 from skipindex.table.opening.iceberg import IcebergSource
 from skipindex.table.opening.iceberg_writing import _without_bounds, replacement
+from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.deletes import delete_positions
 from tests.rewrite.arrow_writer import optimized
 
@@ -32,11 +33,7 @@ NEW = pa.table({"a": [7, 999], "p": ["x", "y"], "x": [None, 2.0]})
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> SqlCatalog:
-    result = SqlCatalog(
-        "c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w"
-    )
-    result.create_namespace("db")
-    return result
+    return sql_catalog(tmp_path)
 
 
 def filled(table: Table) -> Table:

@@ -17,6 +17,7 @@ from pyiceberg.types import LongType
 import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.table import AtVersion
+from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.test_iceberg import add_file
 from tests.spark.pruning.questions import asked, equal, skipped
 
@@ -25,11 +26,7 @@ COLUMNS = ("id", "plain")
 
 @pytest.fixture
 def catalog(tmp_path: Path) -> SqlCatalog:
-    result = SqlCatalog(
-        "c", uri=f"sqlite:///{tmp_path}/c.db", warehouse=f"file://{tmp_path}/w"
-    )
-    result.create_namespace("db")
-    return result
+    return sql_catalog(tmp_path)
 
 
 def rows(low: int) -> pa.Table:

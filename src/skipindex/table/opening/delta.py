@@ -23,7 +23,6 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from skipindex.errors import (
-    CommitConflictError,
     TableError,
     UnsupportedTypeError,
     first_line,
@@ -34,7 +33,15 @@ from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import SCHEMES
 from skipindex.table.field_ids import FieldIds, Names, field_id_name
 from skipindex.table.files import UNREADABLE, values_at
-from skipindex.table.opening.source import AtVersion, Change, OtherLog
+from skipindex.table.opening.source import (
+    COMMIT_TRIES,
+    AtVersion,
+    Change,
+    OtherLog,
+    commit_failed,
+    never_committed,
+    require_unchanged,
+)
 from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics.of_log import LogStatistics
 from skipindex.table.stored import is_hybrid
@@ -54,8 +61,6 @@ _READ: Final = frozenset(
 """Features of a table that are read here, or change nothing for who reads its files."""
 _WRITTEN: Final = _READ - {"columnMapping", "rowTracking"}
 """Features of a table whose files may be replaced by others with the same rows."""
-_TRIES: Final = 20
-"""Versions after which a commit is given up, because other writers were faster."""
 _DIGITS: Final = 15
 """Decimals of more digits are rounded in statistics of deltalake."""
 _MAPPING: Final = "delta.columnMapping."
@@ -205,16 +210,12 @@ class DeltaSource(OtherLog):
         at_once = CommitProperties(max_commit_retries=0)
         new = {file.path for one in changes for file in one.new}
         actions = self._actions(changes)
-        for _ in range(_TRIES):
+        for _ in range(COMMIT_TRIES):
             table = _opened(location, None)
             now = _source_of(location, table, "")
             if new <= now.sizes.keys():
                 return  # the answer to a commit was lost
-            if why := self._changed_in(now, changes):
-                raise CommitConflictError(
-                    f"optimize: another writer changed {location.full('')!r} "
-                    f"meanwhile: {why}; nothing was replaced, try again"
-                )
+            require_unchanged(location, self._changed_in(now, changes))
             try:
                 table.create_write_transaction(
                     actions,
@@ -226,16 +227,9 @@ class DeltaSource(OtherLog):
             except CommitFailedError:
                 continue
             except _failures() as error:
-                raise TableError(
-                    f"cannot commit to the log of {location.full('')!r}: "
-                    f"{first_line(error)} (the rows are the same, whether or not it "
-                    "has the commit)"
-                ) from error
+                raise commit_failed(location, "log", error) from error
             return
-        raise CommitConflictError(
-            f"optimize: other writers committed to {location.full('')!r} {_TRIES} "
-            "times meanwhile; nothing was replaced, try again"
-        )
+        raise never_committed(location)
 
     def _changed_in(self, now: DeltaSource, changes: Sequence[Change]) -> str:
         """What a later version has done to what is replaced; empty if nothing."""

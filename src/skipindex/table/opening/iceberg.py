@@ -26,7 +26,15 @@ from skipindex.table.opening.iceberg_writing import (
     unlike,
     why_not_written,
 )
-from skipindex.table.opening.source import AtVersion, Change, OtherLog
+from skipindex.table.opening.source import (
+    COMMIT_TRIES,
+    AtVersion,
+    Change,
+    OtherLog,
+    commit_failed,
+    never_committed,
+    require_unchanged,
+)
 from skipindex.table.partitions.hive import Pairs
 from skipindex.table.spark_json import DEFAULTS
 from skipindex.table.statistics.of_log import LogStatistics
@@ -53,8 +61,6 @@ _NUMBERS: Final = ("IntegerType", "LongType", "DateType")
 _TIMES: Final = ("TimestampType", "TimestamptzType")
 _BYTES_OF_TIME: Final = 8
 _THREADS: Final = 16
-_TRIES: Final = 20
-"""Commits after which one is given up, because other writers were faster."""
 _FIRST_SURROGATE: Final = "\ud800"
 """Below it texts have one order by their UTF-8 and by their UTF-16."""
 
@@ -196,12 +202,13 @@ class IcebergSource(OtherLog):
         known = self.opened.known
         assert known is not None
         tried: set[int] = set()
-        for _ in range(_TRIES):
+        for _ in range(COMMIT_TRIES):
             try:
                 table = _loaded(known)
                 if any(table.snapshot_by_id(one) for one in tried):
                     return  # the answer to a commit was lost
-                self._require_unchanged(location, table, changes)
+                why = self._changed_in(location, table, changes)
+                require_unchanged(location, why)
                 old, new = self._files(location, table, changes)
                 number, updates, required = replacement(table, old, new)
                 tried.add(number)
@@ -213,25 +220,9 @@ class IcebergSource(OtherLog):
             except Exception as error:
                 if _has_any(known, tried):
                     return
-                raise TableError(
-                    f"cannot commit to the catalog of {location.full('')!r}: "
-                    f"{first_line(error)} (the rows are the same, whether or not it "
-                    "has the commit)"
-                ) from error
+                raise commit_failed(location, "catalog", error) from error
             return
-        raise CommitConflictError(
-            f"optimize: other writers committed to {location.full('')!r} {_TRIES} "
-            "times meanwhile; nothing was replaced, try again"
-        )
-
-    def _require_unchanged(
-        self, location: Location, table: Table, changes: Sequence[Change]
-    ) -> None:
-        if why := self._changed_in(location, table, changes):
-            raise CommitConflictError(
-                f"optimize: another writer changed {location.full('')!r} meanwhile: "
-                f"{why}; nothing was replaced, try again"
-            )
+        raise never_committed(location)
 
     def _changed_in(
         self, location: Location, table: Table, changes: Sequence[Change]

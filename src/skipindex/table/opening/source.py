@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from skipindex.errors import TableError
+from skipindex.errors import CommitConflictError, TableError, first_line
 from skipindex.expressions.arrays import Ints
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -52,6 +52,8 @@ class AtVersion:
 
 
 NEWEST: Final = AtVersion()
+COMMIT_TRIES: Final = 20
+"""Commits to another log after which one is given up: other writers were faster."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,3 +305,28 @@ class OtherLog(Source):
             if partition_values(path) != self.values[path]:
                 return f"the folder of {path!r} does not have its partition values"
         return ""
+
+
+def require_unchanged(location: Location, why: str) -> None:
+    """Raise ``CommitConflictError`` if another writer changed what is replaced."""
+    if why:
+        raise CommitConflictError(
+            f"optimize: another writer changed {location.full('')!r} meanwhile: {why}; "
+            "nothing was replaced, try again"
+        )
+
+
+def never_committed(location: Location) -> CommitConflictError:
+    """The error if other writers were faster in each of ``COMMIT_TRIES``."""
+    return CommitConflictError(
+        f"optimize: other writers committed to {location.full('')!r} {COMMIT_TRIES} "
+        "times meanwhile; nothing was replaced, try again"
+    )
+
+
+def commit_failed(location: Location, log: str, error: Exception) -> TableError:
+    """The error if it is not known whether ``log`` has the commit."""
+    return TableError(
+        f"cannot commit to the {log} of {location.full('')!r}: {first_line(error)} "
+        "(the rows are the same, whether or not it has the commit)"
+    )
