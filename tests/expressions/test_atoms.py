@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -78,6 +79,25 @@ def test_a_slice_is_a_view() -> None:
     found = values_between(keys, 10, 2000)
     assert isinstance(found, IntegerSet)
     assert np.shares_memory(found.array, keys.array)
+
+
+@pytest.mark.parametrize("first", [-(1 << 63), -3, (1 << 63) - 200])
+@given(st.sets(st.integers(0, 199), min_size=4), st.sets(st.integers(0, 199)))
+def test_numbers_are_looked_up_among_many(
+    first: int, members: set[int], others: set[int]
+) -> None:
+    keys = IntegerSet(np.array(sorted(members)) + np.int64(first))
+    beyond = {-(1 << 63), (1 << 63) - 1}
+    asked = sorted({*(n + first for n in members | others), *beyond})
+    marks = keys.among(np.array(asked, np.int64))
+    assert marks is not None
+    assert marks.tolist() == [n - first in members for n in asked]
+
+
+def test_a_sparse_set_has_no_marks() -> None:
+    some = np.array([0, 1 << 40])
+    assert IntegerSet(some).among(some) is None
+    assert IntegerSet(some[:0]).among(some) is None
 
 
 def test_many_values_have_a_form_of_their_own() -> None:

@@ -29,6 +29,7 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import select
+from skipindex.indexes.encoding.code_set import edges_of
 from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
 from skipindex.indexes.encoding.header import Cursor, Head, check_version, read_head
 from skipindex.indexes.interface import PROBE_COST, IndexSpec
@@ -325,21 +326,9 @@ class PositionalKind:
 
 def intervals_of(codes: Sequence[int] | Ints) -> list[Interval]:
     """Ascending codes as maximal intervals."""
-    if isinstance(codes, np.ndarray):
-        begins = np.flatnonzero(np.diff(codes, prepend=-2) != 1)
-        ends = codes[np.append(begins[1:], len(codes))[: len(begins)] - 1] + 1
-        return list(zip(codes[begins].tolist(), ends.tolist(), strict=True))
-    intervals: list[Interval] = []
-    start = stop = -1
-    for code in codes:
-        if code != stop:
-            if stop > start:
-                intervals.append((start, stop))
-            start = code
-        stop = code + 1
-    if stop > start:
-        intervals.append((start, stop))
-    return intervals
+    edges = edges_of(codes)
+    ends = edges.tolist() if isinstance(edges, np.ndarray) else edges
+    return list(zip(ends[::2], ends[1::2], strict=True))
 
 
 def bins_of(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 from pyroaring import BitMap, FrozenBitMap
@@ -117,7 +118,7 @@ def rows_among(
         CorruptIndexError: some bytes are no bitmap.
     """
     slices = [dense_bits(raw, n_rows) for raw in zeros]
-    wanted = CodeSet.of(intervals, 1 << len(zeros), n_rows)
+    wanted = CodeSet.of([*chain(*intervals)], 1 << len(zeros), n_rows)
     result = blank(1, n_rows)[0]
     # A container at a time, so that what is transposed stays in the processor's cache.
     for start in range(0, len(result), BITS_SIZE):

@@ -235,8 +235,15 @@ class _IntDictionary(_Book):
                 continue
             first = np.int64(self.firsts[i])
             chunk = np.append(np.uint64(0), self._above_first(i))
-            above = (np.asarray(values[start:stop], np.int64) - first).view(np.uint64)
-            codes.append(i * INTS_PER_CHUNK + _places_of_common(chunk, above))
+            marks = None
+            if isinstance(values, IntegerSet):
+                marks = values.among(first + chunk.view(np.int64))
+            if marks is not None:
+                within = np.flatnonzero(marks)
+            else:
+                above = np.asarray(values[start:stop], np.int64) - first
+                within = _places_of_common(chunk, above.view(np.uint64))
+            codes.append(i * INTS_PER_CHUNK + within)
         return np.concatenate(codes) if codes else []
 
     def values_of(self, codes: Ints) -> Ints:

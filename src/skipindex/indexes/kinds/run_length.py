@@ -48,7 +48,7 @@ from skipindex.expressions.atoms import (
 )
 from skipindex.expressions.bounds import Bounds, exactly
 from skipindex.indexes.encoding.bit_matrix import numbers
-from skipindex.indexes.encoding.code_set import CodeSet
+from skipindex.indexes.encoding.code_set import CodeSet, edges_of
 from skipindex.indexes.encoding.coding import (
     Coding,
     dictionary_bits,
@@ -65,7 +65,6 @@ from skipindex.indexes.positional import (
     Interval,
     PositionalContextIndex,
     PositionalKind,
-    intervals_of,
     raise_damage,
 )
 from skipindex.storage.parts import Parts
@@ -252,25 +251,27 @@ class RunLengthIndex(PositionalContextIndex):
             CorruptIndexError: the dictionary is damaged.
         """
         try:
-            intervals = self._all_wanted(atom)
+            return self._codes_of(atom)
         except DAMAGE as error:
             raise_damage("the dictionary", error, atom.column)
-        return None if intervals is None else self._code_set(intervals)
 
-    def _all_wanted(self, atom: Atom) -> list[Interval] | None:
+    def _codes_of(self, atom: Atom) -> CodeSet | None:
         """The codes that make ``atom`` TRUE; None if that is not known of each."""
-        n = self.head.n_codes
+        n, n_rows = self.head.n_codes, self.head.n_rows
         match atom:
-            case Range() | OneOf():
-                return self._wanted(atom)
+            case OneOf(values=values):
+                return CodeSet.of_codes(self.book.find_all(values), n + 1, n_rows)
             case NoneOf(values=values):
-                edges = [0, *chain(*intervals_of(self.book.find_all(values))), n]
-                pairs = zip(edges[::2], edges[1::2], strict=True)
-                return [(start, stop) for start, stop in pairs if start < stop]
+                edges = np.asarray(edges_of(self.book.find_all(values)), np.int64)
+                others = np.concatenate([[0], edges, [n]])
+                first, last = others[0] == others[1], others[-2] == others[-1]
+                return self._code_set(others[2 * first : len(others) - 2 * last])
+            case Range():
+                return self._code_set([*chain(*self._wanted(atom))])
             case NullAtom():
-                return [(n, n + 1)]
+                return self._code_set([n, n + 1])
             case NotNullAtom():
-                return [(0, n)] if n else []
+                return self._code_set([0, n] if n else [])
             case _:
                 return None
 
@@ -319,7 +320,7 @@ class RunLengthIndex(PositionalContextIndex):
         runs: npt.NDArray[np.integer] = places
         if self.form == _AS_NUMBERS:
             runs = self._begun().searchsorted(places, side="right") - 1
-        chosen = places[self._code_set([interval]).among(self._codes().take(runs))]
+        chosen = places[self._code_set(interval).among(self._codes().take(runs))]
         return from_rows(chosen, self.head.n_rows)
 
     def count_inside(self, interval: Interval, rows: AbstractBitMap) -> int | None:
@@ -328,7 +329,7 @@ class RunLengthIndex(PositionalContextIndex):
         return None if result is None else len(result)
 
     def _with_codes(self, intervals: Sequence[Interval]) -> BitMap:
-        mask = self._code_set(intervals).among(self._codes())
+        mask = self._code_set([*chain(*intervals)]).among(self._codes())
         if self.form != _AS_NUMBERS:
             return from_mask(mask)
         return self._expanded(np.flatnonzero(mask))
@@ -359,9 +360,9 @@ class RunLengthIndex(PositionalContextIndex):
         self.parts.count.bitmaps += 1
         return self.parts.decoded(self.first, self._begins).codes
 
-    def _code_set(self, intervals: Sequence[Interval]) -> CodeSet:
+    def _code_set(self, edges: Sequence[int] | Ints) -> CodeSet:
         # That of NULL is a code more.
-        return CodeSet.of(intervals, self.head.n_codes + 1, self.head.n_rows)
+        return CodeSet.of(edges, self.head.n_codes + 1, self.head.n_rows)
 
     def _expanded(self, chosen: Ints) -> BitMap:
         """The rows of some runs, given by their numbers."""

@@ -21,6 +21,7 @@ from typing import Final, assert_never
 import numpy as np
 
 from skipindex.expressions import And, Not, Or, Predicate, atoms
+from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.bound_predicate import (
     AllOf,
     AnyOf,
@@ -39,8 +40,10 @@ BYTES_PER_SECOND: Final = 2.5e8
 """One core decodes and filters."""
 SECONDS_PER_QUESTION: Final = {False: 2e-5, True: 5e-5}
 """Probing one index of one file; the key is whether it has row positions."""
-SECONDS_PER_LISTED: Final = 1e-7
-"""In addition, for every value of a list, or of the column if it has fewer."""
+SECONDS_PER_LISTED: Final = {False: 1e-7, True: 4e-8}
+"""In addition, for every value of a list, or of the column if it has fewer; the key is
+whether they are many integers whose rows are asked for, which are looked up together.
+"""
 _SECONDS_PER_CONDITION: Final = 3e-4
 """To read a condition of a text, to bind it and to ask the statistics and maps."""
 _ALWAYS_JUDGED: Final = 512
@@ -120,10 +123,14 @@ def asking_seconds(
     """
     different = set(asked)
     n_rows = float(table.n_rows.mean()) if len(table) else 0.0
-    listed = sum(min(len(_listed(leaf)), n_rows) for leaf in different)
+    listed = sum(
+        SECONDS_PER_LISTED[positional and isinstance(values, IntegerSet)]
+        * min(len(values), n_rows)
+        for values in map(_listed, different)
+    )
     once = len(different) * SECONDS_PER_QUESTION[positional]
     again = (len(asked) - len(different)) * SECONDS_PER_STEP
-    return once + again + listed * SECONDS_PER_LISTED
+    return once + again + listed
 
 
 def _listed(leaf: Judged) -> Sequence[atoms.Value]:

@@ -309,7 +309,7 @@ class RowMarks:
                 probed.add(file)
                 n_asked += 1
                 one = coded[file]
-                if one is not None and one.wanted.intervals:
+                if one is not None and not one.wanted.is_empty:
                     codes = one.source.codes(one.slot)
                     if codes is None:
                         coded[file] = one = None
@@ -331,7 +331,7 @@ class RowMarks:
         sources: dict[CodedSource, list[tuple[int, int, CodeSet]]] = {}
         for place, file in enumerate(files.tolist()):
             one = coded.get(file)
-            if one is not None and one.wanted.intervals:
+            if one is not None and not one.wanted.is_empty:
                 mine = sources.setdefault(one.source, [])
                 mine.append((place, one.slot, one.wanted))
         for source, some in sources.items():

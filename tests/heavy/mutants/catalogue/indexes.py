@@ -52,7 +52,7 @@ INDEXES: Final = (
     ),
     Mutant(
         "codes-as-intervals",
-        "indexes.positional.intervals_of",
+        "indexes.encoding.code_set.edges_of",
         "np.diff(codes, prepend=-2) != 1",
         "np.diff(codes, prepend=-1) != 1",
         "an interval that begins with the first code is left out",
@@ -93,10 +93,26 @@ INDEXES: Final = (
     Mutant(
         "decoded-table",
         "indexes.encoding.code_set.CodeSet.of",
-        "table[start:stop] = True",
-        "table[start : stop - 1] = True",
+        "steps[many[1::2]]",
+        "steps[many[1::2] - 1]",
         "the last code of an interval is not looked for",
         ("tests/indexes/bit_slices/test_decode.py",),
+    ),
+    Mutant(
+        "codes-of-a-gap",
+        "indexes.encoding.code_set.CodeSet.of_codes",
+        "last - first < len(codes)",
+        "last - first <= len(codes)",
+        "codes with one gap are taken for an interval: not tight",
+        ("tests/indexes/encoding/test_code_set.py",),
+    ),
+    Mutant(
+        "marks-without-the-last",
+        "expressions.atoms.IntegerSet.among",
+        'ascending.searchsorted(last, side="right")',
+        "ascending.searchsorted(last)",
+        "the greatest of many keys is not looked up: a file with it alone is skipped",
+        ("tests/expressions/test_atoms.py",),
     ),
     Mutant(
         "transposed-all",

@@ -80,9 +80,9 @@ STAGES: Final = (
     ),
     Mutant(
         "codes-of-none",
-        "indexes.kinds.run_length.RunLengthIndex._all_wanted",
-        "start < stop",
-        "start <= stop and start > 0",
+        "indexes.kinds.run_length.RunLengthIndex._codes_of",
+        "2 * first",
+        "2",
         "the first code is not among those that are none of the values",
         ("tests/indexes/kinds/test_exact.py",),
     ),
