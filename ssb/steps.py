@@ -51,7 +51,7 @@ class Effort:
 
 LARGE: Final = Effort(files=1000, small=3, warm=3, cold=1, study=2, appends=30)
 """From scale 10 on: each run takes long, and varies less."""
-FULL: Final = Effort(files=100, small=5, warm=5, cold=3, study=3, appends=30)
+FULL: Final = Effort(files=100, small=3, warm=5, cold=3, study=3, appends=30)
 SHORT: Final = Effort(files=40, small=3, warm=3, cold=2, study=2, appends=15)
 """Below scale 1: to see that all works, in minutes."""
 
