@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from skipindex.build.column_requests import Request
@@ -26,17 +26,18 @@ CURVE: Final = "hilbert"
 WORKLOAD: Final = "workload"
 ANSWERS: Final = "answers"
 UNORDERED: Final = "unordered"
-_ASKED: Final = [query.where for query in QUERIES]
+ASKED: Final = [query.where for query in QUERIES]
+STATISTICS_ALONE: Final[Request] = {"*": "minmax"}
 
 LAYOUTS: Final[Mapping[str, tuple[str, Sequence[str] | sx.Workload]]] = {
     CURVE: (f"clustered along a {CURVE} curve", CLUSTER_BY),
     WORKLOAD: (
         "clustered along a curve that is chosen for the 13 queries",
-        sx.Workload(_ASKED, method="curve"),
+        sx.Workload(ASKED, method="curve"),
     ),
     ANSWERS: (
         "laid out by the answers of the 13 queries",
-        sx.Workload(_ASKED, method=ANSWERS),
+        sx.Workload(ASKED, method=ANSWERS),
     ),
 }
 """What the rows are laid out by, and how the report calls it, by name."""
@@ -104,20 +105,37 @@ def written(dataset: Dataset, spark: SparkSession, *, log: Log, name: str) -> Pa
     what, by = LAYOUTS[name]
     if not is_written(path):
         log(f"writing the table {what}")
-        began = time.perf_counter()
-        sx.write_table(
-            spark.read.parquet(str(dataset.flat)),
-            path,
-            layout=sx.Clustering(
-                by=by,
-                curve=CURVE,
-                rows_per_file=dataset.rows_per_file,
-            ),
-            indexes={"*": "minmax"},
-            overwrite=True,
-        )
-        (path / _SECONDS).write_text(f"{time.perf_counter() - began:.1f}\n")
+        seconds = write_along(spark, dataset, path, by)
+        (path / _SECONDS).write_text(f"{seconds:.1f}\n")
     return path
+
+
+def write_along(
+    spark: SparkSession,
+    dataset: Dataset,
+    path: Path,
+    by: Sequence[str] | sx.Workload,
+    curve: str = CURVE,
+) -> float:
+    """Write the rows of the flat table along a curve; the seconds that it takes.
+
+    Args:
+        spark: the session that writes.
+        dataset: of SSB.
+        path: of the table, which is replaced.
+        by: columns, or what the layout is for.
+        curve: its name.
+    """
+    layout = sx.Clustering(by=by, curve=curve, rows_per_file=dataset.rows_per_file)
+    rows = flat_rows(spark, dataset)
+    began = time.perf_counter()
+    sx.write_table(rows, path, layout=layout, indexes=STATISTICS_ALONE, overwrite=True)
+    return time.perf_counter() - began
+
+
+def flat_rows(spark: SparkSession, dataset: Dataset) -> DataFrame:
+    """The flat table as it was generated."""
+    return spark.read.parquet(str(dataset.flat))
 
 
 def folder_of(dataset: Dataset, name: str) -> Path:

@@ -6,20 +6,25 @@ import shutil
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.layout.workload.workload import METHODS
 from ssb.data.generate import Dataset
-from ssb.layouts import CLUSTER_BY
-from ssb.queries import QUERIES
+from ssb.layouts import (
+    ASKED,
+    CLUSTER_BY,
+    STATISTICS_ALONE,
+    flat_rows,
+    write_along,
+)
 
 SMALLER: Final = 10
 """Times as many files as other layouts have: the data as they come in, to be joined."""
-STATISTICS_ALONE: Final = {"*": "minmax"}
 _CURVES: Final = {
     "linear": "sorted by the four columns, one after the other",
     "zorder": "along a Z-order curve over the four columns",
@@ -71,59 +76,24 @@ def grid_layouts() -> Mapping[str, Layout]:
     return {layout.name: layout for layout in found}
 
 
-def flat_rows(spark: SparkSession, dataset: Dataset) -> DataFrame:
-    """The flat table as it was generated."""
-    return spark.read.parquet(str(dataset.flat))
-
-
-def _timed(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return time.perf_counter() - began
-
-
-def _small_files(spark: SparkSession, dataset: Dataset, path: Path) -> float:
-    most = max(1, dataset.rows_per_file // SMALLER)
-    writer = flat_rows(spark, dataset).write.option("maxRecordsPerFile", most)
-    return _timed(lambda: writer.parquet(str(path)))
-
-
 def _compacted(spark: SparkSession, dataset: Dataset, path: Path) -> float:
     small = path.with_name(f"{path.name}-source")
-    shutil.rmtree(small, ignore_errors=True)
-    _small_files(spark, dataset, small)
+    most = max(1, dataset.rows_per_file // SMALLER)
+    writer = flat_rows(spark, dataset).write.mode("overwrite")
+    writer.option("maxRecordsPerFile", most).parquet(str(small))
     layout = sx.Clustering(by=[], rows_per_file=dataset.rows_per_file)
-    seconds = _timed(
-        lambda: sx.open_table(small).optimize(
-            spark, layout=layout, indexes=STATISTICS_ALONE, into=path
-        )
+    began = time.perf_counter()
+    sx.open_table(small).optimize(
+        spark, layout=layout, indexes=STATISTICS_ALONE, into=path
     )
+    seconds = time.perf_counter() - began
     shutil.rmtree(small)
     return seconds
 
 
 def _along(curve: str) -> Write:
-    def write(spark: SparkSession, dataset: Dataset, path: Path) -> float:
-        layout = sx.Clustering(
-            by=CLUSTER_BY, curve=curve, rows_per_file=dataset.rows_per_file
-        )
-        return _written(flat_rows(spark, dataset), path, layout)
-
-    return write
+    return partial(write_along, by=CLUSTER_BY, curve=curve)
 
 
 def _for_workload(method: str) -> Write:
-    def write(spark: SparkSession, dataset: Dataset, path: Path) -> float:
-        asked = sx.Workload([query.where for query in QUERIES], method=method)
-        layout = sx.Clustering(by=asked, rows_per_file=dataset.rows_per_file)
-        return _written(flat_rows(spark, dataset), path, layout)
-
-    return write
-
-
-def _written(rows: DataFrame, path: Path, layout: sx.Clustering) -> float:
-    return _timed(
-        lambda: sx.write_table(
-            rows, path, layout=layout, indexes=STATISTICS_ALONE, overwrite=True
-        )
-    )
+    return partial(write_along, by=sx.Workload(ASKED, method=method))

@@ -25,9 +25,8 @@ from skipindex.planner.rows.condition import condition_of
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
 from ssb.files import data_files, forget, size_of
 from ssb.grid.cells import FLAT
-from ssb.grid.layouts import STATISTICS_ALONE, flat_rows
 from ssb.grid.records import TimedQuery
-from ssb.layouts import INDEXES
+from ssb.layouts import INDEXES, STATISTICS_ALONE, flat_rows
 from ssb.queries import QUERIES, columns_of
 from ssb.steps import Context, Found, Row, Rows, Step, spread
 from ssb.timing import SWITCH, time_queries

@@ -25,8 +25,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as Spark's own documentat
 import skipindex as sx
 from ssb.data.generate import Dataset
 from ssb.grid.cells import FLAT
-from ssb.grid.layouts import STATISTICS_ALONE, flat_rows
-from ssb.layouts import CLUSTER_BY
+from ssb.layouts import CLUSTER_BY, STATISTICS_ALONE, flat_rows
 from ssb.queries import QUERIES
 from ssb.run import matches_per_file
 from ssb.steps import Context, Found, Row, Step, effort_of

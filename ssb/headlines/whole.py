@@ -19,7 +19,6 @@ from typing import Final
 import skipindex as sx
 from skipindex.build.column_requests import Request
 from ssb.files import data_files, linked, size_of
-from ssb.grid.layouts import STATISTICS_ALONE
 from ssb.grid.records import Value
 from ssb.headlines.engines import (
     INDEXED,
@@ -34,6 +33,7 @@ from ssb.layouts import (
     ANSWERS,
     CURVE,
     INDEXES,
+    STATISTICS_ALONE,
     UNORDERED,
     WORKLOAD,
     folder_of,

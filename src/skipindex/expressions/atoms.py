@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 from skipindex.expressions.arrays import Ints, Mask, starts
 
 Value: TypeAlias = int | bytes
-_MOST_MARKS: Final = 1 << 24
+_MOST_MARKS: Final = 1 << 22
 _MARKS_PER_NUMBER: Final = 64
 """A set of integers has a mark for each of so many numbers: in all, or for one of it.
 """

@@ -58,7 +58,8 @@ class CodeSet:
         if not _is_tabled(n_codes, n_rows):
             return cls(many)
         steps = np.zeros(n_codes + 1, np.int8)
-        steps[many[::2]], steps[many[1::2]] = 1, -1
+        steps[many[::2]] += 1
+        steps[many[1::2]] -= 1
         return cls((), steps[:-1].cumsum(dtype=np.int8).view(np.bool_))
 
     @classmethod

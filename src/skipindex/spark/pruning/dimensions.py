@@ -54,8 +54,8 @@ from skipindex.storage.file_system.location import FileInfo
 from skipindex.table import ColumnInfo, Observed, TableState, declared_schema
 from skipindex.table.table import Options
 
-MAX_KEYS: Final = 1_000_000
-"""The most keys that are looked up."""
+MAX_KEYS: Final = 500_000
+"""The most keys that are looked up; the last plans hold theirs in memory."""
 MAX_BYTES: Final = 64 << 20
 """The most bytes of columns that are read of a dimension for one query."""
 FREE_BYTES: Final = 1 << 18
