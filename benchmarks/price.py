@@ -26,7 +26,9 @@ DISTINCT: Final = 10_000
 ROWS: Final = 12_000
 SPACE: Final = 1 << 40
 """Values are drawn from so many, so that lists and files have hardly one in common."""
-INDEXES: Final = {"a": "bitmap", "b": "bit_sliced", "s": "bitmap", "d": "bitmap"}
+KEYS: Final = 1_000_000
+"""Keys of a join, of which each file has many."""
+INDEXES: Final = {"b": "bit_sliced", "k": "exact"} | dict.fromkeys("asd", "bitmap")
 
 
 def write(folder: Path, n_files: int) -> sx.Table:
@@ -39,6 +41,7 @@ def write(folder: Path, n_files: int) -> sx.Table:
         columns = {
             "a": some,
             "b": some // 1000,
+            "k": some % KEYS,
             "s": pa.array([f"Name {v:010x}" for v in some.tolist()]),
             "d": days,
         }
@@ -53,11 +56,13 @@ def leaves(n: int) -> Iterator[tuple[str, str]]:
     ints = ", ".join(map(str, numbers))
     texts = ", ".join(f"'Name {v:010x}'" for v in numbers)
     lower = ", ".join(f"'name {v:010x}'" for v in numbers)
+    keys = ", ".join(str(v % KEYS) for v in numbers)
     moments = (str(np.datetime64(v % 10_000_000, "s")) for v in numbers)
     clocks = ", ".join(f"TIMESTAMP_NTZ '{text.replace('T', ' ')}'" for text in moments)
     yield "a IN (…)", f"a IN ({ints})"
     yield "a NOT IN (…)", f"a NOT IN ({ints})"
     yield "b IN (…), bit_sliced", f"b IN ({ints})"
+    yield "k IN (…), exact", f"k IN ({keys})"
     yield "s IN (…)", f"s IN ({texts})"
     yield "s NOT IN (…)", f"s NOT IN ({texts})"
     yield "d IN (…)", f"d IN ({clocks})"
@@ -76,10 +81,9 @@ def conditions() -> Iterator[tuple[str, str]]:
         *("substring(s, 3, 4) = 'zzzz'", "CAST(a AS STRING) LIKE '%x%'"),
         *("upper(trim(s)) LIKE '%QQ%'", "date_format(d, 'yyyy') = '1950'"),
         "lower(s) = 'x' OR length(s) = 3 OR a % 7 = 9 OR upper(s) = 'y'",
+        *("s LIKE '%a%e%'", "s NOT LIKE '%a%e%'", "s LIKE '____%'", "s LIKE '_%_'"),
     ]
     yield from ((text, text) for text in short)
-    likes = ("s LIKE '%a%e%'", "s NOT LIKE '%a%e%'", "s LIKE '____%'", "s LIKE '_%_'")
-    yield from ((text, text) for text in likes)
     branches = " ".join(f"WHEN a = {i} THEN {i % 9}" for i in range(300))
     yield "CASE of 300 branches", f"CASE {branches} END = 5"
     nested = " ".join(f"WHEN lower(s) = 'x{i}' THEN {i}" for i in range(100))
