@@ -1,4 +1,4 @@
-"""Lists of many keys, near and far apart: the same files and counts as row by row."""
+"""Lists of many keys, and NULL: the same files and counts as row by row."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from skipindex import col
@@ -40,7 +41,12 @@ def test_files_and_rows_with_one_of_many_keys(
 ) -> None:
     rng = np.random.default_rng(span)
     files = files_of(span, rng)
-    table = build(put_all(tmp_path, files), {"k": kind, "j": "exact"})
+    nulls = [rng.random(N_ROWS) < i % 3 / 10 for i in range(N_FILES)]
+    stored_files = [
+        {**file, "k": pa.array(file["k"], mask=mask)}
+        for file, mask in zip(files, nulls, strict=True)
+    ]
+    table = build(put_all(tmp_path, stored_files), {"k": kind, "j": "exact"})
     stored = np.unique(np.concatenate([file["k"] for file in files]))
     lists = [
         stored[:: 2 * N_ROWS // 100],  # of all files
@@ -60,7 +66,8 @@ def test_files_and_rows_with_one_of_many_keys(
             (~one & other, [~a & b for a, b in zip(has, also, strict=True)]),
         ):
             plan = table.plan(condition, kinds=["minmax", kind, "exact"])
-            names = [f"{i}.parquet" for i, marks in enumerate(rows) if marks.any()]
+            marks = [a & ~mask for a, mask in zip(rows, nulls, strict=True)]
+            names = [f"{i}.parquet" for i, some in enumerate(marks) if some.any()]
             assert sorted(plan.paths) == names
-            count = int(sum(marks.sum() for marks in rows))
+            count = int(sum(some.sum() for some in marks))
             assert plan.count_bounds == (count, count)
