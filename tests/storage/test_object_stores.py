@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import multiprocessing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
@@ -252,12 +252,12 @@ def test_a_listing_that_a_commit_interrupts_is_made_again(place: Location) -> No
     place.write("f.parquet", parquet([1]))
     commit(place, add("f.parquet"), operation="test")
 
-    def version(_: object, snapshot: Snapshot) -> int:
-        return snapshot.version
+    def version(files: Sequence[FileInfo]) -> Callable[[Snapshot], tuple[int, int]]:
+        return lambda snapshot: (len(files), snapshot.version)
 
     whole = live._look_at_once(place, None, version, place.list)
     assert whole is not None
-    assert whole.result() == 0
+    assert whole.result() == (3, 0), "a data file, a segment and a commit"
 
     def interrupted() -> Iterator[FileInfo]:
         found = list(place.list())
@@ -266,15 +266,16 @@ def test_a_listing_that_a_commit_interrupts_is_made_again(place: Location) -> No
 
     assert live._look_at_once(place, None, version, interrupted) is None
 
-    def refused(*_: object) -> int:
+    def refused(_: object) -> Any:
         """What fails between two moments says nothing of either."""
         raise TableError("no columns")
 
-    assert live._look_at_once(place, None, refused, interrupted) is None
-    whole = live._look_at_once(place, None, refused, place.list)
-    assert whole is not None
-    with pytest.raises(TableError, match="no columns"):
-        whole.result()
+    for begin in (refused, lambda _: refused):
+        assert live._look_at_once(place, None, begin, interrupted) is None
+        failed = live._look_at_once(place, None, begin, place.list)
+        assert failed is not None
+        with pytest.raises(TableError, match="no columns"):
+            failed.result()
 
 
 def test_folders_of_a_table_are_listed_by_level(s3: S3, place: Location) -> None:

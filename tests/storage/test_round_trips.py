@@ -60,15 +60,15 @@ SMALL_GUESS = 64
 @pytest.mark.parametrize(
     ("condition", "is_match", "most", "guess"),
     [
-        ("x < -5", lambda _: False, 4, None),
-        ("x = 37 AND y = 46", lambda row: (row["x"], row["y"]) == (37, 46), 5, None),
-        ("x = 37 OR y = 46", lambda row: row["x"] == 37 or row["y"] == 46, 5, None),
-        ("z = '37' AND x < 500", lambda row: row["z"] == "37", 5, None),
-        ("x = 37 AND y = 46", lambda row: (row["x"], row["y"]) == (37, 46), 7, 1 << 14),
+        ("x < -5", lambda _: False, 3, None),
+        ("x = 37 AND y = 46", lambda row: (row["x"], row["y"]) == (37, 46), 4, None),
+        ("x = 37 OR y = 46", lambda row: row["x"] == 37 or row["y"] == 46, 4, None),
+        ("z = '37' AND x < 500", lambda row: row["z"] == "37", 4, None),
+        ("x = 37 AND y = 46", lambda row: (row["x"], row["y"]) == (37, 46), 6, 1 << 14),
         (
             "x = 37 AND y = 46 AND z <> '5'",
             lambda row: (row["x"], row["y"]) == (37, 46),
-            8,
+            7,
             SMALL_GUESS,
         ),
     ],

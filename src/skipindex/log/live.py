@@ -62,21 +62,21 @@ def check_folder(location: Location) -> None:
 def look(
     location: Location,
     known: Snapshot | None,
-    then: Callable[[Sequence[FileInfo], Snapshot], T],
+    begin: Callable[[Sequence[FileInfo]], Callable[[Snapshot], T]],
     files: Listing | None = None,
 ) -> T:
-    """What ``then`` makes of all files below the folder and of the newest commit.
+    """What ``begin`` makes of all files below the folder, then of the newest commit.
 
-    They go together.  On a store ``then`` is called while it is not certain yet that
-    they do, and again if they did not.  Segments of ``known``, an earlier snapshot, are
-    not read again.  ``files`` lists some folders alone.
+    They go together.  On a store ``begin`` runs while the commit is read; its result is
+    called while it is not certain that they do, and both again if not.  Segments of
+    ``known``, an earlier snapshot, are not read again.  ``files`` lists some folders.
 
     Raises:
         TableError: it is no folder, or others rewrite it all the time.
     """
     listing = files or location.list
     if not location.is_local:
-        made = _look_at_once(location, known, then, listing)
+        made = _look_at_once(location, known, begin, listing)
         if made is not None:
             return made.result()
     check_folder(location)
@@ -94,14 +94,14 @@ def look(
         if snapshot.rewrites == before:
             if snapshot.version >= 0:
                 warn_of_damage(snapshot)
-            return then(everything, snapshot)
+            return begin(everything)(snapshot)
     raise never_still(location)
 
 
 def _look_at_once(
     location: Location,
     known: Snapshot | None,
-    then: Callable[[Sequence[FileInfo], Snapshot], T],
+    begin: Callable[[Sequence[FileInfo]], Callable[[Snapshot], T]],
     listing: Listing,
 ) -> Future[T] | None:
     """``look`` by requests of which several are under way; None if that fails."""
@@ -113,18 +113,18 @@ def _look_at_once(
         try:
             first = before.result()
             everything = sorted(listing(), key=attrgetter("path"))
+            then = pool.submit(carried(begin), everything)
             after = pool.submit(carried(latest_version), location)
             is_folder.result()
             snapshot = reading.result()
             try:
-                made.set_result(then(everything, snapshot))
+                made.set_result(then.result()(snapshot))
             except SkipIndexError as error:  # counts if no commit came meanwhile
                 made.set_exception(error)
             versions = {first, after.result(), snapshot.newest}
         except (SkipIndexError, OSError):
             return None
-    # The log is listed before and after the files: no commit came meanwhile if the
-    # number is the same.
+    # If the log ends with one number before and after the files, no commit came.
     if len(versions) > 1:
         return None
     if snapshot.version >= 0:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -24,8 +25,8 @@ from skipindex.storage.file_system.names import (
 )
 from skipindex.table.files import UNREADABLE, SparkListing, column_reader
 from skipindex.table.opening.formats import source_of
-from skipindex.table.opening.source import LISTED, NEWEST, AtVersion, Source
-from skipindex.table.spark_json import given_schema
+from skipindex.table.opening.source import LISTED, NEWEST, AtVersion, OtherLog, Source
+from skipindex.table.spark_json import Typed, given_schema
 from skipindex.table.stored import footer_schema
 
 CatalogFolders: TypeAlias = Callable[[], frozenset[str] | None]
@@ -90,33 +91,20 @@ def observe(
     """
     missing = ""
 
-    def seen(everything: Sequence[FileInfo], snapshot: Snapshot) -> Observed | str:
-        """The table; the file that came or went since the folder was listed."""
+    def begin(
+        everything: Sequence[FileInfo],
+    ) -> Callable[[Snapshot], Observed | str]:
         source = None
         if not plain:
             paths = (file.path for file in everything)
             source = source_of(location, paths, version)
         if source is not None:
-            listing, missing = source.among(everything)
-            if missing:
-                return missing
-            source.check(location, listing)
-            return Observed(
-                listing,
-                source.schema,
-                source.refused,
-                min(source.sizes, default=""),
-                snapshot,
-                notes=snapshot.notes,
-                source=source,
-            )
+            return partial(_of_log, location, everything, source)
         may_be_empty = files is not None
-        return _of_folder(
-            location, everything, snapshot, schema, may_be_empty=may_be_empty
-        )
+        return _Folder(location, everything, schema, may_be_empty=may_be_empty).observed
 
     for _ in range(LOOKS):
-        result = look(location, known, seen, files)
+        result = look(location, known, begin, files)
         if isinstance(result, Observed):
             return result
         missing = result
@@ -128,47 +116,76 @@ def observe(
     raise never_still(location)
 
 
-def _of_folder(
+def _of_log(
     location: Location,
     everything: Sequence[FileInfo],
+    source: OtherLog,
     snapshot: Snapshot,
-    schema: pa.Schema | None,
-    *,
-    may_be_empty: bool,
 ) -> Observed | str:
-    """A plain folder; a text if the file that has its columns came or went."""
-    shown, listing, remarks = _live(location, everything, snapshot)
-    visible = None
-    if snapshot.rewrites.hidden:  # else a reader of the folder reads the same files
-        visible = list(filter(shown.is_read, everything))
-    candidates = shown.with_schema or [file.path for file in listing]
-    if not candidates and not may_be_empty:
-        raise TableError(_nothing_there(location, everything))
-    schema_path = ""
-    if candidates:
-        schema_path = _schema_path(location, candidates, shown.summaries)
-    try:
-        columns, refused = (
-            read_schema(location, schema_path, _of_path(everything, schema_path))
-            if schema is None
-            else given_schema(schema)
-        )
-    except TableError:
-        now = location.stat(schema_path)
-        if now is not None and now.is_same(_of_path(everything, schema_path)):
-            raise
-        return ""  # deleted or written since it was listed, by a vacuum perhaps
-    notes = (*snapshot.notes, *remarks)
+    """A table of another format; the path of a file that it names and is gone."""
+    listing, missing = source.among(everything)
+    if missing:
+        return missing
+    source.check(location, listing)
     return Observed(
         listing,
-        columns,
-        refused,
-        schema_path,
+        source.schema,
+        source.refused,
+        min(source.sizes, default=""),
         snapshot,
-        shown.folders,
-        notes,
-        visible,
+        notes=snapshot.notes,
+        source=source,
     )
+
+
+class _Folder:
+    """A plain folder, of which the files were listed."""
+
+    def __init__(
+        self,
+        location: Location,
+        everything: Sequence[FileInfo],
+        schema: pa.Schema | None,
+        *,
+        may_be_empty: bool,
+    ) -> None:
+        self._location, self._everything = location, everything
+        self._schema, self._may_be_empty = schema, may_be_empty
+        self._shown = SparkListing(everything)
+        candidates = self._shown.with_schema
+        self._typed = self._columns_of(candidates) if candidates else None
+
+    def _columns_of(self, paths: Sequence[str]) -> tuple[str, Typed | TableError]:
+        """The file of ``paths`` that Spark takes the columns from, and these."""
+        every = self._shown.summaries  # which come first, those of one name before
+        named = ([p for p in every if p.rpartition("/")[2] == n] for n in SUMMARIES)
+        path = first_in_java(self._location, next(filter(None, named), paths))
+        known = _of_path(self._everything, path)
+        try:
+            return path, read_schema(self._location, path, known, self._schema)
+        except TableError as error:
+            return path, error
+
+    def observed(self, snapshot: Snapshot) -> Observed | str:
+        """The table; a text if the file that has its columns came or went."""
+        location, everything, shown = self._location, self._everything, self._shown
+        listing, remarks = log.live_files(location, everything, snapshot, shown.is_read)
+        visible = None
+        if snapshot.rewrites.hidden:  # else a reader of the folder reads the same files
+            visible = list(filter(shown.is_read, everything))
+        if not (self._typed or listing or self._may_be_empty):
+            raise TableError(_nothing_there(location, everything))
+        hidden = [file.path for file in listing] or [""]
+        path, columns = self._typed or self._columns_of(hidden)
+        if isinstance(columns, TableError):
+            now = location.stat(path)
+            if now is not None and now.is_same(_of_path(everything, path)):
+                raise columns
+            return ""  # deleted or written since it was listed, by a vacuum perhaps
+        notes = (*snapshot.notes, *remarks)
+        return Observed(
+            listing, *columns, path, snapshot, shown.folders, notes, visible
+        )
 
 
 def _partition_of(path: str) -> str:
@@ -187,33 +204,13 @@ def listed_beside(
 ) -> tuple[Sequence[FileInfo], SparkListing, list[FileInfo]]:
     """All files there are now, what Spark would read, and what holds the rows."""
     everything = list(location.list())
-    shown, live, _ = _live(location, everything, snapshot)
-    return everything, shown, live
-
-
-def _live(
-    location: Location,
-    everything: Sequence[FileInfo],
-    snapshot: Snapshot,
-) -> tuple[SparkListing, list[FileInfo], list[str]]:
-    """What Spark would read, the files that hold the rows, and notes on others."""
     shown = SparkListing(everything)
-    return shown, *log.live_files(location, everything, snapshot, shown.is_read)
+    live, _ = log.live_files(location, everything, snapshot, shown.is_read)
+    return everything, shown, live
 
 
 def _of_path(files: Sequence[FileInfo], path: str) -> FileInfo | None:
     return next((file for file in files if file.path == path), None)
-
-
-def _schema_path(
-    location: Location, candidates: list[str], summaries: list[str]
-) -> str:
-    """The file that Spark takes the schema from: a summary, else the first by path."""
-    for name in SUMMARIES:
-        named = [path for path in summaries if path.rpartition("/")[2] == name]
-        if named:
-            return first_in_java(location, named)
-    return first_in_java(location, candidates)
 
 
 def first_in_java(location: Location, paths: Sequence[str]) -> str:
@@ -225,12 +222,17 @@ def first_in_java(location: Location, paths: Sequence[str]) -> str:
 
 
 def read_schema(
-    location: Location, path: str, known: FileInfo | None = None
-) -> tuple[pa.Schema, Mapping[str, str]]:
+    location: Location,
+    path: str,
+    known: FileInfo | None = None,
+    given: pa.Schema | None = None,
+) -> Typed:
     """The columns of a file as Spark types them, and why some are not indexed.
 
-    ``known`` is what was listed of it.
+    ``known`` is what was listed of it.  Nothing is read if the columns are ``given``.
     """
+    if given is not None:
+        return given_schema(given)
     try:
         with column_reader(location, path, known=known) as file:
             return footer_schema(file)

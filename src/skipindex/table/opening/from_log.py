@@ -6,7 +6,6 @@ alone (``log.exclusive``).  Where that is in doubt, the folder is listed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -39,7 +38,6 @@ from skipindex.table.listing import (
 from skipindex.table.opening.formats import other_format
 from skipindex.table.opening.source import NEWEST, OWN_LOG, AtVersion
 from skipindex.table.partitions.hive import partition_values
-from skipindex.table.spark_json import given_schema
 
 Trust: TypeAlias = Literal["listing", "log"]
 """What says which files a table has."""
@@ -126,13 +124,8 @@ def _observed(
     """What the log says; the path of the file with the schema if it has gone."""
     listing = _files_of(without_files(snapshot.manifest, snapshot.rewrites.replaced))
     path, info = _schema_file(location, snapshot, listing)
-    refused: Mapping[str, str]
     try:
-        columns, refused = (
-            read_schema(location, path, info)
-            if schema is None
-            else given_schema(schema)
-        )
+        columns, refused = read_schema(location, path, info, schema)
     except TableError:
         if info.is_same(location.stat(path)):
             raise
