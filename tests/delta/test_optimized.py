@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
@@ -391,6 +392,25 @@ def test_statistics_know_nan(spark: Any, tmp_path: Path) -> None:
     (name,) = live_files(path)
     add = next(one for one in actions_of(path, "add") if one["path"] == name)
     assert json.loads(add["stats"])["maxValues"]["x"] is None
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+def test_a_condition_on_either_zero_finds_both(
+    spark: Any, tmp_path: Path, zero: float
+) -> None:
+    path = str(tmp_path / "t")
+    for _ in range(2):
+        rows = pa.table({"a": [1, 2], "x": [zero, zero]})
+        write_deltalake(path, rows, mode="append")
+    table = sx.build_indexes(path, {"a": "minmax"}, workers=1).table
+    table.optimize(spark, layout=sx.Clustering(by=["a"]))
+    assert len(live_files(path)) == 1
+    for other in (0.0, -0.0):
+        where = pc.field("x") == other
+        found = DeltaTable(path).to_pyarrow_dataset().to_table(filter=where)
+        assert found.num_rows == 4
+        assert sx.open_table(path).plan(f"x = {other}").paths == live_files(path)
 
 
 @pytest.mark.spark

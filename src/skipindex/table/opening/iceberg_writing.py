@@ -148,6 +148,8 @@ def data_file(
     )
     for name in _without_bounds(footer):
         statistics.column_aggregates.pop(ids[name], None)
+    bounds = statistics.to_serialized_dict()
+    _widen_zeros(bounds, known.schema())
     old_path, old = like
     return DataFile.from_args(
         content=DataFileContent.DATA,
@@ -159,8 +161,18 @@ def data_file(
         spec_id=old.spec_id,
         equality_ids=None,
         key_metadata=None,
-        **statistics.to_serialized_dict(),
+        **bounds,
     )
+
+
+def _widen_zeros(statistics: Mapping[str, dict[int, bytes]], columns: Schema) -> None:
+    """Make a bound of 0.0 hold -0.0 too, and the reverse."""
+    # Iceberg's order puts -0.0 first, and a condition takes the two for equal.
+    for name, sign in (("lower_bounds", b"\x80"), ("upper_bounds", b"\x00")):
+        for number, bound in statistics[name].items():
+            is_number = str(columns.find_type(number)) in {"float", "double"}
+            if is_number and not any(bound[:-1]) and bound[-1] in {0x00, 0x80}:
+                statistics[name][number] = bound[:-1] + sign
 
 
 def _without_bounds(footer: pq.FileMetaData) -> set[str]:

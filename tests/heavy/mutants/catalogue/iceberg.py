@@ -163,4 +163,12 @@ ICEBERG: Final = (
         "readers of Iceberg skip a file by NaN",
         _WRITTEN,
     ),
+    Mutant(
+        "zeros-as-bounds-in-iceberg",
+        "table.opening.iceberg_writing._widen_zeros",
+        "bound[:-1] + sign",
+        "bound",
+        "readers of Iceberg skip a file with 0.0 that are asked for -0.0",
+        _WRITTEN,
+    ),
 )
