@@ -234,7 +234,7 @@ def _small_files(measured: Measured) -> Iterator[str]:
         ""
         if small["files"] > 0.9 * small_files.FILES
         else f", and not {small_files.FILES:,}: a small file has at least "
-        f"{small_files.LEAST_ROWS} rows here"
+        f"{measured.effort.rows} rows here"
     )
     yield (
         f"The flat table of lineorder has {small['files']:,} files{wanted}.  "

@@ -1,8 +1,8 @@
 """Small files, and what becomes of Q3.1 to Q3.4 in better layouts of the same rows.
 
-The flat table stands in 10,000 files, or in files of ``LEAST_ROWS`` rows where that
-would be fewer.  ``optimize`` joins them, and lays them out by the columns of Q3.x.
-Each layout is asked without and with skipping, cold and warm.
+The flat table stands in 10,000 files, or in fewer where they would have too few rows.
+``optimize`` joins them, and lays them out by the columns of Q3.x.  Each layout is asked
+without and with skipping, cold and warm.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ STUDY: Final = "small files"
 WRITE: Final = f"{STUDY} write"
 """How the names of the steps begin that write and index."""
 FILES: Final = 10_000
-LEAST_ROWS: Final = 600
-"""Rows of a small file, where the table has too few for so many files."""
 ASKED: Final = tuple(query for query in QUERIES if query.name.startswith("Q3."))
 BY: Final = ("c_region", "s_region", "c_city", "s_city")
 """Columns of Q3.x: nations follow the cities, and nearly all years are asked for."""
@@ -70,16 +68,16 @@ def steps() -> list[Step]:
     ]
 
 
-def small_rows(n_rows: int, n_files: int) -> int:
+def small_rows(n_rows: int, n_files: int, least: int) -> int:
     """The rows of a small file, of a table that was generated in ``n_files``.
 
-    Each of these is cut into equally many.
+    Each of these is cut into equally many, of ``least`` rows or more.
 
-    >>> small_rows(6_001_215, 100), small_rows(600_572, 100)
+    >>> small_rows(6_001_215, 100, 600), small_rows(600_572, 100, 600)
     (601, 601)
     """
     of_file = -(-n_rows // n_files)
-    wanted = max(LEAST_ROWS, n_rows // FILES)
+    wanted = max(least, n_rows // FILES)
     return -(-of_file // max(1, of_file // wanted))
 
 
@@ -103,7 +101,7 @@ def _ready(context: Context, layout: str) -> tuple[Path, float, float]:
     path.parent.mkdir(parents=True, exist_ok=True)
     dataset = context.dataset
     if layout == SMALL:
-        most = small_rows(dataset.n_rows, dataset.n_files)
+        most = small_rows(dataset.n_rows, dataset.n_files, context.effort.rows)
         writer = flat_rows(context.spark, dataset).write
         began = time.perf_counter()
         writer.option("maxRecordsPerFile", most).parquet(str(path))

@@ -26,8 +26,6 @@ from ssb.report.text import geometric_mean
 from ssb.steps import Context, Found, Step
 
 STUDY: Final = "behind a store"
-FILES: Final = 1000
-"""Most files, of which each of the layout is cut into equally many."""
 DELAY: Final = 0.03
 """Seconds of every request."""
 BANDWIDTH: Final = 100e6
@@ -51,7 +49,7 @@ def _run(context: Context, reader: str) -> Found:
     dataset = context.dataset
     layout = written(dataset, context.spark, log=context.log, name=CURVE)
     files = data_files(layout)
-    n_files = len(files) * max(1, min(FILES, 10 * len(files)) // len(files))
+    n_files = len(files) * max(1, context.effort.store // len(files))
     work = context.work.resolve() / STUDY.replace(" ", "-")
     context.log(f"  cutting {len(files)} files into {n_files}")
     cut(files, work / BUCKET / FOLDER, n_files)

@@ -175,8 +175,7 @@ def test_the_page_of_the_docs_begins_with_whole_queries() -> None:
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
     """Few values of everything, and each once."""
     patched: dict[Any, dict[str, Any]] = {
-        small_files: {"LEAST_ROWS": 3_000},
-        store: {"QUERIES": QUERIES[:3], "FILES": 10, "DELAY": 0.001, "ROUNDS": 1},
+        store: {"QUERIES": QUERIES[:3], "DELAY": 0.001},
         star: {"QUERIES": QUERIES[:3]},
         whole: {"QUERIES": QUERIES[:3], "LAYOUTS": ("unordered", "hilbert")},
         skipped: {
@@ -184,7 +183,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
             "SETS": ("minmax", "bloom", "bitmap", "full"),
         },
         studies: {"COLUMNS": COLUMNS[:2], "SIZES": (1024,), "CUBES": (0.5,)},
-        steps: {"SHORT": Effort(files=5, small=1, warm=1, cold=1, study=1, appends=2)},
+        steps: {"SHORT": Effort(5, 1, 1, 1, 1, appends=2, store=10, rows=3_000)},
     }
     for module, values in patched.items():
         for name, value in values.items():
