@@ -34,21 +34,21 @@ class Effort:
 
     Args:
         files: of most layouts.
+        appends: to a table that is optimized incrementally.
         small: runs of each query over small files and what becomes of them.
         warm: runs of each query in each engine.
         cold: runs of them before.
         study: runs of each query for each value of a parameter.
-        appends: to a table that is optimized incrementally.
         store: files behind a store.
         rows: of a small file, at least.
     """
 
     files: int
-    small: int
-    warm: int
-    cold: int
-    study: int
     appends: int
+    small: int = 1
+    warm: int = 1
+    cold: int = 1
+    study: int = 1
     store: int = 1000
     rows: int = 600
 
@@ -56,7 +56,7 @@ class Effort:
 LARGE: Final = Effort(files=1000, small=3, warm=3, cold=1, study=2, appends=30)
 """From scale 10 on: each run takes long, and varies less."""
 FULL: Final = Effort(files=100, small=3, warm=5, cold=3, study=3, appends=30)
-SHORT: Final = Effort(40, 1, 1, 1, 1, appends=5, store=40, rows=3_000)
+SHORT: Final = Effort(files=40, appends=5, store=40, rows=3_000)
 """Below scale 1: to see that all works, in minutes."""
 
 

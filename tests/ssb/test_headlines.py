@@ -183,7 +183,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
             "SETS": ("minmax", "bloom", "bitmap", "full"),
         },
         studies: {"COLUMNS": COLUMNS[:2], "SIZES": (1024,), "CUBES": (0.5,)},
-        steps: {"SHORT": Effort(5, 1, 1, 1, 1, appends=2, store=10, rows=3_000)},
+        steps: {"SHORT": Effort(files=5, appends=2, store=10, rows=3_000)},
     }
     for module, values in patched.items():
         for name, value in values.items():

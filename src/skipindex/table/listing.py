@@ -139,7 +139,7 @@ def _of_log(
 
 
 class _Folder:
-    """A plain folder, of which the files were listed."""
+    """All files below a plain folder, and the columns of the table in it."""
 
     def __init__(
         self,
@@ -175,8 +175,8 @@ class _Folder:
             visible = list(filter(shown.is_read, everything))
         if not (self._typed or listing or self._may_be_empty):
             raise TableError(_nothing_there(location, everything))
-        hidden = [file.path for file in listing] or [""]
-        path, columns = self._typed or self._columns_of(hidden)
+        paths = (file.path for file in listing)  # looked at where no columns are known
+        path, columns = self._typed or self._columns_of([*paths] or [""])
         if isinstance(columns, TableError):
             now = location.stat(path)
             if now is not None and now.is_same(_of_path(everything, path)):
