@@ -182,8 +182,9 @@ def require(good: object, problem: str) -> None:
 
 def checked_int(value: Any, low: int = 0, high: int = MAX_INT) -> int:
     """``value``, if it is an integer between the limits."""
-    require(type(value) is int and low <= value <= high, "a number is out of range")
-    return int(value)
+    if type(value) is int and low <= value <= high:
+        return value
+    raise CorruptIndexError("a number is out of range")
 
 
 def check_packs(records: Any) -> None:
@@ -203,14 +204,12 @@ def _check_pack(record: Any) -> None:
     if "order" in record:
         checked_int(record["order"], 0, MAX_ORDER)
     for blob in record["blobs"]:
-        texts = [blob["kind"], blob["column"], blob["domain"]]
-        require(all(isinstance(text, str) for text in texts), "a blob has no name")
+        for key in ("kind", "column", "domain"):
+            require(isinstance(blob[key], str), "a blob has no name")
         require(isinstance(blob["spec"], dict), "the spec of a blob is no object")
         checked_int(blob["version"], 0, (1 << 16) - 1)
-        checked_int(blob["offset"])
-        checked_int(blob["length"])
         checked_int(blob["crc32c"], 0, (1 << 32) - 1)
-        checked_int(blob["offset"] + blob["length"])
+        checked_int(checked_int(blob["offset"]) + checked_int(blob["length"]))
         encodings = blob.get("encodings", {})
         require(isinstance(encodings, dict), "the encodings of a blob are no object")
         for encoding, n_files in encodings.items():
