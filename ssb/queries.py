@@ -91,14 +91,6 @@ def wide_sums(text: str) -> str:
     return re.sub(r"sum\((\w+)", r"sum(CAST(\1 AS BIGINT)", text)
 
 
-@dataclass(frozen=True, slots=True)
-class ExactAnswer:
-    """The revenue of a query, in cents times per cent, and its matching rows."""
-
-    revenue: int
-    n_rows: int
-
-
 _Q1: Final = "sum(lo_extendedprice * lo_discount) AS revenue"
 _Q2: Final = "sum(lo_revenue) AS revenue, d_year, p_brand1"
 _PROFIT: Final = "sum(lo_revenue - lo_supplycost) AS profit"
@@ -223,27 +215,6 @@ QUERIES: Final = (
     ),
 )
 """The 13 queries, in their order, with their literals."""
-
-_EXACT: Final[Mapping[float, Mapping[str, ExactAnswer]]] = {
-    0.1: {
-        "Q1.1": ExactAnswer(40408592843, 11_531),
-        "Q1.2": ExactAnswer(9122707260, 426),
-        "Q1.3": ExactAnswer(2564481924, 100),
-    },
-    1: {
-        "Q1.1": ExactAnswer(446031203850, 118_598),
-        "Q1.2": ExactAnswer(98714004603, 4301),
-        "Q1.3": ExactAnswer(26232701005, 955),
-    },
-}
-
-
-def exact_answers(scale: float) -> Mapping[str, ExactAnswer]:
-    """The answers that rest on TPC-H alone, by query; none at most scales.
-
-    They hold for every seed.
-    """
-    return _EXACT.get(scale, {})
 
 
 def _look_up(name: str, where: str, why: str) -> Query:

@@ -7,9 +7,10 @@ import shutil
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Final, Self
 
@@ -41,6 +42,7 @@ class Effort:
         study: runs of each query for each value of a parameter.
         store: files behind a store.
         rows: of a small file, at least.
+        left_out: patterns of the names of steps that it does not have.
     """
 
     files: int
@@ -51,12 +53,38 @@ class Effort:
     study: int = 1
     store: int = 1000
     rows: int = 600
+    left_out: tuple[str, ...] = ()
+
+    def has(self, name: str) -> bool:
+        """Whether a run of this effort measures the step of a name.
+
+        >>> SHORT.has("size of files/32"), SHORT.has("size of files/64")
+        (True, False)
+        """
+        return not any(fnmatchcase(name, pattern) for pattern in self.left_out)
+
+    def having(self, begin: str, names: Iterable[str]) -> list[str]:
+        """The names that, after ``begin``, are those of steps that it has."""
+        return [name for name in names if self.has(begin + name)]
 
 
 LARGE: Final = Effort(files=1000, small=3, warm=3, cold=1, study=2, appends=30)
 """From scale 10 on: each run takes long, and varies less."""
 FULL: Final = Effort(files=100, small=3, warm=5, cold=3, study=3, appends=30)
-SHORT: Final = Effort(files=40, appends=5, store=40, rows=3_000)
+SHORT: Final = Effort(
+    files=40,
+    appends=5,
+    store=40,
+    rows=3_000,
+    left_out=(
+        "whole queries write/workload",
+        *("small files */hilbert", "small files */workload"),
+        *("files skipped/compacted", "files skipped/workload-*"),
+        *("cell/*/key_set", "cell/*/r*", "cell/*/bit_sliced", "cell/*/advisor-*"),
+        "clustering columns/[356]",
+        *("size of files/64", "size of files/128", "size of files/512"),
+    ),
+)
 """Below scale 1: to see that all works, in minutes."""
 
 

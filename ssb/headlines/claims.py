@@ -159,7 +159,7 @@ def _small(measured: Measured) -> str:
         faster = [
             f"{name} {before / seconds(name, ALONE, state):.1f} and "
             f"{before / seconds(name, SKIPPING, state):.1f}"
-            for name in small_files.LAYOUTS
+            for name in small_files.layouts(measured.effort)
             if name != SMALL
         ]
         parts.append(f"{state}: {listed(faster)}")
@@ -171,7 +171,7 @@ def _small(measured: Measured) -> str:
 
 def _files_of_q3(measured: Measured) -> str:
     parts = []
-    for layout in small_files.LAYOUTS:
+    for layout in small_files.layouts(measured.effort):
         rows = [
             measured.one(small_files.WRITE, layout=layout, query=query.name)
             for query in ASKED
@@ -233,7 +233,7 @@ def cube_name(share: float) -> str:
 
 def _eighty(measured: Measured) -> str:
     parts = []
-    for layout in skipped.LAYOUTS:
+    for layout in skipped.layouts(measured.effort):
         by_range, by_all = (
             float(
                 measured.one(f"{skipped.STUDY}/{layout}", indexes=indexes, group=SSB)[
@@ -320,7 +320,8 @@ def _added(measured: Measured) -> str:
     for indexes in ("minmax", "bloom", "bitmap", FULL):
         rows = measured.rows(skipped.STUDY, indexes=indexes, group=ADDED)
         parts.append(f"{indexes} {listed(percent(row['skipped']) for row in rows)}")
-    return f"skipped in {listed(skipped.LAYOUTS)}: {'; '.join(parts)}"
+    layouts = listed(skipped.layouts(measured.effort))
+    return f"skipped in {layouts}: {'; '.join(parts)}"
 
 
 def _example(claim: str, theirs: str, ours: str, test: str) -> Claim:

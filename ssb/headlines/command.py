@@ -16,7 +16,7 @@ from ssb.grid.records import CellRecord, Records, StepRecord, Value
 from ssb.grid.setting import begun
 from ssb.headlines import skipped, small_files, star, store, studies, whole
 from ssb.queries import QUERIES
-from ssb.steps import FULL, LARGE, SHORT, Context, Step, effort_of, run_steps
+from ssb.steps import Context, Effort, Step, effort_of, run_steps
 
 LOOKUPS: Final = 28
 """Look-ups that are drawn from the data."""
@@ -35,13 +35,12 @@ def add_headlines(commands: argparse._SubParsersAction[Any]) -> None:
     add("--out", type=Path, required=True, metavar="DIR", help="folder of the data")
     add(
         "--files", type=int, metavar="N",
-        help=f"files of the data and of most layouts (default: {FULL.files}, "
-        f"{SHORT.files} below scale 1, {LARGE.files} from scale 10 on)",
+        help="files of the data and of most layouts (default: by the scale)",
     )  # fmt: skip
     add("--memory", metavar="M", help="heap of Spark (default: by the scale)")
     add(
         "--steps", metavar="A,B",
-        help="the steps whose names begin so (default: all); "
+        help="the steps whose names begin so (default: all, fewer below scale 1); "
         f"the first parts of names are: {', '.join(kinds_of(all_steps()))}",
     )  # fmt: skip
     add(
@@ -69,15 +68,17 @@ def kinds_of(steps: Sequence[Step]) -> list[str]:
     return list(dict.fromkeys(step.name.partition("/")[0] for step in steps))
 
 
-def chosen(text: str | None) -> list[Step]:
+def chosen(text: str | None, effort: Effort) -> list[Step]:
     """The steps whose names begin with one of some texts between commas.
+
+    Without a text they are those of an effort.
 
     Raises:
         SsbError: no name begins so.
     """
     steps = all_steps()
     if text is None:
-        return steps
+        return [step for step in steps if effort.has(step.name)]
     beginnings = text.split(",")
     for beginning in beginnings:
         if not any(step.name.startswith(beginning) for step in steps):
@@ -102,12 +103,13 @@ def warm_up(context: Context) -> None:
 
 def run_command(parsed: argparse.Namespace) -> int:
     """Run the steps that are missing; 1 if a plan or an answer is wrong."""
-    steps = chosen(parsed.steps)
-    files = effort_of(parsed.scale).files
-    context = begun(parsed, files=files, lookups=LOOKUPS, seed=1)
+    effort = effort_of(parsed.scale)
+    steps = chosen(parsed.steps, effort)
+    context = begun(parsed, files=effort.files, lookups=LOOKUPS, seed=1)
     if not any(context.records):  # what another version of the library wrote
         shutil.rmtree(context.work, ignore_errors=True)
-    run_steps(context, all_steps(), chosen=steps, warm_up=partial(warm_up, context))
+    every = all_steps() if parsed.steps else steps
+    run_steps(context, every, chosen=steps, warm_up=partial(warm_up, context))
     try:
         from ssb.headlines.page import write_page  # noqa: PLC0415
     except ImportError as error:

@@ -209,7 +209,7 @@ def listed_versions(versions: Mapping[str, str]) -> str:
 def _small_files(measured: Measured) -> Iterator[str]:
     study = small_files.STUDY
     rows: list[Sequence[Cell]] = []
-    for layout in small_files.LAYOUTS:
+    for layout in small_files.layouts(measured.effort):
         cost = measured.one(small_files.WRITE, layout=layout, query=ALL)
         kept = [
             measured.one(small_files.WRITE, layout=layout, query=q.name) for q in ASKED
@@ -259,9 +259,11 @@ def _spread(row: Mapping[str, Any]) -> str:
 
 
 def _skipped(measured: Measured) -> Iterator[str]:
+    layouts = skipped.layouts(measured.effort)
+    sets = skipped.sets(measured.effort, COSTS_OF)
     for group, title in ((SSB, "queries of SSB"), (skipped.ADDED, "added queries")):
         rows: list[Sequence[Cell]] = []
-        for name in (*skipped.SETS, skipped.ORACLE):
+        for name in (*sets, skipped.ORACLE):
             found = {
                 row["layout"]: row
                 for row in measured.rows(skipped.STUDY, indexes=name, group=group)
@@ -273,7 +275,7 @@ def _skipped(measured: Measured) -> Iterator[str]:
                     f"({found[layout]['queries above 80 %']})"
                     if layout in found
                     else None
-                    for layout in skipped.LAYOUTS
+                    for layout in layouts
                 ),
             ))  # fmt: skip
         n = measured.one(skipped.STUDY, group=group)["queries"]
@@ -285,7 +287,7 @@ def _skipped(measured: Measured) -> Iterator[str]:
             f"more than 80 %.  Files with a match that were skipped: {lost}."
         )
         yield ""
-        yield from table((title, *skipped.LAYOUTS), rows)
+        yield from table((title, *layouts), rows)
         yield ""
     yield from why_eighty(measured)
     yield ""
@@ -296,7 +298,7 @@ def _skipped(measured: Measured) -> Iterator[str]:
     )
     yield ""
     costs: list[Sequence[Cell]] = []
-    for name in skipped.SETS:
+    for name in sets:
         row = measured.one(f"{skipped.STUDY}/{COSTS_OF}", indexes=name, group=SSB)
         share = percent(row["index, of the data"])
         costs.append((name, share, row["build s"], row["cold ms"], row["warm ms"]))
@@ -313,7 +315,7 @@ def why_eighty(measured: Measured) -> Iterator[str]:
             measured.one(f"{skipped.STUDY}/{layout}", indexes=indexes, group=SSB)
             for indexes in ("minmax", skipped.ORACLE)
         ]
-        for layout in skipped.LAYOUTS
+        for layout in skipped.layouts(measured.effort)
     }
     holds = [name for name, (few, _) in by.items() if few["skipped"] > 0.8]
     cannot = [name for name, (_, most) in by.items() if most["skipped"] <= 0.8]

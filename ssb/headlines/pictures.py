@@ -26,7 +26,7 @@ def layouts(measured: Measured) -> str:
         figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
         for place, state in enumerate(_WARM_AND_COLD, 1):
             axes = figure.add_subplot(1, 2, place)
-            names = list(small_files.LAYOUTS)
+            names = small_files.layouts(measured.effort)
             for i, side in enumerate((ALONE, SKIPPING)):
                 rows = [
                     measured.one(
@@ -58,7 +58,9 @@ def layouts(measured: Measured) -> str:
 
 def fractions(measured: Measured) -> str:
     """The part of the files that each set of indexes skips, by layout."""
-    sets = [*(name for name in skipped.SETS if name != CAPPED), skipped.ORACLE]
+    shown = skipped.sets(measured.effort, skipped.TIMED[0])
+    sets = [*(name for name in shown if name != CAPPED), skipped.ORACLE]
+    layouts = skipped.layouts(measured.effort)
     colours = dict(zip(sets, (*COLOURS[:6], *COLOURS[7:], "#F0E442"), strict=False))
     with style():
         figure = Figure(figsize=(WIDTH, 3.6), layout="constrained")
@@ -69,20 +71,18 @@ def fractions(measured: Measured) -> str:
                 found = {row["layout"]: 100 * row["skipped"] for row in rows}
                 places = [
                     n + 0.85 * ((i + 0.5) / len(sets) - 0.5)
-                    for n in range(len(skipped.LAYOUTS))
+                    for n in range(len(layouts))
                 ]
                 axes.bar(
                     places,
-                    [found.get(layout, 0) for layout in skipped.LAYOUTS],
+                    [found.get(layout, 0) for layout in layouts],
                     0.8 / len(sets),
                     color=colours.get(name, "#000000"),
                     label=name,
                 )
             axes.axhline(80, color="#000000", ls=":", lw=1)
             axes.set_ylim(0, 100)
-            axes.set_xticks(
-                range(len(skipped.LAYOUTS)), skipped.LAYOUTS, rotation=20, ha="right"
-            )
+            axes.set_xticks(range(len(layouts)), layouts, rotation=20, ha="right")
             axes.grid(visible=False, axis="x")
             axes.set_title("the 13 queries" if group == SSB else "the added ones")
             axes.set_ylabel("files skipped (%)")

@@ -16,7 +16,7 @@ from ssb.grid.cells import Cells
 from ssb.grid.index_sets import CAPPED, FULL, INDEX_SETS
 from ssb.grid.layouts import grid_layouts
 from ssb.grid.records import CellRecord, LayoutRecord, Records, cell_key, layout_key
-from ssb.steps import Context, Found, Rows, Step, run_steps
+from ssb.steps import Context, Effort, Found, Rows, Step, run_steps
 from ssb.workloads.workload import SSB
 
 STUDY: Final = "files skipped"
@@ -52,13 +52,24 @@ def steps(lookups: int) -> list[Step]:
     ]
 
 
+def layouts(effort: Effort) -> list[str]:
+    """Those that an effort has."""
+    return effort.having(f"{STUDY}/", LAYOUTS)
+
+
+def sets(effort: Effort, layout: str) -> list[str]:
+    """The names of the sets of indexes that an effort has of a layout."""
+    return effort.having(cell_key(layout, ""), SETS)
+
+
 def _run(context: Context, layout: str, cells: Cells) -> Found:
     run = replace(
         context,
         work=context.work / STUDY.replace(" ", "-"),
         log=lambda line: context.log(f"  {line}"),
     )
-    inner = cells.steps(grid_layouts()[layout], [INDEX_SETS[name] for name in SETS])
+    asked = [INDEX_SETS[name] for name in sets(context.effort, layout)]
+    inner = cells.steps(grid_layouts()[layout], asked)
     run_steps(run, inner, warm_up=partial(cells.warm_up, run))
     shutil.rmtree(run.work, ignore_errors=True)
     return Found(rows_of(context.records, layout))

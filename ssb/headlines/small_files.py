@@ -28,7 +28,7 @@ from ssb.grid.cells import FLAT
 from ssb.grid.records import TimedQuery
 from ssb.layouts import INDEXES, STATISTICS_ALONE, flat_rows
 from ssb.queries import QUERIES, columns_of
-from ssb.steps import Context, Found, Row, Rows, Step, spread
+from ssb.steps import Context, Effort, Found, Row, Rows, Step, spread
 from ssb.timing import SWITCH, time_queries
 
 STUDY: Final = "small files"
@@ -66,6 +66,11 @@ def steps() -> list[Step]:
         for layout in LAYOUTS
         for way, run in ways.items()
     ]
+
+
+def layouts(effort: Effort) -> list[str]:
+    """Those that an effort has."""
+    return effort.having(f"{WRITE}/", LAYOUTS)
 
 
 def small_rows(n_rows: int, n_files: int, least: int) -> int:

@@ -65,6 +65,11 @@ def steps() -> list[Step]:
     ]
 
 
+def layouts(effort: Effort) -> list[str]:
+    """Those that an effort has."""
+    return effort.having(f"{WRITE}/", LAYOUTS)
+
+
 def _folder(context: Context) -> Path:
     return context.work.resolve() / STUDY.replace(" ", "-")
 
@@ -111,7 +116,8 @@ def _write(context: Context, layout: str) -> Found:
 
 
 def _ask(context: Context, engine: str) -> Found:
-    tables = [one for layout in LAYOUTS for one in _indexed(context, layout)]
+    names = layouts(context.effort)
+    tables = [one for name in names for one in _indexed(context, name)]
     setting = Setting(context.spark, tables, _folder(context))
     sx.enable(context.spark)
     try:

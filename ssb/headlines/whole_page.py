@@ -72,7 +72,7 @@ def lines(measured: Measured) -> Iterator[str]:
     yield ""
     ways = [
         (layout, indexes)
-        for layout in whole.LAYOUTS
+        for layout in whole.layouts(measured.effort)
         for indexes in (ALL_FILES, INDEXED)
         if ("Spark", layout, indexes) in warm
     ]
@@ -145,7 +145,7 @@ def _worst(warm: Times) -> str:
 
 
 def _costs(measured: Measured) -> Iterator[Sequence[Cell]]:
-    for layout in whole.LAYOUTS:
+    for layout in whole.layouts(measured.effort):
         row = measured.one(whole.WRITE, layout=layout)
         yield (
             layout, row["files"], row["MB"], row["write s"],
@@ -165,23 +165,22 @@ def picture(measured: Measured) -> str:
                if (e, UNORDERED, ALL_FILES) in warm]  # fmt: skip
     if not engines:
         raise NotMeasuredError(whole.ASK)
+    layouts = whole.layouts(measured.effort)
     with style():
         figure = Figure(figsize=(WIDTH, 3.2), layout="constrained")
         for place, engine in enumerate(engines, 1):
             axes = figure.add_subplot(1, len(engines), place)
             for i, indexes in enumerate(INDEXES):
-                places = [n + 0.28 * (i - 1) for n in range(len(whole.LAYOUTS))]
+                places = [n + 0.28 * (i - 1) for n in range(len(layouts))]
                 heights = [
                     sum(warm.get((engine, layout, indexes), {}).values())
-                    for layout in whole.LAYOUTS
+                    for layout in layouts
                 ]
                 axes.bar(places, heights, 0.26, color=COLOURS[i], label=indexes)
                 for at, height in zip(places, heights, strict=True):
                     axes.text(at, height, f"{height:.1f}", ha="center", va="bottom",
                               fontsize=6)  # fmt: skip
-            axes.set_xticks(
-                range(len(whole.LAYOUTS)), whole.LAYOUTS, rotation=20, ha="right"
-            )
+            axes.set_xticks(range(len(layouts)), layouts, rotation=20, ha="right")
             axes.set_title(engine)
             axes.grid(visible=False, axis="x")
         figure.axes[0].set_ylabel("seconds, the 13 queries")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import fnmatch
 import json
 from collections.abc import Sequence
 from itertools import pairwise
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 from ssb import SsbError, steps
 from ssb.__main__ import main
 from ssb.data.generate import Dataset
-from ssb.grid.records import Records, StepRecord
+from ssb.grid.records import Records, StepRecord, cell_key
 from ssb.grid.setting import Setting, write_run
 from ssb.headlines import skipped, small_files, star, store, studies, whole
 from ssb.headlines.claims import CLAIMS, Measured
@@ -24,9 +25,10 @@ from ssb.headlines.engines import Way
 from ssb.headlines.studies import COLUMNS
 from ssb.queries import QUERIES, Query
 from ssb.steps import (
+    FULL,
+    LARGE,
     SHORT,
     Context,
-    Effort,
     Found,
     Step,
     run_steps,
@@ -122,7 +124,22 @@ def test_each_claim_names_steps_that_there_are() -> None:
             path, _, name = claim.test.partition(" -k ")
             assert f"def test_{name}" in (ROOT / path).read_text()
         else:
-            assert chosen(claim.steps)
+            assert chosen(claim.steps, FULL)
+
+
+def test_a_short_run_measures_a_part_of_what_each_claim_rests_on() -> None:
+    names = {step.name for step in all_steps()}
+    for effort in (FULL, LARGE):
+        assert {step.name for step in chosen(None, effort)} == names
+    cells = {cell_key(one, s) for one in skipped.LAYOUTS for s in skipped.SETS}
+    for pattern in SHORT.left_out:
+        assert fnmatch.filter(names | cells, pattern), pattern
+    short = {step.name for step in chosen(None, SHORT)}
+    assert short < names
+    for claim in CLAIMS:
+        if not claim.test:
+            named = {step.name for step in chosen(claim.steps, SHORT)}
+            assert named & short, claim.claim
 
 
 def test_a_page_keeps_what_is_around_the_marks(tmp_path: Path) -> None:
@@ -183,7 +200,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
             "SETS": ("minmax", "bloom", "bitmap", "full"),
         },
         studies: {"COLUMNS": COLUMNS[:2], "SIZES": (1024,), "CUBES": (0.5,)},
-        steps: {"SHORT": Effort(files=5, appends=2, store=10, rows=3_000)},
+        steps: {"SHORT": dataclasses.replace(SHORT, files=5, appends=2, store=10)},
     }
     for module, values in patched.items():
         for name, value in values.items():
