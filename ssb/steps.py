@@ -277,7 +277,10 @@ def grown(before: Mapping[int, int], now: Mapping[int, int]) -> int:
 
 
 def _busy_ticks() -> int | None:
-    """The ticks in which some processor worked, since the machine started."""
+    """The ticks in which some processor worked, for whomever, since the start.
+
+    Those that the host of a virtual machine took for others count too.
+    """
     stat = Path("/proc/stat")
     if not stat.exists():
         return None

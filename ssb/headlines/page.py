@@ -194,9 +194,9 @@ def setting_lines(run: Mapping[str, Any], done: Sequence[StepRecord]) -> Iterato
     noisy = [r.busy for r in done if r.busy is not None and r.busy > QUIET]
     if noisy:
         yield (
-            f"{len(noisy)} steps ran beside other work, which took up to "
-            f"{percent(max(noisy))} of the processors.  Compare figures within one "
-            "step; between steps, only the order of magnitude."
+            f"{len(noisy)} of {len(done)} steps ran beside other work of this machine "
+            f"or its host, up to {percent(max(noisy))} of the processors.  Compare "
+            "figures within one step; between steps, only the order of magnitude."
         )
 
 

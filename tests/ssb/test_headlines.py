@@ -167,7 +167,7 @@ def test_a_command_writes_the_blocks_that_it_measured(tmp_path: Path) -> None:
     claims = page.BLOCKS[-1].marks(SETTING["scale"])
     text = page.write_page(records, tmp_path, None).read_text()
     assert text.startswith(f"{claims[0]}\n| claim |")
-    assert "1 steps ran beside other work, which took up to 25 %" in text
+    assert "1 of 1 steps ran beside other work of this machine or its host" in text
     other = tmp_path / "page.md"
     with pytest.raises(SsbError, match=r"no page .*accepted is .* claims"):
         page.write_page(records, tmp_path, other)
