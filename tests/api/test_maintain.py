@@ -331,8 +331,9 @@ def test_a_table_with_nothing_to_do_has_no_commit(tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.parametrize("dry_run", [True, pytest.param(False, marks=pytest.mark.slow)])
 def test_new_files_are_clustered_within_a_budget(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, tmp_path: Path, *, dry_run: bool
 ) -> None:
     rows = spark.range(1200).selectExpr("id % 97 AS a", "id % 89 AS b", "id")
     layout = sx.Clustering(by=["a", "b"], rows_per_file=300)
@@ -353,7 +354,7 @@ def test_new_files_are_clustered_within_a_budget(
     assert sorted(r.id for r in after.plan("a = 5").read(spark).collect()) == sorted(
         s * i for i in range(1200) if i % 97 == 5 for s in (1, -1)
     )
-    again = sx.maintain(after, spark=spark, policy=policy, dry_run=True)
+    again = sx.maintain(after, spark=spark, policy=policy, dry_run=dry_run)
     assert names(again) in ([], ["cluster"])
 
 
