@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError
 from skipindex.log.manifest import Manifest
-from skipindex.storage.checks import check_packs, unpacked_bytes
+from skipindex.storage.checks import checked_packs, unpacked_bytes
 from skipindex.storage.file_system.file_info import FileInfo
 from tests.log.pieces import PIECES, Known, add, facts, manifest_of, piece
 from tests.tables import build, put
@@ -179,8 +179,8 @@ def test_encodings_that_no_builder_writes_are_refused(
     put(tmp_path / "0.parquet", {"a": [1, 2]})
     (pack,) = build(tmp_path, {"a": "exact"}).state.snapshot.manifest.packs
     record = pack.to_json()
-    check_packs([record])
+    list(checked_packs([record]))
     assert record["blobs"][0]["encodings"] == {"run_length": 1}
     record["blobs"][0]["encodings"] = encodings
     with pytest.raises(CorruptIndexError):
-        check_packs([record])
+        list(checked_packs([record]))

@@ -89,7 +89,7 @@ def test_what_cannot_be_read_now_is_not_written_over(
 
 
 @pytest.mark.parametrize("error", [MemoryError(), RecursionError()], ids=repr)
-@pytest.mark.parametrize("check", ["canonical", "check_files", "check_packs"])
+@pytest.mark.parametrize("check", ["canonical", "check_files", "checked_packs"])
 def test_what_cannot_be_checked_now_is_not_written_over(
     location: Location, monkeypatch: pytest.MonkeyPatch, error: Exception, check: str
 ) -> None:

@@ -21,7 +21,7 @@ The schema's metadata holds, as JSON, the packs with their blobs.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -39,9 +39,9 @@ from skipindex.storage.blobs import (
 )
 from skipindex.storage.checks import (
     check_files,
-    check_packs,
     check_stats,
     check_unpacked,
+    checked_packs,
     checking,
     parsed,
     require,
@@ -320,7 +320,7 @@ class Manifest:
 
     def to_bytes(self) -> bytes:
         """The Arrow IPC file."""
-        return self._encoded([pack.to_json() for pack in self.packs])
+        return self._encoded(pack.to_json() for pack in self.packs)
 
     def to_checked_bytes(self, limit: int) -> bytes:
         """The same, if ``from_bytes`` takes it, and it has at most so many bytes.
@@ -328,8 +328,7 @@ class Manifest:
         Raises:
             CorruptIndexError: it does not.
         """
-        packs = [pack.to_json() for pack in self.packs]
-        data = self._encoded(packs)
+        data = self._encoded(checked_packs(pack.to_json() for pack in self.packs))
         size = f"a segment would have {len(data)} bytes (at most {limit})"
         require(len(data) <= limit, size)
         check_unpacked(data)
@@ -338,11 +337,10 @@ class Manifest:
         for column in self.stats.values():
             column.values.validate(full=True)
             check_stats(column.kind)
-        check_packs(packs)
-        check_files(self.files, len(packs))
+        check_files(self.files, len(self.packs))
         return data
 
-    def _encoded(self, packs: Sequence[Mapping[str, Any]]) -> bytes:
+    def _encoded(self, packs: Iterable[Mapping[str, Any]]) -> bytes:
         table = self.files
         if table["tag"].null_count == len(table):
             table = table.drop_columns("tag")
@@ -351,8 +349,9 @@ class Manifest:
             metadata = {"column": name, "domain": column.domain}
             fields.append(pa.field(f"s{i}", column.kind, metadata=metadata))
             columns.append(column.plain)
-        text = json.dumps(packs, allow_nan=False)
-        table = pa.table(columns, schema=pa.schema(fields, {"packs": text}))
+        # One by one: many objects at a time make Python collect its garbage.
+        text = ", ".join(json.dumps(pack, allow_nan=False) for pack in packs)
+        table = pa.table(columns, schema=pa.schema(fields, {"packs": f"[{text}]"}))
         sink = pa.BufferOutputStream()
         options = pa.ipc.IpcWriteOptions(
             compression="zstd", use_threads=table.nbytes >= _MANY_BYTES
@@ -374,8 +373,8 @@ class Manifest:
         options = pa.ipc.IpcReadOptions(use_threads=len(data) >= _MANY_BYTES)
         table = pa.ipc.open_stream(stream_of(data), options=options).read_all()
         table.validate(full=True)  # before anything is cut or joined
-        packs = parsed(table.schema.metadata[b"packs"])
-        check_packs(packs)
+        records = checked_packs(parsed(table.schema.metadata[b"packs"]))
+        packs = tuple(map(PackInfo.from_json, records))
         n_fields = len(_FILE_FIELDS)
         if "tag" not in table.schema.names:
             nothing = pa.nulls(len(table), pa.string())
@@ -391,7 +390,7 @@ class Manifest:
             name = metadata[b"column"].decode()
             stats[name] = StatsColumn(metadata[b"domain"].decode(), values)
         check_files(files, len(packs))
-        return cls(files, stats, tuple(map(PackInfo.from_json, packs)))
+        return cls(files, stats, packs)
 
 
 def _require_columns(schema: pa.Schema) -> None:

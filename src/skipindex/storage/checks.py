@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import json
 import re
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -187,14 +186,16 @@ def checked_int(value: Any, low: int = 0, high: int = MAX_INT) -> int:
     raise CorruptIndexError("a number is out of range")
 
 
-def check_packs(records: Any) -> None:
-    """Check packs and their blobs, as the metadata of a manifest have them."""
-    for record in records:
+def checked_packs(records: Iterable[Any]) -> Iterator[Any]:
+    """The packs with their blobs that a manifest's metadata have, each checked."""
+    last = None
+    for i, record in enumerate(records):
         _check_pack(record)
-    orders = [record["order"] for record in records if "order" in record]
-    require(len(orders) in {0, len(records)}, "some packs have no order")
-    for earlier, later in itertools.pairwise(orders):
-        require(earlier <= later, "the packs are not in their order")
+        order = record.get("order")
+        require(not i or (order is None) == (last is None), "a pack has no order")
+        require(last is None or last <= order, "the packs are not in their order")
+        last = order
+        yield record
 
 
 def _check_pack(record: Any) -> None:
