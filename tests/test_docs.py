@@ -44,6 +44,11 @@ BLOCK = re.compile(r"^<!-- run(: spark)? -->\n```python\n(.*?)^```$", LINES)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SOURCE_FILE = re.compile(r"`((?:src/|tests/)?[a-z_]+(?:/[a-z_]+)*\.py)`")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+FACTOR = re.compile(
+    r"\[([^]]*) times as\s+fast\]\([^)\s]*benchmark\.md#([\w-]+)\)", re.MULTILINE
+)
+FACTORS = {"times as fast", "layout alone", "skipping alone", "both"}
+"""Heads of the columns that say how many times as fast something is."""
 EXAMPLES = {
     "existing_folder": False,
     "explain": False,
@@ -146,9 +151,13 @@ def slugs(page: Path) -> set[str]:
     plain = re.sub(r"^```.*?^```$", "", page.read_text(), flags=LINES)
     found = set()
     for heading in HEADING.findall(plain):
-        words = re.sub(r"[^\w\s-]", "", heading.lower()).split()
-        found.add("-".join(words))
+        found.add(slug(heading))
     return found
+
+
+def slug(heading: str) -> str:
+    """The anchor of a heading."""
+    return "-".join(re.sub(r"[^\w\s-]", "", heading.lower()).split())
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -160,6 +169,41 @@ def test_every_local_link_leads_somewhere(page: str) -> None:
         target = ((ROOT / page).parent / path) if path else ROOT / page
         assert target.exists(), f"{page}: {link}"
         assert not anchor or anchor in slugs(target), f"{page}: {link}"
+
+
+def factors(anchor: str) -> set[str]:
+    """How many times as fast: the figures of a section of the benchmark's page."""
+    heads: list[str] = []
+    result = set()
+    for line in section("docs/benchmark.md", anchor).splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) != len(heads):  # the first line of a table, or of none
+            heads = cells
+        for head, cell in zip(heads, cells, strict=True):
+            if head in FACTORS and re.fullmatch(r"[\d.]+", cell):
+                value = float(cell)
+                result |= {f"{value:.0f}", f"{value:.1f}"}
+    return result
+
+
+def section(page: str, anchor: str) -> str:
+    """The text below a heading of the second level."""
+    parts = re.split(r"^## +", (ROOT / page).read_text(), flags=re.MULTILINE)
+    (text,) = (part for part in parts if slug(part.partition("\n")[0]) == anchor)
+    return text
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_figure_of_the_benchmark_is_the_one_on_its_page(page: str) -> None:
+    for figures, anchor in FACTOR.findall((ROOT / page).read_text()):
+        said = set(re.findall(r"[\d.]+", figures))
+        assert said <= factors(anchor), f"{page}: {figures}"
+
+
+def test_the_front_pages_have_figures_of_the_benchmark() -> None:
+    for page, least in (("README.md", 2), ("docs/index.md", 5)):
+        result = FACTOR.findall((ROOT / page).read_text())
+        assert sum(len(re.findall(r"[\d.]+", one)) for one, _ in result) >= least
 
 
 @pytest.mark.parametrize("page", PAGES)
