@@ -16,6 +16,7 @@ from pyroaring import BitMap
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.atoms import NoneOf, NotNullAtom, NullAtom, OneOf, Range
 from skipindex.indexes import index_type
+from skipindex.indexes.kinds import exact
 from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.indexes.kinds.exact import Exact
@@ -149,6 +150,30 @@ def test_mappings_lead_over_other_columns() -> None:
     assert payloads[0][-1] is payloads[2][-1] is payloads[3][-1]
     once = {id(part): len(part) for parts in payloads for part in parts}
     assert sum(once.values()) < 1.3 * sum(map(len, payloads[2]))
+
+
+def test_equal_bits_are_other_mappings_where_other_codes_lead_to_them() -> None:
+    bits = []
+    for n in (2, 3, 2):
+        keys = drawn(n)
+        function = pa.array(np.minimum(keys, 1))
+        _, parts = built(pa.array(keys), function)
+        assert encoding(parts) == MAPPING
+        check(function, parts)
+        _, _, mapping, _ = parts
+        bits.append(mapping)
+    assert len({*bits}) == 1
+
+
+def test_large_mappings_are_not_kept_for_the_next_file() -> None:
+    exact._joined.cache_clear()
+    for n, n_kept in ((6000, 0), (60, 1)):
+        keys = drawn(n, n_rows=40_000)
+        function = pa.array(keys // 2)
+        _, parts = built(pa.array(keys), function)
+        assert encoding(parts) == MAPPING
+        check(function, parts)
+        assert exact._joined.cache_info().currsize == n_kept
 
 
 @pytest.mark.parametrize("row", [0, 999, 1000, N_ROWS - 1])

@@ -35,6 +35,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache, reduce
 from typing import ClassVar, Final, Self
 
 import numpy as np
@@ -71,6 +72,8 @@ _MAPPING_BITS: Final = 1200
 """A mapping beside its codes: a header, and the places of parts."""
 _SAMPLED_ROWS: Final = 1000
 _MOST_MAPPINGS: Final = 16
+_MOST_BYTES_KEPT: Final = 1 << 13
+"""Bytes of mappings that stay in memory for the next file that has the same ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,20 +104,17 @@ class Exact:
             for i in {*source.values()} - source.keys()
         }
         steps = {
-            i: _Step(
-                whole[j].n, planes_of(whole[i].by_code_of(whole[j]), whole[i].width)
-            )
+            i: (whole[j].n, planes_of(whole[i].by_code_of(whole[j]), whole[i].width))
             for i, j in source.items()
         }
         result = []
-        for i in range(len(columns)):
-            if i in source:
-                *mapped, last = _chain(i, source)
-                result.append(
-                    _mapped(whole[i], [steps[k] for k in mapped], roots[last])
-                )
+        for i, mine in enumerate(whole):
+            *mapped, last = _chain(i, source)
+            if mapped:
+                parts = _mapped(mine, [steps[k] for k in mapped], roots[last])
             else:
-                result.append(_smallest(whole[i], roots.get(i)))
+                parts = _smallest(mine, roots.get(i))
+            result.append(parts)
         return result
 
 
@@ -207,22 +207,19 @@ def _chain(i: int, source: Mapping[int, int]) -> list[int]:
     return chain
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A mapping: how many codes lead to it, and what they become, as bits."""
+def _mapped(
+    first: _Whole, steps: Sequence[tuple[int, bytes]], runs: Runs
+) -> list[bytes]:
+    """The payload of a column by the steps that lead to it from some runs.
 
-    n_codes: int
-    bits: bytes
-
-
-def _mapped(first: _Whole, steps: Sequence[_Step], runs: Runs) -> list[bytes]:
-    """The payload of a column by the steps that lead to it from some runs."""
+    A step is how many codes lead to it, and the bits of what they become.
+    """
     coding = rank_coding(first.column)
     header = coding.header(first.column, version=_VERSION) + bytes([len(steps)])
     n_null = int(np.count_nonzero(runs.coding.codes == NULL_CODE))
-    numbers = [*(step.n_codes for step in steps), n_null, runs.coding.n_codes]
+    numbers = [*(n for n, _ in steps), n_null, runs.coding.n_codes]
     header += np.array(numbers, "<u4").tobytes() + runs.head + bytes([_MAPPING])
-    return [header, *coding.chunks, *(step.bits for step in steps), *runs.parts]
+    return [header, *coding.chunks, *(bits for _, bits in steps), *runs.parts]
 
 
 def _smallest(whole: _Whole, runs: Runs | None) -> list[bytes]:
@@ -280,17 +277,24 @@ class MappingIndex(RunLengthIndex):
     def codes_in(self, raw: memoryview) -> UnsignedInts:
         """The code of every run, which its code in the slices leads to."""
         n_codes = self.head.n_codes + (self.head.null_count > 0)
-        steps = []
-        for i, size in enumerate(self.sizes, 1 + self.head.n_chunks):
-            width = max(1, (n_codes - 1).bit_length())
-            steps.append(codes_of(self.parts[i], width, size))
-            if steps[-1].max() >= n_codes:
-                raise CorruptIndexError(f"a mapping leads beyond {n_codes} codes")
-            n_codes = size
-        table = steps.pop()
-        while steps:
-            table = steps.pop().take(table)
-        return table.take(codes_of(raw, self.width, self.n_runs))
+        steps = tuple(map(bytes, self.parts.read(1 + self.head.n_chunks, self.first)))
+        is_small = sum(map(len, steps)) <= _MOST_BYTES_KEPT
+        join = _joined if is_small else _joined.__wrapped__
+        codes = codes_of(raw, self.width, self.n_runs)
+        return join(steps, n_codes, tuple(self.sizes)).take(codes)
+
+
+@lru_cache(maxsize=256)
+def _joined(steps: Sequence[bytes], n_codes: int, sizes: Sequence[int]) -> UnsignedInts:
+    """The code that each code of the runs leads to; most files have equal mappings."""
+    tables = []
+    for step, size in zip(steps, sizes, strict=True):
+        width = max(1, (n_codes - 1).bit_length())
+        tables.append(codes_of(memoryview(step), width, size))
+        if tables[-1].max() >= n_codes:
+            raise CorruptIndexError(f"a mapping leads beyond {n_codes} codes")
+        n_codes = size
+    return reduce(np.take, tables)
 
 
 def _encoding(parts: Sequence[bytes]) -> str:

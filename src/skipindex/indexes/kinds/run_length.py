@@ -35,7 +35,7 @@ import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Bits, Codes, Ints, UnsignedInts, starts
+from skipindex.expressions.arrays import Codes, Ints, UnsignedInts, starts
 from skipindex.expressions.atoms import (
     Atom,
     IntegerSet,
@@ -382,7 +382,9 @@ class RunLengthIndex(PositionalContextIndex):
         if self.form == _AS_NUMBERS:
             begins = np.frombuffer(raw, "<u4")
         else:
-            begins = _ones(np.frombuffer(raw, np.uint8)).astype(np.uint32)
+            bits = np.unpackbits(np.frombuffer(raw, np.uint8), bitorder="little")
+            # Ones are found several times faster as booleans.
+            begins = np.flatnonzero(bits.view(np.bool_)).astype(np.uint32)
         if (
             len(begins) != self.n_runs
             or begins[0]
@@ -393,12 +395,6 @@ class RunLengthIndex(PositionalContextIndex):
                 "the runs of a run_length payload do not ascend from row 0"
             )
         return DecodedCodes(np.append(begins, np.uint32(self.head.n_rows)))
-
-
-def _ones(bits: Bits, n: int | None = None) -> Ints:
-    """Where the ones of the first ``n`` bits are (None: of all)."""
-    mask = np.unpackbits(bits, count=n, bitorder="little")
-    return np.flatnonzero(mask.view(np.bool_))  # several times faster so
 
 
 INDEX_TYPE: Final = PositionalKind(

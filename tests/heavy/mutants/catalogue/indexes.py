@@ -355,10 +355,18 @@ INDEXES: Final = (
     ),
     Mutant(
         "mapping-beyond-the-codes",
-        "indexes.kinds.exact.MappingIndex.codes_in",
-        "steps[-1].max() >= n_codes",
+        "indexes.kinds.exact._joined",
+        "tables[-1].max() >= n_codes",
         "False",
         "a damaged mapping leads to a code that no value has",
+        ("tests/indexes/kinds/test_exact.py",),
+    ),
+    Mutant(
+        "mappings-in-another-order",
+        "indexes.kinds.exact._joined",
+        "reduce(np.take, tables)",
+        "tables[0]",
+        "a row has the value that another code leads to",
         ("tests/indexes/kinds/test_exact.py",),
     ),
     Mutant(
