@@ -166,14 +166,14 @@ def test_equal_bits_are_other_mappings_where_other_codes_lead_to_them() -> None:
 
 
 def test_large_mappings_are_not_kept_for_the_next_file() -> None:
-    exact._joined.cache_clear()
+    exact._mapping.cache_clear()
     for n, n_kept in ((6000, 0), (60, 1)):
         keys = drawn(n, n_rows=40_000)
         function = pa.array(keys // 2)
         _, parts = built(pa.array(keys), function)
         assert encoding(parts) == MAPPING
         check(function, parts)
-        assert exact._joined.cache_info().currsize == n_kept
+        assert exact._mapping.cache_info().currsize == n_kept
 
 
 @pytest.mark.parametrize("row", [0, 999, 1000, N_ROWS - 1])

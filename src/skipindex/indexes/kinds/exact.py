@@ -72,8 +72,8 @@ _MAPPING_BITS: Final = 1200
 """A mapping beside its codes: a header, and the places of parts."""
 _SAMPLED_ROWS: Final = 1000
 _MOST_MAPPINGS: Final = 16
-_MOST_BYTES_KEPT: Final = 1 << 13
-"""Bytes of mappings that stay in memory for the next file that has the same ones."""
+_MOST_BYTES_KEPT: Final = 1 << 12
+"""Bytes of a mapping that stays in memory for the next file that has the same one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,10 +210,7 @@ def _chain(i: int, source: Mapping[int, int]) -> list[int]:
 def _mapped(
     first: _Whole, steps: Sequence[tuple[int, bytes]], runs: Runs
 ) -> list[bytes]:
-    """The payload of a column by the steps that lead to it from some runs.
-
-    A step is how many codes lead to it, and the bits of what they become.
-    """
+    """A column's payload by steps from some runs: how many codes, and what they become."""
     coding = rank_coding(first.column)
     header = coding.header(first.column, version=_VERSION) + bytes([len(steps)])
     n_null = int(np.count_nonzero(runs.coding.codes == NULL_CODE))
@@ -277,24 +274,23 @@ class MappingIndex(RunLengthIndex):
     def codes_in(self, raw: memoryview) -> UnsignedInts:
         """The code of every run, which its code in the slices leads to."""
         n_codes = self.head.n_codes + (self.head.null_count > 0)
-        steps = tuple(map(bytes, self.parts.read(1 + self.head.n_chunks, self.first)))
-        is_small = sum(map(len, steps)) <= _MOST_BYTES_KEPT
-        join = _joined if is_small else _joined.__wrapped__
-        codes = codes_of(raw, self.width, self.n_runs)
-        return join(steps, n_codes, tuple(self.sizes)).take(codes)
+        tables = []
+        steps = self.parts.read(1 + self.head.n_chunks, self.first)
+        for step, size in zip(steps, self.sizes, strict=True):
+            is_small = len(step) <= _MOST_BYTES_KEPT
+            decode = _mapping if is_small else _mapping.__wrapped__
+            tables.append(decode(bytes(step), n_codes, size))
+            n_codes = size
+        return reduce(np.take, [*tables, codes_of(raw, self.width, self.n_runs)])
 
 
-@lru_cache(maxsize=256)
-def _joined(steps: Sequence[bytes], n_codes: int, sizes: Sequence[int]) -> UnsignedInts:
-    """The code that each code of the runs leads to; most files have equal mappings."""
-    tables = []
-    for step, size in zip(steps, sizes, strict=True):
-        width = max(1, (n_codes - 1).bit_length())
-        tables.append(codes_of(memoryview(step), width, size))
-        if tables[-1].max() >= n_codes:
-            raise CorruptIndexError(f"a mapping leads beyond {n_codes} codes")
-        n_codes = size
-    return reduce(np.take, tables)
+@lru_cache(maxsize=1024)
+def _mapping(raw: bytes, n_codes: int, size: int) -> UnsignedInts:
+    """The code of ``n_codes`` that each of ``size`` becomes, which files may share."""
+    codes = codes_of(memoryview(raw), max(1, (n_codes - 1).bit_length()), size)
+    if codes.max() >= n_codes:
+        raise CorruptIndexError(f"a mapping leads beyond {n_codes} codes")
+    return codes
 
 
 def _encoding(parts: Sequence[bytes]) -> str:
