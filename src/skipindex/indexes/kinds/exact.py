@@ -210,7 +210,7 @@ def _chain(i: int, source: Mapping[int, int]) -> list[int]:
 def _mapped(
     first: _Whole, steps: Sequence[tuple[int, bytes]], runs: Runs
 ) -> list[bytes]:
-    """A column's payload by steps from some runs: how many codes, and what they become."""
+    """A column's payload by steps from runs: how many codes, and what they become."""
     coding = rank_coding(first.column)
     header = coding.header(first.column, version=_VERSION) + bytes([len(steps)])
     n_null = int(np.count_nonzero(runs.coding.codes == NULL_CODE))
