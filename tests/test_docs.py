@@ -44,9 +44,7 @@ BLOCK = re.compile(r"^<!-- run(: spark)? -->\n```python\n(.*?)^```$", LINES)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SOURCE_FILE = re.compile(r"`((?:src/|tests/)?[a-z_]+(?:/[a-z_]+)*\.py)`")
 HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
-FACTOR = re.compile(
-    r"\[([^]]*) times as\s+fast\]\([^)\s]*benchmark\.md#([\w-]+)\)", re.MULTILINE
-)
+FACTOR = re.compile(r"\[([^]]*) times as\s+fast\]\([^)\s]*benchmark\.md#([\w-]+)\)")
 FACTORS = {"times as fast", "layout alone", "skipping alone", "both"}
 """Heads of the columns that say how many times as fast something is."""
 EXAMPLES = {
@@ -149,10 +147,7 @@ def test_every_example_is_run() -> None:
 def slugs(page: Path) -> set[str]:
     """The anchors of a page's headings, as GitHub and MkDocs make them."""
     plain = re.sub(r"^```.*?^```$", "", page.read_text(), flags=LINES)
-    found = set()
-    for heading in HEADING.findall(plain):
-        found.add(slug(heading))
-    return found
+    return set(map(slug, HEADING.findall(plain)))
 
 
 def slug(heading: str) -> str:
