@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -184,3 +185,27 @@ def test_encodings_that_no_builder_writes_are_refused(
     record["blobs"][0]["encodings"] = encodings
     with pytest.raises(CorruptIndexError):
         list(checked_packs([record]))
+
+
+@pytest.mark.parametrize(
+    ("orders", "is_good"),
+    [
+        ([], True),
+        ([None, None], True),
+        ([0, 0, 3], True),
+        ([0, None], False),
+        ([None, 0], False),
+        ([0, 2, 1], False),
+    ],
+)
+def test_packs_are_in_their_order_or_have_none(
+    tmp_path: Path, orders: list[int | None], *, is_good: bool
+) -> None:
+    put(tmp_path / "0.parquet", {"a": [1, 2]})
+    (pack,) = build(tmp_path, {"a": "exact"}).state.snapshot.manifest.packs
+    records = [replace(pack, order=order).to_json() for order in orders]
+    if is_good:
+        assert list(checked_packs(records)) == records
+        return
+    with pytest.raises(CorruptIndexError, match="order"):
+        list(checked_packs(records))

@@ -187,15 +187,15 @@ def checked_int(value: Any, low: int = 0, high: int = MAX_INT) -> int:
 
 
 def checked_packs(records: Iterable[Any]) -> Iterator[Any]:
-    """The packs with their blobs that a manifest's metadata have, each checked."""
-    last = None
-    for i, record in enumerate(records):
+    """The packs of a manifest's metadata: each is checked, and then their order."""
+    orders = []
+    for record in records:
         _check_pack(record)
-        order = record.get("order")
-        require(not i or (order is None) == (last is None), "a pack has no order")
-        require(last is None or last <= order, "the packs are not in their order")
-        last = order
+        orders.append(record.get("order"))
         yield record
+    known = [order for order in orders if order is not None]
+    require(known in ([], orders), "some packs have no order")
+    require(known == sorted(known), "the packs are not in their order")
 
 
 def _check_pack(record: Any) -> None:

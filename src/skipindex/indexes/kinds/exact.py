@@ -284,9 +284,9 @@ class MappingIndex(RunLengthIndex):
         return reduce(np.take, [*tables, codes_of(raw, self.width, self.n_runs)])
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=256)
 def _mapping(raw: bytes, n_codes: int, size: int) -> UnsignedInts:
-    """The code of ``n_codes`` that each of ``size`` becomes, which files may share."""
+    """The codes, all below ``n_codes``, that ``size`` codes become."""
     codes = codes_of(memoryview(raw), max(1, (n_codes - 1).bit_length()), size)
     if codes.max() >= n_codes:
         raise CorruptIndexError(f"a mapping leads beyond {n_codes} codes")
