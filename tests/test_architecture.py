@@ -56,11 +56,11 @@ BUDGETS = {
     "indexes": 7914,
     "layout": 2563,
     "log": 3120,
-    "planner": 16548,
-    "rewrite": 3854,
+    "planner": 16555,
+    "rewrite": 3855,
     "spark": 7326,
     "storage": 4880,
-    "table": 6567,
+    "table": 6748,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -35,9 +35,9 @@ from skipindex.table.opening import iceberg as iceberg_module
 from skipindex.table.opening.iceberg import IcebergSource
 from skipindex.table.opening.iceberg_writing import (
     _widen_zeros,
-    _without_bounds,
     replacement,
 )
+from skipindex.table.statistics.of_footer import PartialStatistics
 from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.deletes import delete_positions
 from tests.rewrite.arrow_writer import optimized
@@ -144,24 +144,25 @@ def test_bounds_that_a_row_group_lacks_are_those_of_no_column(tmp_path: Path) ->
     with pq.ParquetWriter(path, rows.schema) as writer:
         for i in range(2):
             writer.write_table(rows.slice(i, 1))
-    assert _without_bounds(pq.read_metadata(path)) == {"x"}
+    assert PartialStatistics.of(pq.read_metadata(path)).bounds == {"x"}
     pq.write_table(rows, path, write_statistics=["x", "z"])
-    assert "y" in _without_bounds(pq.read_metadata(path))
+    assert "y" in PartialStatistics.of(pq.read_metadata(path)).bounds
 
 
 @pytest.mark.parametrize(("low", "high"), [(nan, 1.0), (1.0, nan)])
 def test_nan_is_no_bound(low: float, high: float) -> None:
     """Spark writes it as one, which pyarrow never does."""
-    known = SimpleNamespace(has_min_max=True, min=low, max=high)
+    known = SimpleNamespace(has_min_max=True, has_null_count=False, min=low, max=high)
     column = SimpleNamespace(statistics=known, path_in_schema="x")
     footer = SimpleNamespace(
+        created_by="parquet-mr version 1.15.2",
         num_row_groups=1,
         num_columns=1,
         row_group=lambda _: SimpleNamespace(num_rows=2, column=lambda _: column),
     )
-    assert _without_bounds(footer) == {"x"}
+    assert PartialStatistics.of(footer).bounds == {"x"}
     known.min = known.max = 1.0
-    assert _without_bounds(footer) == set()
+    assert PartialStatistics.of(footer).bounds == set()
 
 
 def test_a_bound_of_one_zero_holds_the_other() -> None:

@@ -161,7 +161,7 @@ def test_small_files_are_joined_by_size(tmp_path: Path) -> None:
     build(folder)
     wish: dict[str, Any] = {"cluster_by": [], "rows_per_file": 250}
     report = optimized(folder, **wish)
-    assert sorted(report.table.state.n_rows) == [90, 200, 200, 200, 200]
+    assert sorted(report.table.state.n_rows.or_else(-1)) == [90, 200, 200, 200, 200]
     assert (report.files_in, report.files_out, report.files_left) == (8, 4, 1)
     seen_alike(folder)
     assert optimized(folder, **wish).files_in == 0
@@ -723,10 +723,10 @@ def test_files_in_a_plain_folder_are_not_rewritten(tmp_path: Path) -> None:
     before = backup.read_bytes()
     report = optimized(folder, cluster_by=["x"])
     assert report.files_in == 2
-    assert report.table.state.n_rows.sum() == report.n_rows
+    assert report.table.state.n_rows.or_else(-1).sum() == report.n_rows
     vacuum(folder, retention=NOW)
     assert backup.read_bytes() == before
-    assert sx.open_table(folder).state.n_rows.sum() == report.n_rows
+    assert sx.open_table(folder).state.n_rows.or_else(-1).sum() == report.n_rows
 
 
 def test_folders_that_spell_a_partition_in_two_ways_are_refused(tmp_path: Path) -> None:

@@ -332,7 +332,7 @@ def test_trap_c16_statistics_that_contradict_themselves_skip_nothing(
     stats = stats_from([summary], [10])
     for atom in (OneOf("c", (5,)), NotNullAtom("c"), Range("c", 0, 10)):
         assert probe(stats, atom)[0][1], atom
-    assert stats.nulls.tolist() == [-1 if summary.null_count else 0]
+    assert stats.nulls.or_else(-1).tolist() == [-1 if summary.null_count else 0]
 
 
 def test_trap_c16_inverted_bounds_are_no_bounds() -> None:

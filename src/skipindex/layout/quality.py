@@ -127,7 +127,7 @@ def layout_quality(
         infos = [c for c in opened.leaves if c.name in known or c.is_partition]
     else:
         infos = [opened.resolve(name) for name in columns]
-    n_rows = int(opened.n_rows[opened.n_rows >= 0].sum())
+    n_rows = int(opened.n_rows.or_else(0).sum())
     return Quality(
         opened.folder,
         len(opened),
@@ -205,7 +205,7 @@ def _query(
     if spark is not None:
         n_matching = plan.read(spark).count()
         matching = (n_matching, n_matching)
-    n_known = int((table.n_rows >= 0).sum())
+    n_known = int(table.n_rows.known.sum())
     ideal: tuple[int, int | None] = (0, None)
     if n_rows:
         least, most = (

@@ -144,7 +144,7 @@ class MatchingRows:
 
     def _locations(self, column: ColumnInfo) -> Mapping[int, Sequence[IndexLocation]]:
         if column.name not in self._places:
-            few = self.counted & (self._evaluation.table.n_rows <= MAX_ROWS)
+            few = self.counted & (self._evaluation.table.n_rows.or_else(0) <= MAX_ROWS)
             self._places[column.name] = self._evaluation.reader.locations(
                 column, few, positional=True
             )

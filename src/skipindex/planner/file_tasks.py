@@ -79,15 +79,15 @@ def _task_of(
         if tree not in texts:
             texts[tree] = text_of(tree)
         residual = texts[tree]
-    n_rows = int(table.n_rows[file])
+    n_rows = table.n_rows.of_file(file)
     matching = int(counts.lower[file]), int(counts.upper[file])
     return FileTask(
         path=table.paths[file],
         size=int(table.sizes[file]),
-        n_rows=n_rows if n_rows >= 0 else None,
+        n_rows=n_rows,
         verdict=Verdict.ALL if certain else Verdict.READ,
         residual=residual,
-        matching=matching if n_rows >= 0 else None,
+        matching=None if n_rows is None else matching,
     )
 
 

@@ -164,6 +164,7 @@ class ColumnIndexes:
         columns = [take(first_counted(mine), self.rows)] if mine else []
         n_rows = take(as_one_array(manifest.files["n_rows"]), self.rows)
         if self.of_log is not None:
+            # Last, so that it stands for the files that no index has counted.
             columns.append(self.of_log.column(column.name, domain))
             n_rows = pc.coalesce(n_rows, self.of_log.n_rows)
         if not columns:
@@ -215,11 +216,15 @@ def is_every_row(rows: np.ndarray, n_rows: int) -> bool:
 
 
 def first_counted(columns: Sequence[pa.StructArray]) -> pa.StructArray:
-    """For every file the first statistics with counts, of columns of one kind."""
+    """For every file the first statistics with counts, of columns of one kind.
+
+    Without any it is the last column's.
+    """
     if len(columns) == 1:
         return columns[0]
     n = len(columns[0])
     counted = [np.asarray(pc.struct_field(c, "null_count").is_valid()) for c in columns]
+    counted[-1] = np.ones(n, np.bool_)
     which = np.argmax(counted, axis=0)
     return joined(columns).take(pa.array(which * n + np.arange(n)))
 

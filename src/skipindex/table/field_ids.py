@@ -78,6 +78,12 @@ def paths_of(schema: pa.Schema) -> list[Names]:
     return [path for path, _ in _fields(schema, ())]
 
 
+def leaves_of(schema: pa.Schema) -> list[tuple[Names, pa.DataType]]:
+    """The paths and types of all columns; a struct is replaced by its fields."""
+    every = ((path, field.type) for path, field in _fields(schema, ()))
+    return [(path, dtype) for path, dtype in every if not pa.types.is_struct(dtype)]
+
+
 def _fields(
     parent: pa.Schema | pa.StructType, path: Names
 ) -> list[tuple[Names, pa.Field]]:

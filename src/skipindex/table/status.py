@@ -181,15 +181,14 @@ class Status:
 def status_of(table: TableState) -> Status:
     """The status of a table, as it was when it was opened."""
     manifest, properties = table.snapshot.manifest, table.snapshot.properties
-    counted = table.n_rows[table.n_rows >= 0]
     return Status(
         table=table.folder,
         version=table.snapshot.version,
         source=table.source.described,
         files=len(table),
         n_bytes=table.n_bytes,
-        indexed_files=len(counted),
-        indexed_rows=int(counted.sum()),
+        indexed_files=int(table.n_rows.known.sum()),
+        indexed_rows=int(table.n_rows.or_else(0).sum()),
         vanished_files=len(table.vanished),
         packs=len(manifest.packs),
         index_bytes=sum(pack.size for pack in manifest.packs),

@@ -44,6 +44,7 @@ from skipindex.table.partitions.derived import Derived
 from skipindex.table.partitions.inference import INSTANT
 from skipindex.table.schema import ColumnInfo, Columns, columns_of
 from skipindex.table.statistics import FileStats
+from skipindex.table.statistics.counts import Counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +126,7 @@ class TableState:
             self.listing = self.listing.sharing(manifest.files)
             self.sizes, self.mtimes = self.listing.sizes, self.listing.mtimes
         counts = as_one_array(manifest.files["n_rows"])
-        self.n_rows = np.asarray(take(counts, self.rows).fill_null(-1))
+        self.n_rows = Counts.of(take(counts, self.rows))
         self._indexes = ColumnIndexes(
             manifest,
             self.rows,
@@ -169,8 +170,8 @@ class TableState:
     def files(self) -> list[FileEntry]:
         """The data files, in the order of their paths."""
         return [
-            FileEntry(file.path, file.size, file.mtime, n if n >= 0 else None)
-            for file, n in zip(self.listing, self.n_rows.tolist(), strict=True)
+            FileEntry(file.path, file.size, file.mtime, self.n_rows.of_file(i))
+            for i, file in enumerate(self.listing)
         ]
 
     @property
@@ -231,7 +232,7 @@ class TableState:
     @cached_property
     def without_rows(self) -> np.ndarray | None:
         """Which files are known to have no row; None if none is."""
-        empty: np.ndarray = self.n_rows == 0
+        empty = self.n_rows.known & ~self.n_rows.above_zero()
         return empty if empty.any() else None
 
     @property

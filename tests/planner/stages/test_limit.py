@@ -23,6 +23,7 @@ from skipindex.errors import PlanError, PredicateError
 from skipindex.expressions import Reference
 from skipindex.planner.stages.limit import SortKey, parse_order
 from skipindex.table import ColumnInfo, FileStats, TableState
+from skipindex.table.statistics.counts import Counts
 from tests import oracle
 from tests.quick_run import examples
 from tests.strategies import integers_of, predicates, tables, to_arrow
@@ -235,7 +236,8 @@ def test_an_unknown_number_of_nulls_is_not_counted_on(
     def stats(table: TableState, column: ColumnInfo) -> FileStats:
         known = real(table, column)
         every = np.ones_like(known.can_null)
-        return replace(known, nulls=np.full(2, -1), can_null=every, can_value=every)
+        nulls = Counts.unknown(2)
+        return replace(known, nulls=nulls, can_null=every, can_value=every)
 
     put_all(tmp_path, [{"t": [1, None]}, {"t": [5, 6]}])
     monkeypatch.setattr(TableState, "stats", stats)

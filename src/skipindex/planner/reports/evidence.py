@@ -105,7 +105,7 @@ def skipped_file(evaluation: Evaluation, file: int, *, limit: str) -> SkippedFil
     ``limit`` says why LIMIT does not need a file that may hold a match.
     """
     table = evaluation.table
-    row, n_rows = int(table.rows[file]), int(table.n_rows[file])
+    row = int(table.rows[file])
     footers = table.snapshot.manifest.files["footer_crc"]
     against = () if evaluation.possible[file] else evidence(evaluation, file)
     return SkippedFile(
@@ -115,19 +115,20 @@ def skipped_file(evaluation: Evaluation, file: int, *, limit: str) -> SkippedFil
         stage=LIMIT if evaluation.possible[file] else str(evaluation.stage_of[file]),
         reason=limit if evaluation.possible[file] else "; ".join(map(str, against)),
         footer_crc=None if row < 0 else int(footers[row].as_py()),
-        n_rows=n_rows if n_rows >= 0 else None,
+        n_rows=table.n_rows.of_file(file),
         evidence=against,
     )
 
 
 def evidence(evaluation: Evaluation, file: int) -> tuple[Evidence, ...]:
     """The proof that ``file`` holds no matching row."""
-    if evaluation.table.n_rows[file] == 0:
+    n_rows = evaluation.table.n_rows.of_file(file)
+    if n_rows == 0:
         return (Evidence("", ("minmax",), "the file has no rows", {"n_rows": 0}),)
     if evaluation.stage_of[file] == ROWS:
         rows = evaluation.rows[file]
         words = f"no row of the file ({', '.join(rows.kinds)})"
-        facts = {"matching_rows": 0, "n_rows": int(evaluation.table.n_rows[file])}
+        facts = {"matching_rows": 0, "n_rows": n_rows}
         return (Evidence(evaluation.text, rows.kinds, words, facts),)
     return _refutation(evaluation, file)
 

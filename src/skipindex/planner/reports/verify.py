@@ -184,7 +184,7 @@ def _judge(plan: Verifiable, i: int, least: int, most: int) -> list[Violation]:
         claim = f"at most {high} rows match" if high else "no row matches"
         return [Violation(path, claim, result)]
     if low > least:
-        every = low == plan.table.n_rows[i]
+        every = low == plan.table.n_rows.of_file(i)
         claim = "every row matches" if every else f"at least {low} rows match"
         return [Violation(path, claim, result)]
     return []

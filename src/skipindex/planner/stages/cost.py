@@ -122,7 +122,7 @@ def asking_seconds(
     ``asked`` has the conditions as often as they stand in the predicate.
     """
     different = set(asked)
-    n_rows = float(table.n_rows.mean()) if len(table) else 0.0
+    n_rows = float(table.n_rows.or_else(0).mean()) if len(table) else 0.0
     listed = sum(
         SECONDS_PER_LISTED[positional and isinstance(values, IntegerSet)]
         * min(len(values), n_rows)

@@ -171,7 +171,7 @@ class Evaluation:
 
     def undecided(self) -> Mask:
         """Files to ask an index of, which are all that have one."""
-        return self.possible & ~self.certain & (self.table.n_rows >= 0)
+        return self.possible & ~self.certain & self.table.n_rows.known
 
     @cached_property
     def columns(self) -> dict[str, ColumnInfo]:

@@ -104,7 +104,8 @@ class IndexReader:
             parts = blob.payload(slot, READS)
             if parts is None:
                 return None
-            index = kind.open(parts, column.domain, int(self._table.n_rows[file]))
+            n_rows = int(self._table.n_rows.or_else(0)[file])
+            index = kind.open(parts, column.domain, n_rows)
         except UNUSABLE as error:
             self.refuse(error, blob)
             return None
@@ -344,7 +345,8 @@ class IndexReader:
 
     def identity(self, files: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The row counts and footer checksums of files, as the manifest has them."""
-        return self._table.n_rows[files], self._footers[self._table.rows[files]]
+        n_rows = self._table.n_rows.or_else(-1, at=files)
+        return n_rows, self._footers[self._table.rows[files]]
 
     def _is_there(self, blob: Blob, slot: int, file: int) -> bool:
         """Whether an index is in a slot; noted if it is of another data file."""

@@ -228,8 +228,9 @@ def _first_rows(
     best, worst = (1, 0) if key.descending else (0, 1)
     can_null = stats.can_null & _keeps_null(evaluation.tree, column.name)
     # Of the rows that certainly match, so many may come after the first part.
-    part = evaluation.table.n_rows - stats.nulls if key.nulls_first else stats.nulls
-    later = np.where(stats.nulls >= 0, part, lower)
+    n_rows = evaluation.table.n_rows
+    part = n_rows.minus(stats.nulls) if key.nulls_first else stats.nulls
+    later = np.where(part.known, part.or_else(0), lower)
     later[~(stats.can_value if key.nulls_first else can_null)] = 0
     first = (lower - later).clip(0)
     points: list[tuple[_Rank, int]] = []

@@ -243,8 +243,9 @@ class Rows:
 
     def run(self, evaluation: Evaluation) -> None:
         """Count the matching rows of files that may have none."""
-        wanted = evaluation.undecided() & (evaluation.table.n_rows <= MAX_ROWS)
-        with_rows = wanted & (evaluation.table.n_rows > 0)
+        n_rows = evaluation.table.n_rows
+        wanted = evaluation.undecided() & (n_rows.or_else(0) <= MAX_ROWS)
+        with_rows = wanted & n_rows.above_zero()
         deferred = _with_a_match(evaluation, with_rows)
         files = np.flatnonzero(wanted & ~deferred)
         # A store is not asked twice, as the second answers are waited for too.
@@ -338,7 +339,7 @@ def _look_at_rows(
 
     table, costs = evaluation.table, {n: reader.cost(c) for n, c in columns.items()}
     tree = in_order(evaluation.tree, table, column_of, files, costs=costs)
-    marks = RowMarks(evaluation.leaves, reader, located, table.n_rows)
+    marks = RowMarks(evaluation.leaves, reader, located, table.n_rows.or_else(0))
     matched, verdicts = marks.probe(tree, files, samples=deferred is not None)
     if deferred is not None:
         deferred[matched] = True
@@ -360,7 +361,7 @@ def _look_at_rows(
         evaluation.rows[file] = verdict
         if not verdict.upper:
             empty[file] = True
-        elif verdict.lower == evaluation.table.n_rows[file]:
+        elif verdict.lower == evaluation.table.n_rows.of_file(file):
             certain[file] = True
     evaluation.certain = certain
     for node, nowhere in chain(

@@ -56,21 +56,22 @@ def row_counts(evaluation: Evaluation) -> RowCounts:
     The rows of files that certainly hold a match are counted now, if not yet done.
     """
     count_deferred_rows(evaluation)
-    n_rows = evaluation.table.n_rows.astype(np.int64)
-    lower, upper = np.zeros_like(n_rows), n_rows.copy()
+    counts = evaluation.table.n_rows
+    n_rows = counts.or_else(0)
+    lower, upper = np.zeros_like(n_rows), counts.or_else(-1).copy()
     files = np.flatnonzero(evaluation.possible & ~evaluation.certain & (n_rows > 0))
     if _has_nulls(evaluation):
         lower[files], upper[files] = _by_null_counts(evaluation, files)
     for file, verdict in evaluation.rows.items():
         lower[file] = max(lower[file], verdict.lower)
         upper[file] = min(upper[file], verdict.upper)
-    certain = evaluation.certain & (n_rows >= 0)
+    certain = evaluation.certain & counts.known
     lower[certain] = upper[certain] = n_rows[certain]
     deleted = evaluation.table.deleted
     if deleted is not None:
         least, most = deleted
         lower = (lower - most).clip(0)
-        upper = np.where(n_rows < 0, upper, np.minimum(upper, n_rows - least))
+        upper = np.where(counts.known, np.minimum(upper, n_rows - least), upper)
     lower[~evaluation.possible] = upper[~evaluation.possible] = 0
     return RowCounts(lower, upper)
 
@@ -79,12 +80,12 @@ def _has_nulls(evaluation: Evaluation) -> bool:
     """Whether statistics may be asked, and count NULLs in a column of the predicate."""
     may_ask = evaluation.kinds is None or MINMAX in evaluation.kinds
     stats = map(evaluation.table.stats, evaluation.columns.values())
-    return may_ask and any((one.nulls > 0).any() for one in stats)
+    return may_ask and any(one.nulls.above_zero().any() for one in stats)
 
 
 def _by_null_counts(evaluation: Evaluation, files: np.ndarray) -> _Counts:
     """The bounds by statistics: a condition may be TRUE for all values but not NULL."""
-    n_rows = evaluation.table.n_rows[files].astype(np.int64)
+    n_rows = evaluation.table.n_rows.or_else(0, at=files)
 
     def rows_of(bounds: Bounds[Mask]) -> _Counts:
         lower, upper = bounds.lower[files], bounds.upper[files]
@@ -94,7 +95,7 @@ def _by_null_counts(evaluation: Evaluation, files: np.ndarray) -> _Counts:
         record = evaluation.leaves[leaf]
         lower, upper = rows_of(record.bounds)
         stats = evaluation.table.stats(record.column)
-        nulls = stats.nulls[files]
+        nulls = stats.nulls.or_else(0, at=files)
         known = nulls > 0
         if isinstance(leaf, Computed) or not known.any():
             return lower, upper

@@ -95,7 +95,8 @@ class RowEvaluator:
         self._reader = reader
         self._locations = locations
         self._table = table
-        self._n_rows = table.n_rows.data  # plain integers, looked up one at a time
+        # Plain integers, looked up one at a time.
+        self._n_rows = table.n_rows.or_else(0).data
         self._used: dict[str, None] = {}
         self.empty_leaves: dict[Judged, list[int]] = {}
         self._leaf_probes: dict[Leaf | Computed, RowProbe] = {}

@@ -82,15 +82,16 @@ def eligible_files(table: TableState, chosen: Sequence[int]) -> list[EligibleFil
 
     log = table.other_log
     values_of = partition_values if log is None else log.partition_of
-    unknown = [i for i in chosen if table.n_rows[i] < 0]
+    unknown = [i for i in chosen if not table.n_rows.known[i]]
     read = row_counts(table.location, [table.paths[i] for i in unknown])
     n_rows = dict(zip(unknown, read, strict=True))
+    counted = table.n_rows.or_else(0)
     return [
         EligibleFile(
             path := table.paths[i],
             values_of(path),
             int(table.sizes[i]),
-            n_rows.get(i, int(table.n_rows[i])),
+            n_rows[i] if i in n_rows else int(counted[i]),
         )
         for i in chosen
     ]

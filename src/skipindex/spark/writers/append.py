@@ -149,8 +149,8 @@ def _rows_per_file(table: TableState, layout: Mapping[str, Any]) -> int:
     rows, n_bytes = layout.get("rows_per_file"), layout.get("bytes_per_file")
     if rows is not None or n_bytes is None:
         return int(rows or ROWS_PER_FILE)
-    known = table.n_rows > 0
-    n_rows = int(table.n_rows[known].sum())
+    known = table.n_rows.above_zero()
+    n_rows = int(table.n_rows.or_else(0).sum())
     if not n_rows:
         return ROWS_PER_FILE
     return max(1, int(n_bytes * n_rows // table.sizes[known].sum()))

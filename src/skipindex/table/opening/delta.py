@@ -8,9 +8,10 @@ here is refused, because a plain reader of its files would return other rows.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from itertools import takewhile
@@ -19,6 +20,7 @@ from urllib.parse import unquote
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyroaring import BitMap
 
@@ -27,11 +29,11 @@ from skipindex.errors import (
     UnsupportedTypeError,
     first_line,
 )
-from skipindex.expressions import stored_name
+from skipindex.expressions import name_parts, stored_name
 from skipindex.log.manifest import as_one_array
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import SCHEMES
-from skipindex.table.field_ids import FieldIds, Names, field_id_name
+from skipindex.table.field_ids import FieldIds, Names, field_id_name, leaves_of
 from skipindex.table.files import UNREADABLE, values_at
 from skipindex.table.opening.source import (
     COMMIT_TRIES,
@@ -43,6 +45,7 @@ from skipindex.table.opening.source import (
     require_unchanged,
 )
 from skipindex.table.spark_json import declared_schema
+from skipindex.table.statistics.of_footer import PartialStatistics
 from skipindex.table.statistics.of_log import LogStatistics
 from skipindex.table.stored import is_hybrid
 
@@ -63,6 +66,10 @@ _WRITTEN: Final = _READ - {"columnMapping", "rowTracking"}
 """Features of a table whose files may be replaced by others with the same rows."""
 _DIGITS: Final = 15
 """Decimals of more digits are rounded in statistics of deltalake."""
+_DESCRIBED: Final = 32
+"""Columns of which a log has statistics, unless the table's properties say so."""
+_COMMA: Final = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")
+"""A comma between names, not in one that backticks quote."""
 _MAPPING: Final = "delta.columnMapping."
 _TEXTS: Final[Mapping[type, Callable[[Any], str]]] = {
     bool: lambda value: str(value).lower(),
@@ -123,6 +130,7 @@ def _source_of(location: Location, table: DeltaTable, kept: str) -> DeltaSource:
         {path: (len(rows), len(rows)) for path, rows in vectors.items()},
         vectors,
         kept or _why_not_written(table),
+        _described_columns(schema, names, table.metadata().configuration),
     )
 
 
@@ -133,10 +141,12 @@ class DeltaSource(OtherLog):
     Args:
         vectors: the positions of deleted rows by file.
         kept: why its files cannot be replaced; empty if they can.
+        described_columns: those of which the table wants statistics in its log.
     """
 
     vectors: Mapping[str, BitMap]
     kept: str
+    described_columns: frozenset[Names]
 
     def why_not_rewritten(self) -> str:
         """See ``OtherLog``."""
@@ -151,7 +161,9 @@ class DeltaSource(OtherLog):
                 known[_decoded(root) + path] = stats
         alike = Counter(map(_decoded, paths))
         return {
-            path: known.get(key, "{}") if alike[key := _decoded(path)] == 1 else "{}"
+            path: self._of_file(location, f"{folder}/{path}", known[key])
+            if (key := _decoded(path)) in known and alike[key] == 1
+            else "{}"
             for path in paths
         }
 
@@ -177,24 +189,26 @@ class DeltaSource(OtherLog):
                 f"{first_line(error)}"
             ) from error
         adds = [one["add"] for one in map(json.loads, log) if "add" in one]
-        return {_decoded(one["path"]): self._exact(one["stats"]) for one in adds}
+        return {_decoded(one["path"]): one["stats"] for one in adds}
 
-    def _exact(self, stats: str) -> str:
-        """Statistics without those of decimals that deltalake rounds."""
+    def _of_file(self, location: Location, path: str, stats: str) -> str:
+        """The statistics that deltalake has of a file, as far as they are right."""
+        # It goes by the row groups that say something, ignores NaN where their writer
+        # did, and rounds decimals.  Readers of the log take NaN for the greatest value.
+        with location.open_input(path) as source:
+            partial = PartialStatistics.of(pq.read_metadata(source))
         result = json.loads(stats)
-
-        def exact(values: Mapping[str, Any], fields: Iterable[pa.Field]) -> Any:
-            return {
-                one.name: exact(values[one.name], one.type)
-                if pa.types.is_struct(one.type)
-                else values[one.name]
-                for one in fields
-                if one.name in values
-                and not (pa.types.is_decimal(one.type) and one.type.precision > _DIGITS)
-            }
-
-        for bounds in ("minValues", "maxValues"):
-            result[bounds] = exact(result.get(bounds, {}), self.schema)
+        rounded = {
+            ".".join(names)
+            for names, dtype in leaves_of(self.schema)
+            if pa.types.is_decimal(dtype) and dtype.precision > _DIGITS
+        }
+        for kind, wrong in (
+            ("minValues", partial.bounds | rounded),
+            ("maxValues", partial.bounds | partial.nan | rounded),
+            ("nullCount", partial.nulls),
+        ):
+            result[kind] = _without(result.get(kind, {}), wrong, self.described_columns)
         return json.dumps(result)
 
     def replace_files(self, location: Location, changes: Sequence[Change]) -> None:
@@ -403,11 +417,56 @@ def _statistics(files: pa.Table) -> LogStatistics:
         }
 
     low, high = columns("min"), columns("max")
+    n_rows = as_one_array(files["num_records"])
+    nulls = columns("null_count").items()
     return LogStatistics(
-        as_one_array(files["num_records"]),
-        dict(columns("null_count")),
+        n_rows,
+        {name: _nulls_of(counts, n_rows) for name, counts in nulls},
         {name: (low[name], high[name]) for name in low.keys() & high.keys()},
     )
+
+
+def _described_columns(
+    schema: pa.Schema, partitions: Collection[str], properties: Mapping[str, str]
+) -> frozenset[Names]:
+    """The columns that have statistics in the log, by the table's properties."""
+    # The named ones, or the first 32, fields of structs among them.
+    leaves = [names for names, _ in leaves_of(schema) if names[0] not in partitions]
+    named = properties.get("delta.dataSkippingStatsColumns")
+    if named is not None:
+        wanted = {name_parts(one.strip()) for one in re.split(_COMMA, named)}
+        return frozenset(
+            names
+            for names in leaves
+            if any(names[:i] in wanted for i in range(1, len(names) + 1))
+        )
+    n = int(properties.get("delta.dataSkippingNumIndexedCols", _DESCRIBED))
+    return frozenset(leaves if n < 0 else leaves[:n])
+
+
+def _without(
+    values: Mapping[str, Any],
+    wrong: Collection[str],
+    kept: Collection[Names],
+    parent: Names = (),
+) -> dict[str, Any]:
+    """Values by column of those that are kept, without those that are wrong."""
+    result = {}
+    for name, value in values.items():
+        names = (*parent, name)
+        if isinstance(value, Mapping):
+            result[name] = _without(value, wrong, kept, names)
+        elif names in kept and ".".join(names) not in wrong:
+            result[name] = value
+    return result
+
+
+def _nulls_of(counts: pa.Array, n_rows: pa.Array) -> pa.Array:
+    """How many NULLs files have, where the log says that none or all rows are NULL."""
+    # Of a file whose tightBounds is false no other number means anything (the protocol,
+    # "Per-file Statistics"), and deltalake does not say of which it is.
+    is_told = pc.or_kleene(pc.equal(counts, 0), pc.equal(counts, n_rows))
+    return pc.if_else(is_told, counts, pa.scalar(None, counts.type))
 
 
 def _failures() -> tuple[type[Exception], ...]:

@@ -6,7 +6,6 @@ reads by them what a reader of Iceberg does, and writes it with the same types.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.table.field_ids import number_of
+from skipindex.table.statistics.of_footer import PartialStatistics
 from skipindex.table.stored import is_hybrid
 
 if TYPE_CHECKING:
@@ -146,8 +146,12 @@ def data_file(
     statistics = data_file_statistics_from_parquet_metadata(
         footer, compute_statistics_plan(known.schema(), known.properties), ids
     )
-    for name in _without_bounds(footer):
+    # pyiceberg goes by the row groups that say something, and takes NaN for a bound.
+    partial = PartialStatistics.of(footer)
+    for name in partial.bounds:
         statistics.column_aggregates.pop(ids[name], None)
+    for name in partial.nulls:
+        statistics.null_value_counts.pop(ids[name], None)
     bounds = statistics.to_serialized_dict()
     _widen_zeros(bounds, known.schema())
     old_path, old = like
@@ -173,31 +177,6 @@ def _widen_zeros(statistics: Mapping[str, dict[int, bytes]], columns: Schema) ->
             is_number = str(columns.find_type(number)) in {"float", "double"}
             if is_number and not any(bound[:-1]) and bound[-1] in {0x00, 0x80}:
                 statistics[name][number] = bound[:-1] + sign
-
-
-def _without_bounds(footer: pq.FileMetaData) -> set[str]:
-    """The columns of which a row group has no bounds, or has NaN."""
-    # pyiceberg goes by the bounds of the other row groups, and takes NaN for one.
-    result = set()
-    for i in range(footer.num_row_groups):
-        group = footer.row_group(i)
-        for k in range(footer.num_columns):
-            column = group.column(k)
-            known = column.statistics
-            if known is None or not known.has_min_max:
-                is_null = (
-                    known is not None
-                    and known.has_null_count
-                    and known.null_count == group.num_rows
-                )
-                if not is_null:
-                    result.add(column.path_in_schema)
-            elif any(
-                isinstance(end, float) and math.isnan(end)
-                for end in (known.min, known.max)
-            ):
-                result.add(column.path_in_schema)
-    return result
 
 
 def replacement(

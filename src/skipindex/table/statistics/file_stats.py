@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.expressions.arrays import Ints, Mask
+from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import (
     Atom,
     Matches,
@@ -28,6 +28,7 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import select
+from skipindex.table.statistics.counts import Counts
 from skipindex.table.statistics.ends import FileBounds
 from skipindex.table.summaries import bound_type
 
@@ -42,7 +43,7 @@ class FileStats:
         bounded: ``ends`` are bounds of the file's values.
         ends: the bounds; arbitrary where not ``bounded``.
         exact: both bounds are values of the file.
-        nulls: number of NULLs in the file; -1 where it is not known.
+        nulls: number of NULLs in the file.
     """
 
     can_null: Mask
@@ -50,7 +51,7 @@ class FileStats:
     bounded: Mask
     ends: FileBounds
     exact: Mask
-    nulls: Ints
+    nulls: Counts
 
     @property
     def low(self) -> Any:
@@ -82,7 +83,6 @@ class FileStats:
         ordered = pc.less_equal(low, high).fill_null(False)
         has_value = np.asarray(pc.or_(low.is_valid(), high.is_valid()))
         counted = known & (nulls >= 0) & (nulls <= rows - has_value)
-        nulls = nulls if counted.all() else np.where(counted, nulls, -1)
         exact = pc.and_(
             pc.struct_field(column, "low_exact"), pc.struct_field(column, "high_exact")
         )
@@ -93,7 +93,7 @@ class FileStats:
             low,
             high,
             known & np.asarray(exact.fill_null(False)),
-            nulls,
+            Counts(counted, np.where(counted, nulls, 0)),
         )
 
     @classmethod
@@ -136,14 +136,13 @@ class FileStats:
         low: pa.Array,
         high: pa.Array,
         exact: Mask,
-        nulls: Ints | None = None,
+        nulls: Counts | None = None,
     ) -> FileStats:
         masks = can_null, can_value, bounded, exact
         can_null, can_value, bounded, exact = map(_compact, masks)
         ends = FileBounds.of(low, high, bounded)
-        if nulls is None:
-            nulls = np.broadcast_to(np.int64(-1), exact.shape)
-        return cls(can_null, can_value, bounded, ends, exact, nulls)
+        known = Counts.unknown(len(exact)) if nulls is None else nulls
+        return cls(can_null, can_value, bounded, ends, exact, known)
 
     def within(self, least: Value, stop: Value) -> Mask:
         """Files where every value is certainly from ``least`` to below ``stop``."""
@@ -158,7 +157,7 @@ class FileStats:
             self.bounded & files,
             self.ends,
             self.exact & files,
-            np.where(files, self.nulls, -1),
+            self.nulls.only(files),
         )
 
     def probe(self, atom: Atom) -> Bounds[Mask]:

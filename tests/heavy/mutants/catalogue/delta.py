@@ -196,8 +196,8 @@ DELTA: Final = (
     ),
     Mutant(
         "rounded-decimals-in-delta",
-        "table.opening.delta.DeltaSource._exact",
-        "one.type.precision > _DIGITS",
+        "table.opening.delta.DeltaSource._of_file",
+        "dtype.precision > _DIGITS",
         "False",
         "readers of Delta skip files by decimals that were rounded",
         _WRITTEN,

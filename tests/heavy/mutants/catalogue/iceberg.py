@@ -157,7 +157,7 @@ ICEBERG: Final = (
     ),
     Mutant(
         "nan-as-bound-in-iceberg",
-        "table.opening.iceberg_writing._without_bounds",
+        "table.statistics.of_footer.PartialStatistics.of",
         "math.isnan(end)",
         "False",
         "readers of Iceberg skip a file by NaN",

@@ -164,8 +164,8 @@ STAGES: Final = (
     Mutant(
         "rows-full-by-upper",
         "planner.stages.planning_stages._look_at_rows",
-        "verdict.lower == evaluation.table.n_rows[file]",
-        "verdict.upper == evaluation.table.n_rows[file]",
+        "verdict.lower == evaluation.table.n_rows.of_file(file)",
+        "verdict.upper == evaluation.table.n_rows.of_file(file)",
         "all rows match where all rows may",
         _PLANS,
     ),
@@ -220,8 +220,8 @@ STAGES: Final = (
     Mutant(
         "top-k-unknown-nulls",
         "planner.stages.limit._first_rows",
-        "np.where(stats.nulls >= 0, part, lower)",
-        "np.where(stats.nulls >= 0, part, 0)",
+        "np.where(part.known, part.or_else(0), lower)",
+        "part.or_else(0)",
         "an unknown number of NULLs is taken for none",
         _LIMITS,
     ),
