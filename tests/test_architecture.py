@@ -50,17 +50,17 @@ BUDGETS = {
     "": 445,
     "advice": 2119,
     "api": 4498,
-    "build": 2697,
+    "build": 2700,
     "cli": 1413,
     "expressions": 1984,
-    "indexes": 7914,
-    "layout": 2563,
-    "log": 3120,
+    "indexes": 7910,
+    "layout": 2567,
+    "log": 3119,
     "planner": 16555,
     "rewrite": 3855,
     "spark": 7326,
     "storage": 4880,
-    "table": 6748,
+    "table": 6887,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -12,7 +12,9 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 import skipindex as sx
+from skipindex.errors import TableError
 from tests.delta.logs import actions_of, commit, inline_vector, live_files, protocol
+from tests.delta.test_delta import mapped
 from tests.rewrite.arrow_writer import optimized
 
 
@@ -72,6 +74,49 @@ def test_a_number_of_nulls_that_means_nothing_is_not_counted_on(
         assert most is not None
         assert most >= n
         assert len(table.plan(where, limit=8).to_pandas()) == min(n, 8)
+
+
+# -- names and paths -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("moment", ["never", "before", "after"])
+def test_a_partition_column_may_have_the_name_that_files_call_another(
+    tmp_path: Path, moment: str
+) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"a": ["foo", "bar"], "p": ["x", "y"]})
+    write_deltalake(path, rows, partition_by=["p"])
+    if moment == "before":
+        sx.build_indexes(path, {"a": "exact"}, workers=1)
+    mapped(path, "name", ("e", "a"))
+    if moment == "after":
+        sx.build_indexes(path, {"*": "exact"}, workers=1)
+    table = sx.open_table(path)
+    conditions = ("e = 'foo'", 1), ("a = 'x'", 1), ("a = 'foo'", 0), ("e = 'x'", 0)
+    for where, n in (*conditions, ("e = 'foo' AND a = 'x'", 1), ("e > 'a'", 2)):
+        assert table.plan(where).to_arrow().count_rows() == n, where
+        assert len(table.plan(where).paths) >= n
+    assert table.plan("a = 'foo'").paths == []
+
+
+@pytest.mark.parametrize("path", ["/x/f.parquet", "s3://b/f.parquet", "../f.parquet"])
+def test_files_outside_of_the_folder_are_refused(tmp_path: Path, path: str) -> None:
+    """The log of a shallow clone names them."""
+    table = str(tmp_path / "t")
+    write_deltalake(table, pa.table({"a": [1]}))
+    add = {"path": path, "size": 9, "modificationTime": 1, "dataChange": True}
+    commit(table, {"add": {**add, "partitionValues": {}}})
+    with pytest.raises(TableError, match=r"no path in its folder, .* shallow clone"):
+        sx.open_table(table)
+
+
+def test_a_file_in_two_spellings_is_refused(tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    write_deltalake(table, pa.table({"a": [1]}))
+    (add,) = actions_of(table, "add")
+    commit(table, {"add": {**add, "path": "%70" + add["path"][1:]}})
+    with pytest.raises(TableError, match="in two spellings"):
+        sx.open_table(table)
 
 
 # -- statistics that optimize writes ---------------------------------------------------

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import struct
 import uuid
+from collections.abc import Mapping, Sequence
 from typing import Any
+from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -20,6 +24,7 @@ from pyiceberg.manifest import (
 from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _FastAppendFiles
+from pyroaring import BitMap
 
 
 class _Writer(ManifestWriterV2):
@@ -34,26 +39,27 @@ class _Writer(ManifestWriterV2):
 
 
 class _Deletes(_FastAppendFiles):
-    """A commit of one file of deletes."""
+    """A commit of entries of deletes."""
 
-    deletes: DataFile
+    deletes: Sequence[DataFile]
 
     def _manifests(self) -> list[ManifestFile]:
-        spec = self.spec(self.deletes.spec_id)
+        spec = self.spec(self.deletes[0].spec_id)
         output = self.new_manifest_output()
         writer = _Writer(
             spec, self.schema(), output, self._snapshot_id, self._compression
         )
         with writer:
-            writer.add(
-                ManifestEntry.from_args(
-                    status=ManifestEntryStatus.ADDED,
-                    snapshot_id=self._snapshot_id,
-                    sequence_number=None,
-                    file_sequence_number=None,
-                    data_file=self.deletes,
+            for file in self.deletes:
+                writer.add(
+                    ManifestEntry.from_args(
+                        status=ManifestEntryStatus.ADDED,
+                        snapshot_id=self._snapshot_id,
+                        sequence_number=None,
+                        file_sequence_number=None,
+                        data_file=file,
+                    )
                 )
-            )
         return [writer.to_manifest_file(), *self._existing_manifests()]
 
 
@@ -84,11 +90,61 @@ def delete_positions(
         "upper_bounds": {2147483546: path.encode()},
         "equality_ids": [1] if content is DataFileContent.EQUALITY_DELETES else None,
     }
-    file = DataFile.from_args(**details)
-    file._spec_id = task.file.spec_id
+    _commit(table, task, [details])
+
+
+def delete_by_vectors(table: Table, by_file: Mapping[str, list[int]]) -> None:
+    """Delete rows of data files by vectors in one Puffin file, as Iceberg's Java does.
+
+    The entries have no bounds of paths.  ``table`` is refreshed.
+    """
+    where = f"{table.location()}/data/deletes-{uuid.uuid4()}.puffin"
+    data, blobs = b"PFA1", []
+    for path, rows in by_file.items():
+        bits = struct.pack("<qi", 1, 0) + BitMap(rows).serialize()
+        body = b"\xd1\xd3\x39\x64" + bits
+        blob = struct.pack(">I", len(body)) + body + struct.pack(">I", crc32(body))
+        about = {"referenced-data-file": path, "cardinality": str(len(rows))}
+        blobs.append(
+            {
+                "type": "deletion-vector-v1",
+                "fields": [],
+                "snapshot-id": -1,
+                "sequence-number": -1,
+                "offset": len(data),
+                "length": len(blob),
+                "properties": about,
+            }
+        )
+        data += blob
+    footer = json.dumps({"blobs": blobs, "properties": {}}).encode()
+    data += b"PFA1" + footer + struct.pack("<i", len(footer)) + bytes(4) + b"PFA1"
+    with table.io.new_output(where).create() as stream:
+        stream.write(data)
+    details = [
+        {
+            "content": DataFileContent.POSITION_DELETES,
+            "file_path": where,
+            "file_format": FileFormat.PUFFIN,
+            "record_count": len(rows),
+            "file_size_in_bytes": len(data),
+        }
+        for rows in by_file.values()
+    ]
+    _commit(table, next(iter(table.scan().plan_files())), details)
+
+
+def _commit(
+    table: Table, like: FileScanTask, details: Sequence[Mapping[str, Any]]
+) -> None:
+    """Commit entries of deletes in the partition of a data file."""
+    files = []
+    for one in details:
+        files.append(DataFile.from_args(**{"partition": like.file.partition, **one}))
+        files[-1]._spec_id = like.file.spec_id
     transaction = table.transaction()
     commit = _Deletes(operation=Operation.DELETE, transaction=transaction, io=table.io)
-    commit.deletes = file
+    commit.deletes = files
     commit.commit()
     transaction.commit_transaction()
     table.refresh()

@@ -239,6 +239,9 @@ def _index_column(
 ) -> Iterator[str]:
     """Add what is built on one column; notes on what cannot be built, and why."""
     name = request.name
+    if (mapped := file.stored_name(request.path)) != stored_name(request.path):
+        name = mapped
+        indexed.respelled.append(replace(request, name=name))
     try:
         size = size_of(file, request)
         needed = max([size.read, *map(size.with_index, request.specs)])
@@ -259,7 +262,7 @@ def _index_column(
     except Exception as error:  # noqa: BLE001 (nor does one column)
         yield f"column {name!r}: {NOT_READABLE}{reason(error)}"
         return
-    if column.name != name:
+    if name == request.name and column.name != name:
         indexed.summaries[name] = UNKNOWN
         if not request.alone:
             yield f"the file has no column {name!r}"

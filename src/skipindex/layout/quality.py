@@ -124,7 +124,11 @@ def layout_quality(
     opened = open_state(table)
     if columns is None:
         known = opened.snapshot.manifest.stats
-        infos = [c for c in opened.leaves if c.name in known or c.is_partition]
+        infos = [
+            c
+            for c in opened.leaves
+            if c.is_partition or not known.keys().isdisjoint(c.stored_names)
+        ]
     else:
         infos = [opened.resolve(name) for name in columns]
     n_rows = int(opened.n_rows.or_else(0).sum())

@@ -71,7 +71,7 @@ class ColumnIndexes:
             return set()
         manifest = self.manifest
         built = {blob.meta.column for pack in manifest.packs for blob in pack.blobs}
-        known = {leaf.name for leaf in self.columns.leaves}
+        known = {n for leaf in self.columns.leaves for n in leaf.stored_names}
         return {*manifest.stats, *built} - known
 
     def spellings(self, column: ColumnInfo) -> list[str]:
@@ -86,8 +86,8 @@ class ColumnIndexes:
         folded = column.name.lower()
         others = [name for name in self.respelled if name.lower() == folded]
         if not others or not self.columns.is_alone(column):
-            return [column.name]
-        return [column.name, *sorted(others)]
+            return column.stored_names
+        return [*column.stored_names, *sorted(others)]
 
     def stats(self, column: ColumnInfo) -> FileStats:
         """What is known of ``column`` in every file, in the order of ``paths``.

@@ -3,21 +3,25 @@
 Iceberg gives every column and every field of a struct a number, which stays when it is
 renamed and is never used again (the Iceberg specification, "Column Projection").  So an
 index is stored under the number.
+
+A file may have no numbers, and the table maps names to them.  What it maps can change,
+by a rename or by hand, so an index of such a file is stored under the mapped names.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import pyarrow as pa
 
 from skipindex.errors import UnsupportedTypeError
+from skipindex.expressions import stored_name
 
 _NUMBER: Final = b"PARQUET:field_id"
-_NAME: Final = re.compile(r"field-id#\d+", re.ASCII)
+_PREFIX: Final = "field-id:"
 
 Names = tuple[str, ...]
 """The path of a column: its name, then those of fields of structs."""
@@ -25,17 +29,22 @@ Names = tuple[str, ...]
 
 def field_id_name(number: int) -> str:
     """The name under which a column with this number is stored."""
-    return f"field-id#{number}"
+    return f"{_PREFIX}{number}"
 
 
 def field_id_of(name: str) -> int:
     """The number of a column that is stored under such a name."""
-    return int(name.rpartition("#")[2])
+    return int(name.removeprefix(_PREFIX))
 
 
 def is_field_id(name: str) -> bool:
     """Whether a column of that name would be taken for one that has a number."""
-    return _NAME.fullmatch(name) is not None
+    return name.startswith(_PREFIX)
+
+
+def mapped_name(names: Sequence[str]) -> str:
+    """The name under which a column is stored to which a table maps these names."""
+    return f"{_PREFIX}names:{json.dumps(names)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,17 +57,48 @@ class FieldIds:
 
     by_name: Mapping[Names, int]
 
+    def mapped_names(self) -> dict[Names, str]:
+        """The names under which columns of files without numbers are stored, by place.
+
+        A name consists of those that the table maps to the column, and so stays true of
+        a file when the table maps others.
+        """
+        names: dict[Names, list[str]] = {}
+        for path in sorted(self.by_name):
+            numbers = [self.by_name.get(path[: i + 1]) for i in range(len(path))]
+            place = tuple(field_id_name(n) for n in numbers if n is not None)
+            if len(place) == len(path):
+                names.setdefault(place, []).append(stored_name(path))
+        return {place: mapped_name(mine) for place, mine in names.items()}
+
+    def are_mapped(self, schema: pa.Schema) -> bool:
+        """Whether the columns of a file are known by their names, as it has no numbers.
+
+        Raises:
+            UnsupportedTypeError: it has some, so that readers of Iceberg differ.
+        """
+        if not self.by_name:
+            return False
+        numbers = [number_of(field) for field in _all_fields(schema)]
+        if None in numbers and set(numbers) != {None}:
+            raise UnsupportedTypeError(
+                "only some of its columns have field ids: some readers use these, and "
+                "others the names that the table maps"
+            )
+        return None in numbers
+
     def places(self, schema: pa.Schema) -> dict[Names, Names]:
         """The path of every column and field by the path of its names' numbers.
 
         A column without a number is omitted, as Iceberg does not read it.
 
         Raises:
-            UnsupportedTypeError: the file has no numbers, and ``by_name`` none for it.
+            UnsupportedTypeError: no column has a number, only some have, or two have
+                the same.
         """
         fields = _fields(schema, ())
         numbers = {path: number_of(field) for path, field in fields}
-        if set(numbers.values()) == {None}:
+        if self.are_mapped(schema):
             numbers = {path: self.by_name.get(path) for path, _ in fields}
         if not any(n is not None for n in numbers.values()):
             raise UnsupportedTypeError(
@@ -67,9 +107,15 @@ class FieldIds:
         result: dict[Names, Names] = {}
         for path, _ in fields:
             parts = [numbers[path[: i + 1]] for i in range(len(path))]
-            known = [field_id_name(n) for n in parts if n is not None]
-            if len(known) == len(path):
-                result[tuple(known)] = path
+            known = tuple(field_id_name(n) for n in parts if n is not None)
+            if len(known) < len(path):
+                continue
+            if known in result:
+                raise UnsupportedTypeError(
+                    f"its columns {stored_name(result[known])!r} and "
+                    f"{stored_name(path)!r} have one field id"
+                )
+            result[known] = path
         return result
 
 
@@ -95,6 +141,19 @@ def _fields(
         if pa.types.is_struct(field.type):
             result += _fields(field.type, here)
     return result
+
+
+def _all_fields(parent: pa.Schema | pa.DataType) -> Iterator[pa.Field]:
+    """All columns and what they consist of: fields, items of lists, keys and values."""
+    if isinstance(parent, pa.MapType):
+        fields = [parent.key_field, parent.item_field]
+    elif isinstance(parent, pa.Schema) or pa.types.is_struct(parent):
+        fields = list(parent)
+    else:
+        fields = [parent.field(i) for i in range(parent.num_fields)]
+    for field in fields:
+        yield field
+        yield from _all_fields(field.type)
 
 
 def number_of(field: pa.Field) -> int | None:

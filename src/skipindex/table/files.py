@@ -21,10 +21,11 @@ import pyarrow.parquet as pq
 from crc32c import crc32c
 
 from skipindex.errors import TableError, UnsupportedTypeError
+from skipindex.expressions import stored_name
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import SUMMARIES, is_data_name, is_shown
 from skipindex.table.dictionaries import is_as_written
-from skipindex.table.field_ids import FieldIds, Names, renamed
+from skipindex.table.field_ids import FieldIds, Names, mapped_name, renamed
 from skipindex.table.partitions.hive import partition_folders
 
 _SMALL_DICTIONARY: Final = 1 << 16
@@ -108,8 +109,11 @@ class DataFile:
         self.schema_arrow = self._plain.schema_arrow
         self._readers = [(self._plain, self.schema_arrow)]
         self._places: dict[Names, Names] = {}
+        self._mapped_names: Mapping[Names, str] | None = None
         if ids is not None:
             self._places = ids.places(self.schema_arrow)
+            if ids.are_mapped(self.schema_arrow):
+                self._mapped_names = ids.mapped_names()
             own = {name[0]: path[0] for name, path in self._places.items()}
             encoded = [own[name] for name in encoded if name in own]
             self.schema_arrow = renamed(self.schema_arrow, self._places)
@@ -150,6 +154,12 @@ class DataFile:
                 name = ".".join(path)
                 raise UnsupportedTypeError(f"column {name!r} is encrypted") from error
             raise
+
+    def stored_name(self, path: Names) -> str:
+        """The name under which what is known of a column of this file is stored."""
+        if self._mapped_names is None:
+            return stored_name(path)
+        return self._mapped_names.get(path, mapped_name(()))
 
     def leaves(self, path: Sequence[str]) -> list[int]:
         """The places of a column among the columns of Parquet."""

@@ -8,7 +8,7 @@ is indexed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -19,7 +19,13 @@ import pyarrow as pa
 from skipindex.errors import PredicateError, UnsupportedTypeError, did_you_mean
 from skipindex.expressions import name_parts, stored_name
 from skipindex.expressions.domain import Domain, domain_of
-from skipindex.table.field_ids import Names, is_field_id, paths_of
+from skipindex.table.field_ids import (
+    FieldIds,
+    Names,
+    is_field_id,
+    mapped_name,
+    paths_of,
+)
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 from skipindex.table.spark_json import has_default
 
@@ -43,6 +49,8 @@ class ColumnInfo:
         fields: the fields, if it is a struct.
         has_default: whether files without the column have its default, not NULL.
         place: the path under which files have it; it makes ``name``.
+        mapped_name: the name in the log for files that have it by another rule; empty
+            if there is none (``FieldIds``).
     """
 
     name: str
@@ -53,6 +61,12 @@ class ColumnInfo:
     fields: tuple[ColumnInfo, ...] = ()
     has_default: bool = False
     place: tuple[str, ...] = ()
+    mapped_name: str = ""
+
+    @property
+    def stored_names(self) -> list[str]:
+        """The names under which something may be stored, the usual one first."""
+        return [self.name, self.mapped_name] if self.mapped_name else [self.name]
 
     @property
     def own_name(self) -> str:
@@ -207,18 +221,21 @@ def columns_of(
     refused: Mapping[str, str],
     partitions: list[PartitionColumn],
     places: Mapping[tuple[str, ...], tuple[str, ...]],
+    ids: FieldIds | None = None,
 ) -> dict[str, ColumnInfo]:
     """Every column by its own name: those of the files, then the partitions.
 
-    ``places`` says where files have a column, if it is not at its path.
+    ``places`` says where files have a column, if it is not at its path, and ``ids`` by
+    which rule they are found there.
     """
+    known = _Places(schema, partitions, places, ids)
     columns = {
         field.name: _column(
             (field.name,),
             field.type,
             "",
             refused,
-            _Places(schema, places),
+            known,
             has_default=has_default(field),
         )
         for field in schema
@@ -236,9 +253,22 @@ def columns_of(
 class _Places:
     """Where files have columns: ``by_path``, and all ``paths`` of the table."""
 
-    def __init__(self, schema: pa.Schema, by_path: Mapping[Names, Names]) -> None:
+    def __init__(
+        self,
+        schema: pa.Schema,
+        partitions: Sequence[PartitionColumn],
+        by_path: Mapping[Names, Names],
+        ids: FieldIds | None,
+    ) -> None:
         self.by_path = by_path
-        self.paths = set(paths_of(schema)) if by_path else frozenset[Names]()
+        self._mapped = {} if ids is None else ids.mapped_names()
+        self.paths = set[Names]()
+        if by_path:
+            self.paths = {*paths_of(schema), *((one.name,) for one in partitions)}
+
+    def mapped_name(self, place: Names) -> str:
+        """See ``ColumnInfo``."""
+        return self._mapped.get(place, mapped_name(())) if self._mapped else ""
 
 
 def _column(
@@ -288,4 +318,5 @@ def _column(
         fields=fields,
         has_default=has_default,
         place=place,
+        mapped_name=places.mapped_name(place),
     )

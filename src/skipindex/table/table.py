@@ -321,7 +321,8 @@ class TableState:
         return pa.schema([field for field in schema if field.name not in names])
 
     def _columns_of(self, schema: pa.Schema, refused: Mapping[str, str]) -> Columns:
-        result = columns_of(schema, refused, self.partitions, self.source.places)
+        places, ids = self.source.places, self.source.ids
+        result = columns_of(schema, refused, self.partitions, places, ids)
         return Columns(result, self.folder)
 
     def noted(self, notes: Sequence[str]) -> TableState:
@@ -455,10 +456,13 @@ class TableState:
 
     def counted(self, column: ColumnInfo) -> np.ndarray:
         """Which files the newest commit has statistics of ``column`` for."""
-        stats = self.snapshot.manifest.stats.get(column.name)
-        if stats is None or column.domain is None or stats.domain != column.domain.tag:
-            return np.zeros(len(self), np.bool_)
-        return np.asarray(take(stats.values, self.rows).is_valid())
+        result = np.zeros(len(self), np.bool_)
+        for name in column.stored_names:
+            stats = self.snapshot.manifest.stats.get(name)
+            tag = None if column.domain is None else column.domain.tag
+            if stats is not None and stats.domain == tag:
+                result |= np.asarray(take(stats.values, self.rows).is_valid())
+        return result
 
     def with_exact_names(self) -> TableState:
         """The same table, where capitals tell names apart.

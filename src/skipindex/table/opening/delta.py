@@ -70,6 +70,8 @@ _DESCRIBED: Final = 32
 """Columns of which a log has statistics, unless the table's properties say so."""
 _COMMA: Final = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")
 """A comma between names, not in one that backticks quote."""
+_OUTSIDE: Final = re.compile(r"/|[A-Za-z][\w+.-]*:/|(?:.*/)?\.\.(?:/|$)", re.DOTALL)
+"""The beginning of a path that is absolute, or leaves the folder."""
 _MAPPING: Final = "delta.columnMapping."
 _TEXTS: Final[Mapping[type, Callable[[Any], str]]] = {
     bool: lambda value: str(value).lower(),
@@ -105,6 +107,18 @@ def _source_of(location: Location, table: DeltaTable, kept: str) -> DeltaSource:
     names = table.metadata().partition_columns
     files = pa.table(table.get_add_actions())
     paths = [unquote(path) for path in files["path"].to_pylist()]
+    if outside := next(filter(_OUTSIDE.match, paths), None):
+        raise TableError(
+            f"the log of {location.full('')!r} names {outside!r}, which is no path in "
+            "its folder, as the log of a shallow clone does (accepted: a table whose "
+            "files are below its folder, as a deep clone has them)"
+        )
+    if len(set(paths)) < len(paths):
+        path = Counter(paths).most_common(1)[0][0]
+        raise TableError(
+            f"the log of {location.full('')!r} names {path!r} in two spellings "
+            "(accepted: a log that names each file once)"
+        )
     values: Sequence[Mapping[str, Any]] = [{}] * len(paths)
     if names:
         values = files["partition"].to_pylist()

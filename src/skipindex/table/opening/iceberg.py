@@ -7,6 +7,7 @@ specification, "Column Projection").
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -86,20 +87,23 @@ def iceberg_source(location: Location, at: AtVersion) -> IcebergSource:
     except Exception as error:
         raise _unreadable(where, error) from error
     columns = scan.projection()
+    names = _mapped_names(table)
     by_path = {_relative(location, one.file.file_path): one for one in tasks}
+    if len(by_path) < len(tasks):
+        raise _named_twice(location, tasks)
     number = at.number
     if number is None:
         number = -1 if snapshot is None else snapshot.snapshot_id
     return IcebergSource(
         "Iceberg",
         _places(columns),
-        FieldIds(_mapped_names(table)),
+        FieldIds(names),
         number,
         {path: one.file.file_size_in_bytes for path, one in by_path.items()},
-        _arrow_schema(columns, _of_partitions(table, tasks)),
+        _arrow_schema(columns, _of_partitions(table, tasks, is_mapped=bool(names))),
         {},
         dict.fromkeys(by_path, ()),
-        _statistics(columns, tasks),
+        _statistics(columns, tasks, is_mapped=bool(names)),
         {path: _deleted(one) for path, one in by_path.items() if one.delete_files},
         table,
         columns,
@@ -332,19 +336,32 @@ def _relative(location: Location, uri: str) -> str:
     return path.removeprefix(root)
 
 
+def _named_twice(location: Location, tasks: Sequence[FileScanTask]) -> TableError:
+    """The error that a snapshot has all rows of a file more than once."""
+    counts = Counter(_relative(location, one.file.file_path) for one in tasks)
+    path, n = counts.most_common(1)[0]
+    return TableError(
+        f"the Iceberg table {location.full('')!r} names {path!r} {n} times, so each of "
+        f"its rows is read {n} times (accepted: a table that names each file once, as "
+        "after a rewrite of its data files)"
+    )
+
+
 def _deleted(task: FileScanTask) -> tuple[int, int]:
     """At least and at most how many rows are deleted."""
-    counts = {
-        one.file_path: (str(one.file_format).endswith("PUFFIN"), one.record_count)
-        for one in task.delete_files
-    }
-    vectors = [n for is_vector, n in counts.values() if is_vector]
-    most = min(task.file.record_count, sum(n for _, n in counts.values()))
-    # Files of deleted positions may name one twice, or another data file's.
-    return min(most, max(vectors, default=0)), most
+    # pyiceberg keeps one entry of a Puffin file, which may be of another data file's
+    # vector; entries of deleted positions may be of other files, or name a row twice.
+    n_rows, counts = task.file.record_count, []
+    for one in task.delete_files:
+        if str(one.file_format).endswith("PUFFIN"):
+            return 0, n_rows
+        counts.append(one.record_count)
+    return 0, min(n_rows, sum(counts))
 
 
-def _of_partitions(table: StaticTable, tasks: Sequence[FileScanTask]) -> set[int]:
+def _of_partitions(
+    table: StaticTable, tasks: Sequence[FileScanTask], *, is_mapped: bool
+) -> set[int]:
     """The columns that files can be without, as the partition has their value."""
     from pyiceberg.transforms import IdentityTransform  # noqa: PLC0415
 
@@ -355,7 +372,7 @@ def _of_partitions(table: StaticTable, tasks: Sequence[FileScanTask]) -> set[int
         for i, part in enumerate(specs[one.file.spec_id].fields)
         if isinstance(part.transform, IdentityTransform)
         and one.file.partition[i] is not None
-        and part.source_id not in (one.file.value_counts or {})
+        and (is_mapped or part.source_id not in (one.file.value_counts or {}))
     }
 
 
@@ -428,12 +445,16 @@ def _mapped_names(table: StaticTable) -> dict[Names, int]:
     return result
 
 
-def _statistics(columns: Schema, tasks: Sequence[FileScanTask]) -> LogStatistics:
+def _statistics(
+    columns: Schema, tasks: Sequence[FileScanTask], *, is_mapped: bool
+) -> LogStatistics:
     """What the manifests say of each file, of columns that are no fields of structs."""
     files = [one.file for one in tasks]
     nulls: dict[str, pa.Array] = {}
     bounds: dict[str, tuple[pa.Array, pa.Array]] = {}
-    for one in columns.fields:
+    # A file without field ids may have been described when the table mapped other names
+    # to its columns, and no manifest says which files have none.
+    for one in () if is_mapped else columns.fields:
         name, number = field_id_name(one.field_id), one.field_id
         counts = [(file.null_value_counts or {}).get(number) for file in files]
         nulls[name] = pa.array(counts, pa.int64())
