@@ -49,7 +49,7 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 445,
     "advice": 2119,
-    "api": 4498,
+    "api": 4500,
     "build": 2700,
     "cli": 1413,
     "expressions": 1984,
@@ -60,7 +60,7 @@ BUDGETS = {
     "rewrite": 3855,
     "spark": 7326,
     "storage": 4880,
-    "table": 6887,
+    "table": 6917,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

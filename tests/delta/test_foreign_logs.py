@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,64 @@ def test_a_partition_column_may_have_the_name_that_files_call_another(
         assert table.plan(where).to_arrow().count_rows() == n, where
         assert len(table.plan(where).paths) >= n
     assert table.plan("a = 'foo'").paths == []
+
+
+def renamed(path: str, names: dict[str, str]) -> None:
+    """Give columns other names, in the schema and among the partition columns."""
+    meta = actions_of(path, "metaData")[-1]
+    meta["configuration"] = {"delta.columnMapping.mode": "name"}
+    schema = json.loads(meta["schemaString"])
+    for i, field in enumerate(schema["fields"]):
+        field["metadata"] = {
+            "delta.columnMapping.id": i + 1,
+            "delta.columnMapping.physicalName": field["name"],
+        }
+        field["name"] = names.get(field["name"], field["name"])
+    meta["configuration"]["delta.columnMapping.maxColumnId"] = str(len(schema))
+    meta["partitionColumns"] = [names.get(n, n) for n in meta["partitionColumns"]]
+    meta["schemaString"] = json.dumps(schema)
+    commit(path, protocol("columnMapping"), {"metaData": meta})
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"ts": "old", "other": "ts"},
+        {"day": "k2", "k2": "day"},
+        {"ts": "at"},
+        {},
+    ],
+)
+def test_a_derivation_is_of_the_columns_that_it_was_declared_of(
+    tmp_path: Path, names: dict[str, str]
+) -> None:
+    path = str(tmp_path / "t")
+    times = [datetime(2024, 1, 1 + i, 12, tzinfo=UTC) for i in range(4)]
+    later = [one + timedelta(days=100) for one in times]
+    rows = pa.table(
+        {
+            "ts": pa.array(times, pa.timestamp("us", "UTC")),
+            "other": pa.array(later, pa.timestamp("us", "UTC")),
+            "day": [1, 2, 3, 4],
+            "k2": [31, 30, 29, 28],
+            "k": range(4),
+        }
+    )
+    write_deltalake(path, rows, partition_by=["day", "k2"])
+    sx.build_indexes(path, {"k": "exact", "*": None}, workers=1)
+    sx.open_table(path).declare_derived({"day": "day(ts)"}, timezone="UTC")
+    renamed(path, names)
+    table = sx.open_table(path)
+    for column in ("ts", "other"):
+        name = names.get(column, column)
+        for i in range(4):
+            at = rows[column][i].as_py().strftime("%Y-%m-%d %H:%M:%S")
+            plan = table.plan(f"{name} = TIMESTAMP '{at}'", timezone="UTC")
+            assert plan.to_pandas()["k"].tolist() == [i]
+    assert bool(table.status().derived) == (not names)
+    assert any("declare_derived" in note for note in table.status().notes) == bool(
+        names
+    )
 
 
 @pytest.mark.parametrize("path", ["/x/f.parquet", "s3://b/f.parquet", "../f.parquet"])

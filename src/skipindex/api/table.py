@@ -644,7 +644,9 @@ class Table:
             derivation(trial, name, text)
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            record = declared.to_json() if columns else None
+            record = None
+            if columns:
+                record = declared.to_json() | {"places": state.places_in(declared)}
             return base.manifest, replace(base.properties, derived=record)
 
         commit(self.state.location, change, operation="set_derived")

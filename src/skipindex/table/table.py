@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import PlanError, TableError
+from skipindex.expressions import stored_name
 from skipindex.expressions.arrays import Ints
 from skipindex.log import Listing, Snapshot, no_snapshot
 from skipindex.log.manifest import as_one_array
@@ -109,9 +110,6 @@ class TableState:
         # Without the files, which ``listing`` has, in columns of the manifest.
         self._observed = replace(observed, listing=())
         self.sizes, self.mtimes = self.listing.sizes, self.listing.mtimes
-        self.derived = options.derived or Derived.from_json(
-            self.snapshot.properties.derived
-        )
         self.partitions = self.source.partitions(
             self.listing, self.partition_types, observed.folders
         )
@@ -119,6 +117,7 @@ class TableState:
         if options.declared is not None:
             self.schema = self._own_columns(observed.schema)
         self._columns = self._columns_of(self.schema, observed.refused)
+        self.derived = options.derived or self._declared()
         manifest = self.snapshot.manifest
         names, marks = self.listing.names, self.listing.marks
         self.rows, self._known = match(manifest, names, marks)
@@ -324,6 +323,37 @@ class TableState:
         places, ids = self.source.places, self.source.ids
         result = columns_of(schema, refused, self.partitions, places, ids)
         return Columns(result, self.folder)
+
+    def _declared(self) -> Derived:
+        """The committed declaration, if its names still mean the same columns."""
+        record = self.snapshot.properties.derived
+        result = Derived.from_json(record)
+        if record is None or dict(record.get("places") or {}) == self.places_in(result):
+            return result
+        why = "derived partition columns were declared before columns were renamed"
+        self.notes += (
+            f"{why}: the declaration is not used (accepted: declare_derived)",
+        )
+        return Derived()
+
+    def places_in(self, derived: Derived) -> dict[str, str]:
+        """Where files have the columns that a declaration names, by their names.
+
+        Empty for a plain folder, whose columns keep their names.
+        """
+        if self.other_log is None:
+            return {}
+        texts = " ".join([*derived.columns, *derived.columns.values()]).lower()
+        own = [
+            (one.own_name, one.place) for one in self.columns if not one.is_partition
+        ]
+        own += [(one.name, (one.name,)) for one in self.partitions]
+        places = self.source.places
+        return {
+            name: stored_name(places.get((name,), place))
+            for name, place in own
+            if name.lower() in texts
+        }
 
     def noted(self, notes: Sequence[str]) -> TableState:
         """The same table with more notes."""
