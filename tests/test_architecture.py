@@ -49,7 +49,7 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 445,
     "advice": 2119,
-    "api": 4500,
+    "api": 4501,
     "build": 2700,
     "cli": 1413,
     "expressions": 1984,
@@ -57,10 +57,10 @@ BUDGETS = {
     "layout": 2567,
     "log": 3119,
     "planner": 16555,
-    "rewrite": 3855,
+    "rewrite": 3870,
     "spark": 7326,
     "storage": 4880,
-    "table": 6917,
+    "table": 6944,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -54,6 +54,7 @@ from skipindex.table import (
     open_state,
     queries,
 )
+from skipindex.table.opening.formats import log_above, log_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +111,11 @@ def vacuum(
     given_up: list[str] = []
     run = _Run(location, retention, dry_run=dry_run)
     if not dry_run:
-        run.publisher.run()
+        if not run.other_log:
+            run.publisher.run()
         run.compare()
-        run.empty_trash()
+        if not run.other_log:
+            run.empty_trash()
     if purge and not dry_run:
         given_up = forget(location, lambda: open_state(table, plain=True).listed())
         blank_older_commits(location)
@@ -156,13 +159,20 @@ class _Run:
         self._time = time.time if dry_run else partial(store_time, location)
         now = self._time()
         self.publisher = Publisher(location, now - keep, self._delete, now=now)
+        self.other_log = log_in(location) or log_above(location)
+        """The path of a log that may name data files, which then all stay."""
         self.n_due = 0
         self.deleted: dict[str, int] = {}
 
     def waiting(self) -> str:
         """What is not visible after this run, and for how long."""
-        keep = timedelta(seconds=self._keep)
-        return self._snapshot.rewrites.waiting(keep, since=self.publisher.cutoff)
+        keep, rewrites = timedelta(seconds=self._keep), self._snapshot.rewrites
+        if self.other_log and (rewrites.entries or rewrites.trash):
+            return (
+                f"rewritten files are not published: {self.other_log!r} may name the "
+                "files that they replace, so vacuum deletes no data files here"
+            )
+        return rewrites.waiting(keep, since=self.publisher.cutoff)
 
     def compare(self) -> None:
         """Commit that the log does not name all files, where a listing shows it."""
@@ -259,6 +269,9 @@ class _Run:
             self._location, self._snapshot, listing, keep=self._keep, since=cutoff
         )
         needed |= self._live()
+        if self.other_log:
+            listing = [one for one in listing if one.path.startswith(f"{FOLDER}/")]
+            folders = [one for one in folders if one.path.startswith(f"{FOLDER}/")]
         for file in filter(lambda file: is_aside(file.path), listing):
             if not dry_run and self._location.settle_aside(file.path):
                 self.deleted[file.path] = file.size
@@ -290,6 +303,8 @@ class _Run:
 
     def foretell(self) -> None:
         """Count what publishing and emptying the trash would do."""
+        if self.other_log:
+            return
         there = {file.path: file for file in self._location.list()}
         due, _ = self.publisher.due(self._snapshot)
         self.n_due = sum(len(r.new) for r in due)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path, PurePosixPath
 from typing import Final
 
 from skipindex.errors import TableError
@@ -32,6 +33,8 @@ _SOURCES: Final[Mapping[str, Callable[[Location, AtVersion], OtherLog]]] = {
 _PAIRED: Final = {"Paimon": re.compile(r"snapshot/snapshot-[0-9]+")}
 """Another file that must be there too, where one alone may be anything."""
 _FOLDERS: Final = (*_LOGS, "snapshot/")
+_ABOVE: Final = ("_delta_log", ".hoodie")
+"""Folders of logs that may name files anywhere below the folder in which they are."""
 _BUCKET: Final = re.compile(
     r"(?:.*/)?part-\d+-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}_\d{5,}\.[^/]*",
     re.DOTALL | re.ASCII,
@@ -52,6 +55,30 @@ def other_format(paths: Iterable[str]) -> tuple[str, str] | None:
         if log and (paired is None or any(map(paired.fullmatch, below))):
             return name, min(log)
     return None
+
+
+def log_in(location: Location) -> str:
+    """The path of a log of another format in a folder; empty if there is none."""
+    paths = (f"{one}{name}" for one in _FOLDERS for name in location.names(one[:-1]))
+    result = other_format(paths)
+    return "" if result is None else location.full(result[1])
+
+
+def log_above(location: Location) -> str:
+    """The path of a log in a folder above, which may name files of this one, or empty.
+
+    A log of Iceberg names those in ``data`` beside it.
+    """
+    root = PurePosixPath(location.root)
+    ways = {root, PurePosixPath(Path(root).resolve())} if location.is_local else {root}
+    for way in ways:
+        for parent in way.parents:
+            inner = way.relative_to(parent).parts[0]
+            logs = [*_ABOVE, *(["metadata"] if inner == "data" else [])]
+            for log in (f"{parent / one}" for one in logs):
+                if location.holds(log):
+                    return log
+    return ""
 
 
 def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> None:
