@@ -256,6 +256,37 @@ def test_an_answer_that_was_lost_is_found_in_the_log(
     assert rows_of(delta) == before
 
 
+def test_a_commit_is_found_after_others_replaced_its_files(
+    delta: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = DeltaTable.create_write_transaction
+
+    def lost(*args: Any, **how: Any) -> None:
+        commits(*args, **how)
+        DeltaTable(delta).optimize.compact()
+        raise CommitFailedError("0")
+
+    monkeypatch.setattr(DeltaTable, "create_write_transaction", lost)
+    before = rows_of(delta)
+    clustered(delta)
+    assert rows_of(delta) == before
+    assert DeltaTable(delta).version() == 4
+
+
+def test_files_that_a_vacuum_took_before_the_commit_are_not_named(
+    delta: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def vacuum() -> None:
+        keep = {"enforce_retention_duration": False, "full": True}
+        DeltaTable(delta).vacuum(0, dry_run=False, **keep)
+
+    meanwhile(monkeypatch, vacuum)
+    before = rows_of(delta)
+    with pytest.raises(CommitConflictError, match="vacuum with retention 0"):
+        clustered(delta)
+    assert rows_of(delta) == before
+
+
 def test_a_table_that_others_write_all_the_time_is_a_conflict(
     delta: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import uuid
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,6 +44,7 @@ from skipindex.table.opening.source import (
     commit_failed,
     never_committed,
     require_unchanged,
+    require_written,
 )
 from skipindex.table.spark_json import declared_schema
 from skipindex.table.statistics.of_footer import PartialStatistics
@@ -72,6 +74,8 @@ _COMMA: Final = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")
 """A comma between names, not in one that backticks quote."""
 _OUTSIDE: Final = re.compile(r"/|[A-Za-z][\w+.-]*:/|(?:.*/)?\.\.(?:/|$)", re.DOTALL)
 """The beginning of a path that is absolute, or leaves the folder."""
+_RUN: Final = "skipindexRun"
+"""The key of the commit's own mark in the information on a commit."""
 _MAPPING: Final = "delta.columnMapping."
 _TEXTS: Final[Mapping[type, Callable[[Any], str]]] = {
     bool: lambda value: str(value).lower(),
@@ -235,15 +239,17 @@ class DeltaSource(OtherLog):
         from deltalake import CommitProperties  # noqa: PLC0415 (of the extra "delta")
         from deltalake.exceptions import CommitFailedError  # noqa: PLC0415
 
-        at_once = CommitProperties(max_commit_retries=0)
-        new = {file.path for one in changes for file in one.new}
+        mark = uuid.uuid4().hex
+        at_once = CommitProperties({_RUN: mark}, max_commit_retries=0)
         actions = self._actions(changes)
         for _ in range(COMMIT_TRIES):
             table = _opened(location, None)
-            now = _source_of(location, table, "")
-            if new <= now.sizes.keys():
+            later = table.version() - self.version
+            if any(one.get(_RUN) == mark for one in table.history(later or 1)):
                 return  # the answer to a commit was lost
+            now = _source_of(location, table, "")
             require_unchanged(location, self._changed_in(now, changes))
+            require_written(location, changes)
             try:
                 table.create_write_transaction(
                     actions,

@@ -35,6 +35,7 @@ from skipindex.table.opening.source import (
     commit_failed,
     never_committed,
     require_unchanged,
+    require_written,
 )
 from skipindex.table.partitions.hive import Pairs
 from skipindex.table.spark_json import DEFAULTS
@@ -213,6 +214,7 @@ class IcebergSource(OtherLog):
                     return  # the answer to a commit was lost
                 why = self._changed_in(location, table, changes)
                 require_unchanged(location, why)
+                require_written(location, changes)
                 old, new = self._files(location, table, changes)
                 number, updates, required = replacement(table, old, new)
                 tried.add(number)

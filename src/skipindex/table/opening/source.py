@@ -316,6 +316,18 @@ def require_unchanged(location: Location, why: str) -> None:
         )
 
 
+def require_written(location: Location, changes: Iterable[Change]) -> None:
+    """Raise ``CommitConflictError`` if a new file is gone, or is not as it was."""
+    # No log names it yet, so a vacuum of the table that keeps nothing deletes it.
+    for file in (file for one in changes for file in one.new):
+        if not file.is_same(location.stat(file.path)):
+            raise CommitConflictError(
+                f"optimize: {location.full(file.path)!r} was deleted or changed before "
+                "it was committed, as by a vacuum with retention 0; nothing was "
+                "replaced, try again"
+            )
+
+
 def never_committed(location: Location) -> CommitConflictError:
     """The error if other writers were faster in each of ``COMMIT_TRIES``."""
     return CommitConflictError(
