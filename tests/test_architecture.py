@@ -49,18 +49,18 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 445,
     "advice": 2119,
-    "api": 4501,
+    "api": 4507,
     "build": 2700,
     "cli": 1413,
     "expressions": 1984,
     "indexes": 7910,
     "layout": 2567,
     "log": 3119,
-    "planner": 16555,
+    "planner": 16564,
     "rewrite": 3870,
     "spark": 7326,
     "storage": 4880,
-    "table": 6944,
+    "table": 6977,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -174,7 +175,7 @@ def test_a_file_in_two_spellings_is_refused(tmp_path: Path) -> None:
     write_deltalake(table, pa.table({"a": [1]}))
     (add,) = actions_of(table, "add")
     commit(table, {"add": {**add, "path": "%70" + add["path"][1:]}})
-    with pytest.raises(TableError, match="in two spellings"):
+    with pytest.raises(TableError, match="2 times, perhaps in different spellings"):
         sx.open_table(table)
 
 
@@ -269,3 +270,53 @@ def test_the_log_has_statistics_of_the_columns_that_the_table_wants(
     assert stats["numRecords"] == 2
     for kind in ("minValues", "maxValues", "nullCount"):
         assert {name for name, value in stats[kind].items() if value != {}} == described
+
+
+# -- what is refused, or read ----------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["1", "2024-01-01", -1, 10**20, True, 1.0, b"1"])
+def test_what_is_no_version_is_refused(tmp_path: Path, version: Any) -> None:
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"a": [1]}))
+    with pytest.raises(TableError, match="not a version"):
+        sx.open_table(path, version=version)
+    assert len(sx.open_table(path, version=np.int64(0))) == 1
+
+
+def test_a_vector_of_a_file_without_a_number_of_rows_is_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"a": [1, 2]}))
+    (add,) = actions_of(path, "add")
+    add = {**add, "stats": "{}", "deletionVector": inline_vector([0])}
+    remove = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
+    commit(path, protocol("deletionVectors"), {"remove": remove}, {"add": add})
+    with pytest.raises(TableError, match=r"deletion vectors of .* cannot be read"):
+        sx.open_table(path)
+
+
+def test_partitions_of_booleans_are_read(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    rows = pa.table({"a": [1, 2, 3], "p": [True, False, None]})
+    write_deltalake(path, rows, partition_by=["p"])
+    sx.build_indexes(path, {"a": "exact"}, workers=1)
+    table = sx.open_table(path)
+    conditions = {
+        "p": [1],
+        "NOT p": [2],
+        "p IS NULL": [3],
+        "p = false OR a = 1": [1, 2],
+    }
+    for where, kept in conditions.items():
+        plan = table.plan(where)
+        assert len(plan.paths) == len(kept)
+        assert sorted(plan.to_pandas()["a"]) == kept
+        assert sorted(plan.to_polars().collect()["a"].to_list()) == kept
+        assert sorted(a for a, _ in plan.to_duckdb().fetchall()) == kept
+
+
+def test_a_function_of_a_column_where_no_file_is_kept(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"a": [1], "s": [date(2024, 1, 1)]}))
+    mapped(path, "name", ("b", "s"))
+    assert sx.open_table(path).plan("month(s) = 2").to_pandas().empty

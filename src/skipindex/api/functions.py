@@ -242,6 +242,12 @@ def _of_library(
     table: AnyTable | DeltaTable | IcebergTable, version: int | None
 ) -> tuple[AnyTable, AtVersion]:
     """The folder and the version of a table of another library; others as they are."""
+    is_number = hasattr(version, "__index__") and not isinstance(version, bool)
+    if version is not None and not (is_number and 0 <= version < 1 << 63):
+        raise TableError(
+            f"not a version: {version!r} (accepted: the number of a version of Delta, "
+            "or of a snapshot of Iceberg)"
+        )
     if isinstance(table, str):
         table = _of_iceberg_catalog(table)
     library = sys.modules.get("pyiceberg.table")

@@ -130,9 +130,21 @@ def test_columns_and_keys_that_are_refused(tmp_path: Path) -> None:
         ("x", pa.array([0.5], pa.float32())),
         ("c", [[1]]),
         ("t", [datetime(2024, 1, 1)]),
+        ("c", [2**70]),
+        ("c", "1"),
+        ("c", pa.array([1], pa.timestamp("ns"))),
     ):
         with pytest.raises(PredicateError):
             table.locate(keys, column)
+
+
+@pytest.mark.parametrize("view", [pa.string_view(), pa.binary_view()])
+def test_keys_may_be_views(tmp_path: Path, view: pa.DataType) -> None:
+    dtype = pa.string() if view == pa.string_view() else pa.binary()
+    put(tmp_path / "0.parquet", {"c": pa.array(["a", None, "b"], dtype)})
+    table = build(tmp_path, {"c": "exact"})
+    keys = pa.array(["b", None, "x"], dtype).cast(view)
+    assert table.locate(keys, "c").read_all()["row"].to_pylist() == [2]
 
 
 def test_keys_of_another_unit_or_scale(tmp_path: Path) -> None:

@@ -87,6 +87,8 @@ def _converted(given: pa.Array, dtype: pa.DataType, domain: Domain) -> pa.Array 
     """Keys that are encoded as the values of a column are; None if they cannot be."""
     try:
         theirs = domain_of(given.type)
+        if theirs.nanoseconds:
+            return None
         if theirs == domain or {theirs.name, domain.name} == {"int"}:
             return given
         can_be_cast = theirs.name == domain.name and domain.name in _CAST
@@ -96,16 +98,22 @@ def _converted(given: pa.Array, dtype: pa.DataType, domain: Domain) -> pa.Array 
 
 
 def _array(keys: Any) -> pa.Array:
+    if isinstance(keys, str | bytes):
+        raise PredicateError(f"no keys: {keys!r} (accepted: a list of values)")
     try:
         result = keys if isinstance(keys, pa.ChunkedArray) else pa.array(keys)
-    except (pa.ArrowException, TypeError) as error:
+    except (pa.ArrowException, OverflowError, TypeError) as error:
         raise PredicateError(f"no keys: {error} (accepted: values of one type)") from (
             error
         )
     if isinstance(result, pa.ChunkedArray):
         result = result.combine_chunks()
-    is_encoded = pa.types.is_dictionary(result.type)
-    return result.dictionary_decode() if is_encoded else result
+    if pa.types.is_dictionary(result.type):
+        result = result.dictionary_decode()
+    # Arrow has no kernels for views.
+    if pa.types.is_string_view(result.type):
+        return result.cast(pa.string())
+    return result.cast(pa.binary()) if pa.types.is_binary_view(result.type) else result
 
 
 class KeyLocations:

@@ -167,9 +167,10 @@ def _of_log(
     def distinct(expression: pc.Expression) -> pa.Array:
         chosen = [
             ds.dataset(one).to_table(columns={"value": expression})["value"]
-            for one in tables()
+            for one in (schema.empty_table(), *tables())
         ]
-        return pc.unique(pa.chunked_array([c for one in chosen for c in one.chunks]))
+        chunks = [chunk for one in chosen for chunk in one.chunks]
+        return pc.unique(pa.chunked_array(chunks, chosen[0].type))
 
     if rows == "files":
         result = list(tables())

@@ -118,10 +118,10 @@ def _source_of(location: Location, table: DeltaTable, kept: str) -> DeltaSource:
             "files are below its folder, as a deep clone has them)"
         )
     if len(set(paths)) < len(paths):
-        path = Counter(paths).most_common(1)[0][0]
+        path, n = Counter(paths).most_common(1)[0]
         raise TableError(
-            f"the log of {location.full('')!r} names {path!r} in two spellings "
-            "(accepted: a log that names each file once)"
+            f"the log of {location.full('')!r} names {path!r} {n} times, perhaps in "
+            "different spellings (accepted: a log that names each file once)"
         )
     values: Sequence[Mapping[str, Any]] = [{}] * len(paths)
     if names:
@@ -416,7 +416,15 @@ def _vectors(table: DeltaTable) -> dict[str, BitMap]:
         return {}
     base = table.table_uri.rstrip("/") + "/"
     result = {}
-    for batch in pa.RecordBatchReader.from_stream(table.deletion_vectors()):
+    try:
+        batches = [*pa.RecordBatchReader.from_stream(table.deletion_vectors())]
+    except _failures() as error:
+        raise TableError(
+            f"the deletion vectors of {table.table_uri!r} cannot be read: "
+            f"{first_line(error)} (accepted: a log as the protocol has it, in which a "
+            "file with a vector has a number of records)"
+        ) from error
+    for batch in batches:
         for uri, kept in zip(batch[0].to_pylist(), batch[1], strict=True):
             rows = np.flatnonzero(~np.asarray(kept.values))
             result[unquote(uri.removeprefix(base))] = BitMap(rows)

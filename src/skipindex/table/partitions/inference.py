@@ -30,6 +30,7 @@ _INTEGER: Final = re.compile(r"[+-]?[0-9]+")
 _NUMBER: Final = re.compile(
     r"[+-]?(?P<whole>[0-9]*)\.?(?P<fraction>(?<=\.)[0-9]*)?(?:[eE](?P<exponent>[+-]?[0-9]{1,9}))?"
 )
+_BOOLEANS: Final = frozenset({"true", "false"})
 _DOUBLE: Final = re.compile(
     r"[+-]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?[dDfF]?)"
 )
@@ -151,6 +152,8 @@ def is_of(value: str, dtype: pa.DataType) -> bool:
         return _is_utf8(value)
     if types.is_signed_integer(dtype):
         return bool(_INTEGER.fullmatch(value)) and _fits(int(value), dtype)
+    if types.is_boolean(dtype):
+        return value in _BOOLEANS
     if types.is_date32(dtype):
         return _date(value) is not None
     if dtype == INSTANT:
@@ -182,6 +185,8 @@ def typed(value: str, domain: Domain) -> Value:
     match domain.name:
         case "int":
             return int(value)
+        case "bool":
+            return int(value == "true")
         case "date":
             return (date.fromisoformat(value) - EPOCH).days
         case "decimal":

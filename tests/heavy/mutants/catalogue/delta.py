@@ -173,8 +173,8 @@ DELTA: Final = (
     Mutant(
         "retries-of-deltalake",
         "table.opening.delta.DeltaSource.replace_files",
-        "CommitProperties(max_commit_retries=0)",
-        "CommitProperties()",
+        "CommitProperties({_RUN: mark}, max_commit_retries=0)",
+        "CommitProperties({_RUN: mark})",
         "deltalake commits after writers whose changes it does not compare",
         _WRITTEN,
     ),
