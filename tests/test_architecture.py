@@ -49,9 +49,9 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 445,
     "advice": 2119,
-    "api": 4507,
+    "api": 4520,
     "build": 2700,
-    "cli": 1413,
+    "cli": 1415,
     "expressions": 1984,
     "indexes": 7910,
     "layout": 2567,

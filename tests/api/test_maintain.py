@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 import skipindex as sx
 from skipindex.api.maintenance import steps
@@ -310,6 +311,41 @@ def test_many_tables_share_a_budget(
     told = json.loads(capsys.readouterr().out)["tables"]
     assert [len(one["steps"]) for one in told] == [1, 0]
     assert all(sx.open_table(one).status().fresh for one in paths)
+
+
+def test_a_table_that_cannot_be_opened_does_not_stop_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [tmp_path / name for name in ("a", "m", "z")]
+    for path in paths:
+        put_all(path, [{"x": [1]}])
+        build(path, {"x": "bitmap"})
+    (paths[1] / "0.parquet").unlink()
+    for i, run in enumerate(("cli", "list")):
+        for path in (paths[0], paths[2]):
+            put(path / f"new{i}.parquet", {"x": [2]})
+        if run == "cli":
+            command = ["maintain", str(tmp_path), "--workers", "1", "--no-spark"]
+            assert main(command) == 1
+            assert "not opened: no Parquet files in" in capsys.readouterr().out
+        else:
+            with pytest.raises(TableError, match=r"1 of 3 tables were not maintained"):
+                sx.maintain(paths, workers=1)
+        assert all(sx.open_table(one).status().fresh for one in (paths[0], paths[2]))
+
+
+def test_a_table_of_another_library_is_taken_at_every_door(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"a": [1, 2], "s": ["x", "y"]}))
+    table = DeltaTable(path)
+    assert sx.build_indexes(table, {"a": "exact"}, workers=1).files == 1
+    assert sx.plan_files(table, "a = 9").paths == []
+    write_deltalake(path, pa.table({"a": [3], "s": ["z"]}), mode="append")
+    report = sx.maintain(DeltaTable(path), workers=1)
+    assert [step.step for step in report.steps if step.done] == ["refresh"]
+    assert sx.via("a", table, "a", "s").table_key == "a"
+    with pytest.raises(TableError, match="not a table"):
+        sx.maintain(7)  # type: ignore[arg-type]
 
 
 def test_a_folder_without_tables_is_an_error(

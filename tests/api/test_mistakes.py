@@ -65,10 +65,6 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
 pd = pytest.importorskip("pandas")
 
 
-class DeltaTable:
-    __module__ = "deltalake.table"
-
-
 FRAME = pd.DataFrame({"city": ["Rome"]})
 PRICE = sx.col("price")
 
@@ -100,11 +96,6 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
         lambda _: sx.open_table(FRAME),
         TableError,
         r"not a table: a pandas.DataFrame \(accepted: a Table, a path or a URI",
-    ),
-    "a DeltaTable": (
-        lambda _: sx.open_table(DeltaTable()),
-        TableError,
-        "not a table: a deltalake.DeltaTable .*another format",
     ),
     "None": (
         lambda _: sx.open_table(None),

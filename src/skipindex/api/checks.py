@@ -150,8 +150,6 @@ def no_table(value: object) -> TableError:
     package = type(value).__module__.partition(".")[0]
     if isinstance(value, list | tuple | set):
         accepted += " of one folder; its files are those below it"
-    elif package in {"deltalake", "pyiceberg"}:
-        accepted += "; of a table of another format, a plain copy"
     elif package in {"pandas", "polars", "pyarrow", "pyspark"}:
         accepted += "; data in memory are written to a folder first"
     return TableError(f"not a table: {kind_of(value)} (accepted: {accepted})")

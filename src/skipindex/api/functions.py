@@ -49,6 +49,7 @@ from skipindex.build.memory import MemoryLike
 from skipindex.errors import (
     EngineError,
     LayoutError,
+    SkipIndexError,
     TableError,
     first_line,
     kind_of,
@@ -76,7 +77,9 @@ if TYPE_CHECKING:
 
     from skipindex.spark.catalog import CatalogTable
 
-AnyTable: TypeAlias = Table | Location | str | os.PathLike[str]
+AnyTable: TypeAlias = (
+    "Table | Location | str | os.PathLike[str] | DeltaTable | IcebergTable"
+)
 
 
 class Opening(TypedDict, total=False):
@@ -112,6 +115,9 @@ def place_of(
             open already.
     """
     check_sidecar(sidecar)
+    if (known := _of_library(table)) is not None:
+        folder, how["version"] = known
+        return open_state(location_in(folder, options, sidecar), **how)
     if isinstance(table, Location | str | os.PathLike):
         named = _catalog_table(table, options, spark)
         if named is None:
@@ -239,23 +245,15 @@ def state_of(
 
 
 def _of_library(
-    table: AnyTable | DeltaTable | IcebergTable, version: int | None
-) -> tuple[AnyTable, AtVersion]:
-    """The folder and the version of a table of another library; others as they are."""
-    is_number = hasattr(version, "__index__") and not isinstance(version, bool)
-    if version is not None and not (is_number and 0 <= version < 1 << 63):
-        raise TableError(
-            f"not a version: {version!r} (accepted: the number of a version of Delta, "
-            "or of a snapshot of Iceberg)"
-        )
-    if isinstance(table, str):
-        table = _of_iceberg_catalog(table)
+    table: object, version: int | None = None
+) -> tuple[str, AtVersion] | None:
+    """The folder and the version of a table of another library; None for others."""
     library = sys.modules.get("pyiceberg.table")
     if library is not None and isinstance(table, library.Table):
         return table.location(), version_of(table, version)
     library = sys.modules.get("deltalake")
     if library is None or not isinstance(table, library.DeltaTable):
-        return cast("AnyTable", table), AtVersion(version)
+        return None
     if version is not None:
         raise TableError(f"{table!r} has its version (accepted: none beside it)")
     parts = urlsplit(uri := table.table_uri)
@@ -286,7 +284,7 @@ def _of_iceberg_catalog(name: str) -> str | IcebergTable:
 
 
 def open_table(
-    table: AnyTable | DeltaTable | IcebergTable,
+    table: AnyTable,
     *,
     schema: pa.Schema | StructType | None = None,
     partition_types: Mapping[str, pa.DataType] | None = None,
@@ -361,13 +359,21 @@ def open_table(
     ['city', 'price']
     """
     check_types(partition_types, derived)
-    place, at = _of_library(table, version)
-    if isinstance(place, Table):
-        place_of(place, storage_options, sidecar=sidecar)  # refuses options
-        return place
+    is_number = hasattr(version, "__index__") and not isinstance(version, bool)
+    if version is not None and not (is_number and 0 <= version < 1 << 63):
+        raise TableError(
+            f"not a version: {version!r} (accepted: the number of a version of Delta, "
+            "or of a snapshot of Iceberg)"
+        )
+    if isinstance(table, str):
+        table = _of_iceberg_catalog(table)
+    if isinstance(table, Table):
+        place_of(table, storage_options, sidecar=sidecar)  # refuses options
+        return table
+    table, at = _of_library(table, version) or (table, AtVersion(version))
     return Table(
         state_of(
-            place,
+            table,
             storage_options,
             schema=_arrow_schema(schema),
             partition_types=partition_types,
@@ -473,7 +479,7 @@ def maintain(
 
     Raises:
         TableError: the table does not exist, or the budget or the policy has a value
-            that is not accepted.
+            that is not accepted.  Of a list, the other tables are maintained first.
 
     >>> report = sx.maintain(path, budget="1min", workers=1)
     >>> [step.step for step in report.steps]
@@ -481,22 +487,26 @@ def maintain(
     """
     asked, limit = Policy.of(policy), Budget.of(budget)
     is_one = isinstance(table, Table | Location | str | os.PathLike)
+    is_one = is_one or _of_library(table) is not None
+    if not (is_one or isinstance(table, Sequence)):
+        raise no_table(table)
     tables = [table] if is_one else list(cast("Sequence[AnyTable]", table))
     if spark is not None:
         check_session(spark)
     check_workers(workers)
     began = time.perf_counter()
-    reports = maintain_all(
-        [
-            state_of(
-                cast("AnyTable", one),
-                storage_options,
-                spark,
-                fresh=True,
-                sidecar=sidecar,
+    states, failed = [], []
+    for one in cast("list[AnyTable]", tables):
+        try:
+            states.append(
+                state_of(one, storage_options, spark, fresh=True, sidecar=sidecar)
             )
-            for one in tables
-        ],
+        except SkipIndexError as error:
+            if is_one:
+                raise
+            failed.append(str(error))
+    reports = maintain_all(
+        states,
         asked,
         limit,
         dry_run=dry_run,
@@ -504,6 +514,11 @@ def maintain(
         workers=workers,
     )
     every = list(reports.values())
+    if failed:
+        raise TableError(
+            f"{len(failed)} of {len(tables)} tables were not maintained, the others "
+            f"were (the first: {failed[0]})"
+        )
     if is_one:
         return every[0]
     return summed(f"{len(every)} tables", every, time.perf_counter() - began)

@@ -140,13 +140,14 @@ def _next_round(options: SimpleNamespace, pause: timedelta) -> Answer:
 def _maintained(options: SimpleNamespace) -> Answer:
     """One round over a table, or over the tables below a folder."""
     paths = _tables(options)
-    opened = (
-        [_opened(options)]
-        if paths is None
-        else [open_table(path, plain=options.plain) for path in paths]
-    )
+    states, failed = [], []
+    for path in () if paths is None else paths:
+        try:
+            states.append(open_table(path, plain=options.plain).state)
+        except SkipIndexError as error:  # the others are maintained all the same
+            failed.append({"table": path, "error": one_line(str(error))})
     reports = maintain_all(
-        [one.state.refresh() for one in opened],
+        [_opened(options).state.refresh()] if paths is None else states,
         Policy.of(options.policy),
         Budget.of(options.budget),
         dry_run=options.dry_run,
@@ -154,8 +155,9 @@ def _maintained(options: SimpleNamespace) -> Answer:
         workers=options.workers,
     )
     every = sorted(reports.values(), key=lambda one: -one.n_bytes)
-    text = "\n".join(map(str, every))
-    return Answer(text, {"tables": [one.to_dict() for one in every]})
+    lines = [*map(str, every), *("not opened: " + one["error"] for one in failed)]
+    records = [*(one.to_dict() for one in every), *failed]
+    return Answer("\n".join(lines), {"tables": records}, int(bool(failed)))
 
 
 def _status(options: SimpleNamespace) -> Answer:
