@@ -78,7 +78,7 @@ JOBS: Final = (
     Job("filters on near-unique texts", near_unique, {"text": ["bloom"]}),
     Job("bitmaps on near-unique texts", near_unique, {"text": ["bitmap"]}),
     Job("words and pieces", near_unique, {"text": ["token_bloom", "ngram_bloom"]}),
-    Job("cells on near-unique integers", near_unique, {"number": ["cells"]}),
+    Job("codes of near-unique integers", near_unique, {"number": ["exact"]}),
     Job("bitmaps on 2,000 columns", wide, {"*": ["bitmap"]}),
 )
 

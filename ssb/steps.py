@@ -80,7 +80,7 @@ SHORT: Final = Effort(
         "whole queries write/workload",
         *("small files */hilbert", "small files */workload"),
         *("files skipped/compacted", "files skipped/workload-*"),
-        *("cell/*/key_set", "cell/*/r*", "cell/*/bit_sliced", "cell/*/advisor-*"),
+        *("cell/*/r*", "cell/*/bit_sliced", "cell/*/advisor-*"),
         "clustering columns/[356]",
         *("size of files/64", "size of files/128", "size of files/512"),
     ),

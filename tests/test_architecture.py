@@ -47,13 +47,13 @@ PLANNER = (
 MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 445,
-    "advice": 2119,
-    "api": 4520,
+    "": 443,
+    "advice": 2100,
+    "api": 4518,
     "build": 2700,
     "cli": 1415,
     "expressions": 1984,
-    "indexes": 7910,
+    "indexes": 7330,
     "layout": 2567,
     "log": 3119,
     "planner": 16564,
@@ -64,7 +64,7 @@ BUDGETS = {
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 3941, "ssb": 8511}
+BUDGETS_BESIDE = {"benchmarks": 3941, "ssb": 8510}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""
@@ -266,7 +266,7 @@ def test_an_index_kind_is_one_file(graph: Graph) -> None:
     kinds = {path.stem for path in (SOURCE / "indexes" / "kinds").glob("[a-z]*.py")}
     assert kinds == {
         *("bitmap", "bit_sliced", "bloom", "range_bitmap", "run_length"),
-        *("ngram_bloom", "token_bloom", "key_set", "cells", "exact"),
+        *("ngram_bloom", "token_bloom", "exact"),
     }
     for name, targets in graph.items():
         if name in {"", "api"} or name.startswith("indexes.kinds."):

@@ -403,7 +403,7 @@ def test_optimize_refuses_a_bad_column_before_spark_starts(
         ("a=bloom(error_rate=0.001)", sx.Bloom(error_rate=0.001)),
         ("a= bit_sliced( max_slices = 4 ) ", sx.BitSliced(max_slices=4)),
         ("x=(y)=ngram_bloom(n=4, error_rate=0.01)", sx.NGramBloom(n=4)),
-        ("a=cells(max_slices=None)", sx.Cells(max_slices=None)),
+        ("a=bit_sliced(max_slices=None)", sx.BitSliced()),
     ],
 )
 def test_an_index_with_arguments(

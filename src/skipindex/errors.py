@@ -78,7 +78,7 @@ class PredicateError(SkipIndexError, ValueError):
 class UnsupportedTypeError(SkipIndexError, TypeError):
     """The index kind cannot hold values of the column's type.
 
-    >>> table.build_indexes({"city": "key_set"}, workers=1)
+    >>> table.build_indexes({"price": "ngram_bloom"}, workers=1)
     Traceback (most recent call last):
         ...
     skipindex.errors.UnsupportedTypeError: ...

@@ -72,7 +72,6 @@ INDEX_SETS: Final[Mapping[str, IndexSet]] = {
     for found in (
         IndexSet("minmax", "least and greatest value of every file", ("minmax",)),
         IndexSet("bloom", "min/max and a Bloom filter", ("bloom",)),
-        IndexSet("key_set", "min/max and the distinct integers", ("key_set",)),
         IndexSet("bitmap", "min/max and a bitmap for each value", ("bitmap",)),
         IndexSet(
             "range_bitmap",

@@ -29,7 +29,7 @@ LAYOUTS: Final = (
     "workload-answers",
 )
 SETS: Final = (
-    *("minmax", "bloom", "key_set", "bitmap", "range_bitmap"),
+    *("minmax", "bloom", "bitmap", "range_bitmap"),
     *("run_length", "bit_sliced", FULL, CAPPED),
 )
 TIMED: Final = ("hilbert", FULL)

@@ -28,7 +28,7 @@ from skipindex.storage.file_system.names import FOLDER
 from tests.tables import packs
 
 N = 700
-KINDS = ["bitmap", "bit_sliced", "range_bitmap", "run_length", "cells", "bloom"]
+KINDS = ["bitmap", "bit_sliced", "range_bitmap", "run_length", "exact", "bloom"]
 
 
 def columns(seed: int) -> pa.Table:
@@ -75,7 +75,7 @@ def folder(tmp_path: Path) -> Path:
 
 REQUEST = {
     "*": KINDS,
-    "k": [*KINDS, "key_set"],
+    "k": KINDS,
     "own": [*KINDS, "ngram_bloom", "token_bloom", sx.Bloom(hashing="pybloom")],
 }
 
@@ -230,9 +230,9 @@ print(int(peak[1]) * 1024)
         ("text", "minmax"),
         ("text", "bloom,token_bloom"),
         ("text", "bitmap,bit_sliced,run_length"),
-        ("key", "bitmap,bit_sliced,range_bitmap,key_set,bloom"),
-        ("key", "cells"),
-        ("text", "cells"),
+        ("key", "bitmap,bit_sliced,range_bitmap,bloom"),
+        ("key", "exact"),
+        ("text", "exact"),
         ("text", "ngram_bloom,range_bitmap"),
     ],
 )

@@ -34,9 +34,7 @@ from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.indexes.kinds.bloom import Bloom
-from skipindex.indexes.kinds.cells import Cells
 from skipindex.indexes.kinds.exact import Exact
-from skipindex.indexes.kinds.key_set import KeySet
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
 from skipindex.indexes.kinds.run_length import RunLength
@@ -60,18 +58,12 @@ POSITIONAL: list[IndexSpec] = [
     BitSliced(base=2, encoding="equality", max_slices=4),
     BitSliced(base=10, encoding="equality", max_slices=12),
     BitSliced(base=3, encoding="range", max_slices=4),
-    Cells(),
-    Cells(per_value=None, max_slices=None),
-    Cells(per_value=None, max_slices=2),
-    Cells(per_value=1, max_slices=3),
-    Cells(per_value=0.25, max_slices=None),
 ]
 EXACT = [
     spec
     for spec in POSITIONAL
     if getattr(spec, "max_bitmaps", None) not in {1, 4}
     and getattr(spec, "max_slices", None) is None
-    and getattr(spec, "per_value", None) is None
 ]
 SPECS: list[IndexSpec] = [
     *POSITIONAL,
@@ -83,7 +75,6 @@ SPECS: list[IndexSpec] = [
     Bloom(hashing="pybloom"),
     NGramBloom(hashing="pybloom"),
     TokenBloom(hashing="pybloom"),
-    KeySet(),
 ]
 
 
@@ -97,8 +88,6 @@ def is_exact(spec: IndexSpec, column: EncodedColumn) -> bool:
         return column.n_distinct <= (spec.max_bitmaps or 20)
     if isinstance(spec, BitSliced):
         return spec.max_slices is None
-    if isinstance(spec, Cells):
-        return spec.max_slices is None and spec.per_value is None
     return index_type(spec.kind).positional
 
 

@@ -26,7 +26,6 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes import IndexSpec, index_type, index_types
 from skipindex.indexes.kinds.bitmap import Bitmap
-from skipindex.indexes.kinds.cells import Cells
 from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import (
     POSITIONAL,
@@ -44,15 +43,7 @@ from tests.indexes.columns import (
 from tests.indexes.memory_parts import CheckedParts, opened
 from tests.quick_run import examples
 
-WITH_ALL_VALUES = [
-    s
-    for s in POSITIONAL
-    if (
-        s.per_value is None
-        if isinstance(s, Cells)
-        else getattr(s, "max_slices", None) is None
-    )
-]
+WITH_ALL_VALUES = [s for s in POSITIONAL if getattr(s, "max_slices", None) is None]
 """A kind whose digits were dropped knows of a value only which bin it would be in."""
 
 each_spec = pytest.mark.parametrize("spec", SPECS, ids=spec_id)

@@ -40,9 +40,7 @@ from skipindex.indexes.interface import IndexSpec
 from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.indexes.kinds.bloom import Bloom
-from skipindex.indexes.kinds.cells import Cells
 from skipindex.indexes.kinds.exact import Exact
-from skipindex.indexes.kinds.key_set import KeySet
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
 from skipindex.indexes.kinds.run_length import RunLength
@@ -73,10 +71,6 @@ SPECS: dict[str, IndexSpec] = {
     "pybloom_one_percent": Bloom(hashing="pybloom"),
     "pybloom_three": NGramBloom(hashing="pybloom"),
     "pybloom_words": TokenBloom(hashing="pybloom"),
-    "keys": KeySet(),
-    "cells": Cells(per_value=2),
-    "cells_slices": Cells(per_value=2, max_slices=2),
-    "cells_all": Cells(per_value=None, max_slices=None),
 }
 
 

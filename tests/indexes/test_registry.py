@@ -25,7 +25,6 @@ from skipindex.indexes import (
 )
 from skipindex.indexes.kinds.bit_sliced import BitSliced
 from skipindex.indexes.kinds.bloom import Bloom
-from skipindex.indexes.kinds.cells import Cells
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
 from skipindex.storage.blobs import spec_key
 from tests.indexes.columns import SPECS
@@ -50,7 +49,7 @@ def entry_points(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[SimpleNamespa
 def test_the_kinds_of_the_package_that_have_a_payload() -> None:
     assert set(index_types()) == {
         *("bloom", "bitmap", "range_bitmap", "bit_sliced", "run_length"),
-        *("ngram_bloom", "token_bloom", "key_set", "cells", "exact"),
+        *("ngram_bloom", "token_bloom", "exact"),
     }
     for name, kind in index_types().items():
         assert kind.name == name
@@ -70,7 +69,6 @@ def every_spec() -> Iterator[IndexSpec | MinMax]:
         "base": (2, 10),
         "encoding": ("range", "equality"),
         "n": (2, 3, 4),
-        "per_value": (None, 64, 64.0, 1 / 16, 256),
     }
     for kind in index_types().values():
         names = [one.name for one in fields(cast("Any", kind.spec))]
@@ -93,11 +91,17 @@ def test_every_spec_survives_the_log() -> None:
     assert len(keys) == len(set(specs)), "equal specs are one, different ones are two"
 
 
-@pytest.mark.parametrize("per_value", [64, 64.0])
-def test_a_whole_number_is_one_however_it_is_written(per_value: float) -> None:
-    assert spec_key(spec_to_json(Cells(per_value=per_value))) == (
-        '{"kind": "cells", "max_slices": 0, "per_value": 64}'
+@pytest.mark.parametrize("most", [64, 64.0])
+def test_a_whole_number_is_one_however_it_is_written(most: Any) -> None:
+    assert spec_key(spec_to_json(RangeBitmap(max_bitmaps=most))) == (
+        '{"kind": "range_bitmap", "max_bitmaps": 64}'
     )
+
+
+@pytest.mark.parametrize("kind", ["cells", "key_set"])
+def test_a_kind_that_went_is_refused_in_a_sentence(kind: str) -> None:
+    with pytest.raises(UnknownIndexError, match=rf"{kind}.*exact.*bloom"):
+        parse_spec(kind)
 
 
 def test_a_name_means_the_kind_with_its_defaults() -> None:
@@ -110,7 +114,9 @@ def test_a_name_means_the_kind_with_its_defaults() -> None:
 
 @pytest.mark.parametrize("name", ["btree", "", "_base", "build", "Bloom"])
 def test_an_unknown_kind_lists_the_known_ones(name: str) -> None:
-    with pytest.raises(UnknownIndexError, match="known: bit_sliced, bitmap, bloom, ce"):
+    with pytest.raises(
+        UnknownIndexError, match="known: bit_sliced, bitmap, bloom, exact"
+    ):
         parse_spec(name)
     with pytest.raises(UnknownIndexError, match=f"unknown index kind {name!r}"):
         index_type(name)

@@ -378,7 +378,7 @@ def test_the_residual_keeps_the_same_rows_of_its_file(data: st.DataObject) -> No
 @pytest.mark.parametrize("condition", ["x IN (0, 4, 8, 12)", "x NOT IN (1, 5, 9, 13)"])
 @pytest.mark.parametrize(
     "spec",
-    [sx.BitSliced(max_slices=2), sx.RangeBitmap(max_bitmaps=2), sx.Cells(max_slices=2)],
+    [sx.BitSliced(max_slices=2), sx.RangeBitmap(max_bitmaps=2)],
     ids=str,
 )
 def test_where_all_rows_may_match_none_is_counted(

@@ -43,15 +43,13 @@ EXACT = (
     sx.BitSliced(),
     RunLength(),
     sx.Exact(),
-    sx.Cells(per_value=None, max_slices=None),
     sx.BitSliced(encoding="equality"),
     sx.BitSliced(base=10),
     sx.BitSliced(base=10, encoding="equality"),
 )
 INEXACT = (
     *(sx.Bloom(), sx.Bloom(error_rate=0.3), sx.RangeBitmap(max_bitmaps=2)),
-    *(sx.NGramBloom(n=2), sx.TokenBloom(), sx.KeySet()),
-    *(sx.Cells(), sx.Cells(per_value=1, max_slices=2)),
+    *(sx.NGramBloom(n=2), sx.TokenBloom()),
     *(
         sx.BitSliced(max_slices=2),
         sx.BitSliced(base=4, encoding="equality", max_slices=4),

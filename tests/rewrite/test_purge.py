@@ -27,7 +27,7 @@ from tests.tables import build, flip, forget_open_packs, kept, packs, put
 KINDS = ["bitmap", "bloom", "bit_sliced", "range_bitmap", "run_length", "ngram_bloom"]
 SECRET = "Geheimnis"
 NUMBER = 7_777_777_777
-ASKED: Any = {"name": [*KINDS, "cells"], "n": [*KINDS[:5], "cells", "key_set"]}
+ASKED: Any = {"name": [*KINDS, "exact"], "n": [*KINDS[:5], "exact"]}
 
 
 def columns(i: int, *, secret: bool = False) -> dict[str, Any]:

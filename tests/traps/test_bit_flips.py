@@ -128,7 +128,6 @@ FILES = [
 """File 0 has an x; of file 1 only an index knows that it has none."""
 
 QUESTIONS = {
-    "key_set": "k IN (0, 2, 77)",
     "ngram_bloom": "t LIKE '%xeno%'",
     "token_bloom": "t LIKE '%, xenon'",
 }

@@ -41,7 +41,7 @@ from tests.tables import (
 CONDITION = "a IN (3, 20) AND s = 'x'"
 """True for one row of file 0; the statistics alone rule out file 2."""
 
-KINDS = ["bitmap", "bloom", "range_bitmap", "bit_sliced", "run_length", "cells"]
+KINDS = ["bitmap", "bloom", "range_bitmap", "bit_sliced", "run_length", "exact"]
 
 
 @pytest.fixture(autouse=True)

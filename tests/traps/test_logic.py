@@ -18,7 +18,7 @@ from skipindex.indexes import index_types
 from tests.tables import build, kept, put, put_all
 
 KINDS = (
-    *("bitmap", "range_bitmap", "bit_sliced", "run_length", "cells", "bloom"),
+    *("bitmap", "range_bitmap", "bit_sliced", "run_length", "exact", "bloom"),
     "minmax",
 )
 

@@ -33,19 +33,8 @@ _PART_BYTES: Final = 36
 _FILE_BYTES: Final = 64
 """What a pack's directory and padding add for a part, and for a file."""
 
-_TOP_SLICES: Final = (0, 2, 4, 6, 8, 10)
-"""Numbers of slices of cells that are tried."""
-
-_PER_VALUE: Final = (16, 64, 256)
-"""Numbers of cells for a value that are tried, where a dictionary costs something."""
-
-_FEW_CELLS: Final = 1 / 16
-_FEW_CELLS_SLICES: Final = (4, 6, 8, 10, 12)
-"""Such cells have hardly a dictionary.  Their slices tell rows apart, and tell rare
-values at the ends of a skewed column from all others, which ranks do not."""
-
-_NEARLY_UNIQUE: Final = 4096
-"""Distinct values in a file from which their dictionary costs something."""
+_TOP_SLICES: Final = (1, 2, 4, 6, 8, 10)
+"""Numbers of slices of ranks that are tried."""
 
 _ANY: Final = 1 << 40
 """More rows than a file has."""
@@ -138,24 +127,16 @@ def _ascending(candidates: Sequence[Candidate]) -> list[Candidate]:
 def _coarse(
     column: SampledColumn, leaves: Sequence[Leaf | Computed], notes: list[str]
 ) -> list[Candidate]:
-    """Cells with some slices, which know less than every row and take fewer bytes."""
-
-    def cells(per_value: float | None, max_slices: int) -> list[Candidate]:
-        spec = _spec("cells", per_value=per_value, max_slices=max_slices)
-        return built(column, spec, leaves, notes)
-
-    if column.n_distinct <= _NEARLY_UNIQUE or column.domain.is_bytes:
-        slices = [k for k in _TOP_SLICES if not k or 1 << k < column.n_distinct]
-        return [one for k in slices for one in cells(None, k)]
-    values = [one for per_value in _PER_VALUE for one in cells(per_value, 0)]
-    rows = [one for k in _FEW_CELLS_SLICES for one in cells(_FEW_CELLS, k)]
-    return [*values, *rows, *(a | b for a in values for b in rows)]
+    """Some slices of ranks, which know less than every row and take fewer bytes."""
+    slices = [k for k in _TOP_SLICES if 1 << k < column.n_distinct]
+    specs = [_spec("bit_sliced", max_slices=k) for k in slices]
+    return [one for spec in specs for one in built(column, spec, leaves, notes)]
 
 
 def _others() -> list[IndexSpec]:
     """The other kinds, each with its default parameters."""
     # ``exact`` has the smallest of those that know every row.
-    tried = {"bit_sliced", "bitmap", "cells", "range_bitmap", "run_length"}
+    tried = {"bit_sliced", "bitmap", "range_bitmap", "run_length"}
     return [kind.spec() for name, kind in index_types().items() if name not in tried]
 
 

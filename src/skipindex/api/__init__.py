@@ -33,9 +33,7 @@ from skipindex.indexes import MinMax as MinMax
 from skipindex.indexes.kinds.bit_sliced import BitSliced as BitSliced
 from skipindex.indexes.kinds.bitmap import Bitmap as Bitmap
 from skipindex.indexes.kinds.bloom import Bloom as Bloom
-from skipindex.indexes.kinds.cells import Cells as Cells
 from skipindex.indexes.kinds.exact import Exact as Exact
-from skipindex.indexes.kinds.key_set import KeySet as KeySet
 from skipindex.indexes.kinds.ngram_bloom import NGramBloom as NGramBloom
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap as RangeBitmap
 from skipindex.indexes.kinds.token_bloom import TokenBloom as TokenBloom

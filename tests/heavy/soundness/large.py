@@ -33,8 +33,7 @@ REQUESTS: Final[Mapping[str, Any]] = {
     "top slices": sx.BitSliced(max_slices=5),
     "top digits": sx.BitSliced(base=4, max_slices=9),
     "range_bitmap": sx.RangeBitmap(max_bitmaps=40),
-    "cells": sx.Cells(per_value=16, max_slices=5),
-    "filters": ["bloom", "key_set", "cells"],
+    "filters": ["bloom", "exact"],
 }
 """By label, what is built on every column."""
 

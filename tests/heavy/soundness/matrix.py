@@ -45,10 +45,6 @@ _VARIANTS: Final[Mapping[str, Sequence[IndexSpec]]] = {
         sx.BitSliced(max_slices=2),
         sx.BitSliced(base=3, max_slices=4),
     ),
-    "cells": (
-        sx.Cells(per_value=None, max_slices=None),
-        sx.Cells(per_value=0.5, max_slices=2),
-    ),
 }
 """Other parameters that a kind is swept with, beside its defaults."""
 

@@ -27,10 +27,7 @@ QUICK = ("double", "timestamp in America/New_York")
 SHARES = {"timestamp_ntz in America/New_York": 0.5}
 """Where less is skipped than elsewhere: beside wall clocks, an instant near a change
 of the clocks, or of a year whose rules are not relied on, is none that is known."""
-EXACT = (
-    *("Bitmap()", "BitSliced(base=2, 'range')", "RunLength()", "Exact()"),
-    "Cells(per_value=None)",
-)
+EXACT = ("Bitmap()", "BitSliced(base=2, 'range')", "RunLength()", "Exact()")
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def test_narrower_types_and_another_order_are_taken(
 
 
 @pytest.mark.parametrize(
-    "indexes", [{"nosuch": "bitmap"}, {"t": "key_set"}, {"*": "nokind"}], ids=str
+    "indexes", [{"nosuch": "bitmap"}, {"x": "ngram_bloom"}, {"*": "nokind"}], ids=str
 )
 def test_indexes_that_cannot_be_built_are_refused_before_a_row(
     df: DataFrame, path: Path, indexes: dict[str, str]

@@ -10,7 +10,6 @@ _KINDS: Final = ("tests/indexes/test_contract.py", "tests/planner/test_soundness
 _BLOCKED: Final = "tests/indexes/filters/test_blocked.py"
 _SPLITMIX: Final = "tests/indexes/filters/test_splitmix.py"
 
-_CELLS: Final = ("tests/indexes/kinds/test_cells.py",)
 _BOOKS: Final = (
     "tests/indexes/encoding/test_dictionary.py",
     "tests/indexes/test_contract.py",
@@ -258,44 +257,12 @@ INDEXES: Final = (
         _BLOCKS,
     ),
     Mutant(
-        "cells-touched",
-        "indexes.kinds.cells.CellsIndex._probe",
-        "touched = Range(name, _down(low, shift), _up(high, shift))",
-        "touched = Range(name, _down(low, shift), _down(high, shift))",
-        "the cell that a range ends in is left out",
-        _CELLS,
-    ),
-    Mutant(
-        "cells-certain",
-        "indexes.kinds.cells.CellsIndex._probe",
-        "inside = Range(name, _up(low, shift), _down(high, shift))",
-        "inside = Range(name, _down(low, shift), _down(high, shift))",
-        "rows of a cell that a range begins in are certain",
-        _CELLS,
-    ),
-    Mutant(
-        "cells-complement",
-        "indexes.kinds.cells.CellsIndex._probe",
-        "return Bounds(every - ask(some).upper, every)",
-        "return Bounds(every, every - ask(some).upper)",
-        "the complement of a superset is taken for a superset",
-        _CELLS,
-    ),
-    Mutant(
-        "cells-distinct",
-        "indexes.kinds.cells.CellsIndex.distinct",
-        "return None",
-        "return PositionalIndex.distinct(self, limit)",
-        "numbers of cells are taken for values",
-        _CELLS,
-    ),
-    Mutant(
         "bins-touched",
         "indexes.positional.bins_of",
         "_append(touched, start // unit, -(-stop // unit))",
         "_append(touched, start // unit, stop // unit)",
         "the bin that an interval ends in is left out",
-        _CELLS,
+        _KINDS,
     ),
     Mutant(
         "codes-of-one-byte",
@@ -378,20 +345,12 @@ INDEXES: Final = (
         ("tests/storage/test_pack.py",),
     ),
     Mutant(
-        "cells-of-many-keys",
-        "indexes.kinds.cells._cells_of",
-        "IntegerSet(values.array >> shift)",
-        "IntegerSet(values.array)",
-        "many keys are looked for as the numbers of cells",
-        _CELLS,
-    ),
-    Mutant(
         "bins-inside",
         "indexes.positional.bins_of",
         "_append(inside, -(-start // unit), end)",
         "_append(inside, start // unit, end)",
         "rows of a bin that an interval begins in are certain",
-        _CELLS,
+        _KINDS,
     ),
     Mutant(
         "range-of-codes",

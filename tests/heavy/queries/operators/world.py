@@ -21,7 +21,7 @@ YEARS: Final = range(1992, 1998)
 _ROWS: Final = 240
 _IDS: Final = 320
 """Three of four are there, so that most joins find rows."""
-_KINDS: Final = ("bitmap", "bitmap", "bit_sliced", "key_set", "bloom")
+_KINDS: Final = ("bitmap", "bitmap", "bit_sliced", "exact", "bloom")
 _DAY: Final = dt.date(2020, 1, 1)
 
 
@@ -171,7 +171,7 @@ class Maker:
             if self.rng.random() < odds
         }
         for name in ("s", "city", "brand", "month"):  # texts
-            if wanted.get(name) in ("bit_sliced", "key_set"):
+            if wanted.get(name) == "bit_sliced":
                 wanted[name] = "bitmap"
         if wanted:
             sx.build_indexes(path, {"*": "minmax", **wanted}, workers=1)
