@@ -60,7 +60,7 @@ BUDGETS = {
     "rewrite": 3870,
     "spark": 7326,
     "storage": 4880,
-    "table": 6977,
+    "table": 6996,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

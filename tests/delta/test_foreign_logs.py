@@ -254,6 +254,8 @@ def test_the_greatest_value_may_be_nan(
         ({"dataSkippingNumIndexedCols": "-1"}, {"a", "s", "t"}),
         ({"dataSkippingStatsColumns": "t.f, `a`"}, {"a", "t"}),
         ({"dataSkippingStatsColumns": "t"}, {"t"}),
+        ({"dataSkippingStatsColumns": ""}, set()),
+        ({"dataSkippingStatsColumns": "a, `"}, set()),
     ],
 )
 def test_the_log_has_statistics_of_the_columns_that_the_table_wants(

@@ -15,7 +15,7 @@ from pyiceberg.catalog.sql import SqlCatalog
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.table import Table
 from pyiceberg.typedef import Record
-from pyiceberg.types import LongType
+from pyiceberg.types import LongType, StringType
 
 import skipindex as sx
 from skipindex.errors import TableError
@@ -90,6 +90,24 @@ def test_an_index_is_of_the_column_that_the_table_maps_a_name_to(
     if moment in {"refreshed", "after"}:
         assert sx.open_table(table).status().fresh
         assert sx.open_table(table).plan("b = 99").paths == []
+
+
+def test_columns_that_no_name_is_mapped_to_are_each_their_own(
+    catalog: SqlCatalog,
+) -> None:
+    """A file without field ids has none of them, whatever their types."""
+    table = without_ids(catalog)
+    with table.update_schema() as update:
+        update.add_column("x", LongType())
+        update.add_column("y", StringType())
+    mapped = [{"field-id": 1, "names": ["a"]}, {"field-id": 2, "names": ["b"]}]
+    with table.transaction() as change:
+        change.set_properties({MAPPING: json.dumps(mapped)})
+    report = sx.open_table(table).build_indexes({"*": "exact"}, workers=1)
+    assert report.notes == ()
+    assert sx.open_table(table).refresh_indexes(workers=1).files == 0
+    check(table, "x IS NULL", "y IS NULL", "x = 1", "y = 'a'", "a = 1")
+    assert sx.open_table(table).plan("x = 1 OR y = 'a'").paths == []
 
 
 def test_an_index_outlives_a_column_that_is_renamed_beside_its_own(

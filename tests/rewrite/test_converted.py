@@ -104,7 +104,10 @@ def test_a_folder_that_became_a_table_of_delta_can_lose_its_indexes(
 
 
 def test_a_folder_beside_a_table_of_iceberg_is_published(tmp_path: Path) -> None:
-    folder = tmp_path / "lake" / "other"
-    rewritten(folder)
-    (tmp_path / "lake" / "metadata").mkdir()
-    assert sx.open_table(folder).vacuum(retention=NOW).published == 4
+    for i, (name, log) in enumerate((("other", "1.metadata.json"), ("data", "a.txt"))):
+        folder = tmp_path / str(i) / name
+        rewritten(folder)
+        beside = tmp_path / str(i) / "metadata"
+        beside.mkdir()
+        (beside / log).write_text("{}")
+        assert sx.open_table(folder).vacuum(retention=NOW).published == 4

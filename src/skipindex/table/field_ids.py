@@ -47,6 +47,11 @@ def mapped_name(names: Sequence[str]) -> str:
     return f"{_PREFIX}names:{json.dumps(names)}"
 
 
+def unmapped_name(place: Names) -> str:
+    """The name under which a column is stored to which a table maps no name."""
+    return mapped_name(()) + stored_name(place)
+
+
 @dataclass(frozen=True, slots=True)
 class FieldIds:
     """What gives the columns of a file their numbers.

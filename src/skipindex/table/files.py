@@ -25,7 +25,7 @@ from skipindex.expressions import stored_name
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import SUMMARIES, is_data_name, is_shown
 from skipindex.table.dictionaries import is_as_written
-from skipindex.table.field_ids import FieldIds, Names, mapped_name, renamed
+from skipindex.table.field_ids import FieldIds, Names, renamed, unmapped_name
 from skipindex.table.partitions.hive import partition_folders
 
 _SMALL_DICTIONARY: Final = 1 << 16
@@ -159,7 +159,7 @@ class DataFile:
         """The name under which what is known of a column of this file is stored."""
         if self._mapped_names is None:
             return stored_name(path)
-        return self._mapped_names.get(path, mapped_name(()))
+        return self._mapped_names.get(path, unmapped_name(path))
 
     def leaves(self, path: Sequence[str]) -> list[int]:
         """The places of a column among the columns of Parquet."""

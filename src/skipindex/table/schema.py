@@ -23,8 +23,8 @@ from skipindex.table.field_ids import (
     FieldIds,
     Names,
     is_field_id,
-    mapped_name,
     paths_of,
+    unmapped_name,
 )
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 from skipindex.table.spark_json import has_default
@@ -268,7 +268,7 @@ class _Places:
 
     def mapped_name(self, place: Names) -> str:
         """See ``ColumnInfo``."""
-        return self._mapped.get(place, mapped_name(())) if self._mapped else ""
+        return self._mapped.get(place, unmapped_name(place)) if self._mapped else ""
 
 
 def _column(

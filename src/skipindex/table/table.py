@@ -328,7 +328,7 @@ class TableState:
         """The committed declaration, if its names still mean the same columns."""
         record = self.snapshot.properties.derived
         result = Derived.from_json(record)
-        if record is None or dict(record.get("places") or {}) == self.places_in(result):
+        if record is None or record.get("places", {}) == self.places_in(result):
             return result
         why = "derived partition columns were declared before columns were renamed"
         self.notes += (

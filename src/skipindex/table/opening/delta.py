@@ -26,6 +26,7 @@ import pyarrow.parquet as pq
 from pyroaring import BitMap
 
 from skipindex.errors import (
+    PredicateError,
     TableError,
     UnsupportedTypeError,
     first_line,
@@ -68,8 +69,6 @@ _WRITTEN: Final = _READ - {"columnMapping", "rowTracking"}
 """Features of a table whose files may be replaced by others with the same rows."""
 _DIGITS: Final = 15
 """Decimals of more digits are rounded in statistics of deltalake."""
-_DESCRIBED: Final = 32
-"""Columns of which a log has statistics, unless the table's properties say so."""
 _COMMA: Final = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")
 """A comma between names, not in one that backticks quote."""
 _OUTSIDE: Final = re.compile(r"/|[A-Za-z][\w+.-]*:/|(?:.*/)?\.\.(?:/|$)", re.DOTALL)
@@ -148,7 +147,7 @@ def _source_of(location: Location, table: DeltaTable, kept: str) -> DeltaSource:
         {path: (len(rows), len(rows)) for path, rows in vectors.items()},
         vectors,
         kept or _why_not_written(table),
-        _described_columns(schema, names, table.metadata().configuration),
+        table.metadata().configuration,
     )
 
 
@@ -159,12 +158,12 @@ class DeltaSource(OtherLog):
     Args:
         vectors: the positions of deleted rows by file.
         kept: why its files cannot be replaced; empty if they can.
-        described_columns: those of which the table wants statistics in its log.
+        properties: of the table.
     """
 
     vectors: Mapping[str, BitMap]
     kept: str
-    described_columns: frozenset[Names]
+    properties: Mapping[str, str]
 
     def why_not_rewritten(self) -> str:
         """See ``OtherLog``."""
@@ -178,8 +177,9 @@ class DeltaSource(OtherLog):
             for path, stats in self._footers(location, f"{folder}/{root}").items():
                 known[_decoded(root) + path] = stats
         alike = Counter(map(_decoded, paths))
+        described = self._described_columns()
         return {
-            path: self._of_file(location, f"{folder}/{path}", known[key])
+            path: self._of_file(location, f"{folder}/{path}", known[key], described)
             if (key := _decoded(path)) in known and alike[key] == 1
             else "{}"
             for path in paths
@@ -209,7 +209,33 @@ class DeltaSource(OtherLog):
         adds = [one["add"] for one in map(json.loads, log) if "add" in one]
         return {_decoded(one["path"]): one["stats"] for one in adds}
 
-    def _of_file(self, location: Location, path: str, stats: str) -> str:
+    def _described_columns(self) -> frozenset[Names]:
+        """The columns that have statistics in the log, by the table's properties."""
+        # The named ones, or the first 32, fields of structs among them.
+        partitions = self.partition_names
+        leaves = [names for names, _ in leaves_of(self.schema)]
+        leaves = [names for names in leaves if names[0] not in partitions]
+        named = self.properties.get("delta.dataSkippingStatsColumns")
+        try:
+            if named is None:
+                n = int(self.properties.get("delta.dataSkippingNumIndexedCols", "32"))
+                return frozenset(leaves if n < 0 else leaves[:n])
+            wanted = {name_parts(one.strip()) for one in re.split(_COMMA, named)}
+        except (PredicateError, ValueError):  # a property that only its writer knows
+            return frozenset()
+        return frozenset(
+            names
+            for names in leaves
+            if any(names[:i] in wanted for i in range(1, len(names) + 1))
+        )
+
+    def _of_file(
+        self,
+        location: Location,
+        path: str,
+        stats: str,
+        described: frozenset[Names],
+    ) -> str:
         """The statistics that deltalake has of a file, as far as they are right."""
         # It goes by the row groups that say something, ignores NaN where their writer
         # did, and rounds decimals.  Readers of the log take NaN for the greatest value.
@@ -226,7 +252,7 @@ class DeltaSource(OtherLog):
             ("maxValues", partial.bounds | partial.nan | rounded),
             ("nullCount", partial.nulls),
         ):
-            result[kind] = _without(result.get(kind, {}), wrong, self.described_columns)
+            result[kind] = _without(result.get(kind, {}), wrong, described)
         return json.dumps(result)
 
     def replace_files(self, location: Location, changes: Sequence[Change]) -> None:
@@ -244,8 +270,8 @@ class DeltaSource(OtherLog):
         actions = self._actions(changes)
         for _ in range(COMMIT_TRIES):
             table = _opened(location, None)
-            later = table.version() - self.version
-            if any(one.get(_RUN) == mark for one in table.history(later or 1)):
+            later = max(1, table.version() - self.version)
+            if any(one.get(_RUN) == mark for one in table.history(later)):
                 return  # the answer to a commit was lost
             now = _source_of(location, table, "")
             require_unchanged(location, self._changed_in(now, changes))
@@ -452,24 +478,6 @@ def _statistics(files: pa.Table) -> LogStatistics:
         {name: _nulls_of(counts, n_rows) for name, counts in nulls},
         {name: (low[name], high[name]) for name in low.keys() & high.keys()},
     )
-
-
-def _described_columns(
-    schema: pa.Schema, partitions: Collection[str], properties: Mapping[str, str]
-) -> frozenset[Names]:
-    """The columns that have statistics in the log, by the table's properties."""
-    # The named ones, or the first 32, fields of structs among them.
-    leaves = [names for names, _ in leaves_of(schema) if names[0] not in partitions]
-    named = properties.get("delta.dataSkippingStatsColumns")
-    if named is not None:
-        wanted = {name_parts(one.strip()) for one in re.split(_COMMA, named)}
-        return frozenset(
-            names
-            for names in leaves
-            if any(names[:i] in wanted for i in range(1, len(names) + 1))
-        )
-    n = int(properties.get("delta.dataSkippingNumIndexedCols", _DESCRIBED))
-    return frozenset(leaves if n < 0 else leaves[:n])
 
 
 def _without(

@@ -73,11 +73,17 @@ def log_above(location: Location) -> str:
     ways = {root, PurePosixPath(Path(root).resolve())} if location.is_local else {root}
     for way in ways:
         for parent in way.parents:
-            inner = way.relative_to(parent).parts[0]
-            logs = [*_ABOVE, *(["metadata"] if inner == "data" else [])]
-            for log in (f"{parent / one}" for one in logs):
+            for log in (f"{parent / one}" for one in _ABOVE):
                 if location.holds(log):
                     return log
+            beside = f"{parent / 'metadata'}"
+            is_in_data = way.relative_to(parent).parts[0] == "data"
+            if is_in_data and location.holds(beside):
+                # On a store a folder of that name is enough: no other is listed there.
+                if not location.is_local:
+                    return beside
+                if logs := sorted(Path(beside).glob("*.metadata.json*")):
+                    return str(logs[0])
     return ""
 
 
