@@ -105,7 +105,10 @@ LAWS: Final = (
             *("traps/test_staleness.py", "spark/reading", "spark/pruning"),
             "spark/iceberg",
         ),
-        ("queries", "operators", "kills", "delta", "iceberg", "iceberg-sql"),
+        (
+            *("queries", "operators", "kills", "delta", "iceberg", "iceberg-sql"),
+            "rows",
+        ),
     ),
     Law("One way", ("test_architecture.py", "indexes/test_contract.py"), ("mutants",)),
 )

@@ -49,22 +49,22 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 443,
     "advice": 2100,
-    "api": 4518,
+    "api": 4520,
     "build": 2700,
     "cli": 1415,
     "expressions": 1984,
     "indexes": 7330,
     "layout": 2567,
     "log": 3119,
-    "planner": 16564,
+    "planner": 17696,
     "rewrite": 3870,
     "spark": 7326,
-    "storage": 4880,
-    "table": 6996,
+    "storage": 5005,
+    "table": 6975,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 3941, "ssb": 8510}
+BUDGETS_BESIDE = {"benchmarks": 4106, "ssb": 8510}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

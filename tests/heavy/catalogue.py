@@ -115,5 +115,6 @@ SWEEPS: Final[Mapping[str, Sweep]] = {
     "model": Sweep("states", "model.search.cases"),
     "maintain": Sweep("acts", "maintained.cases", patience=120),
     "months": Sweep("builds", "months.cases"),
+    "rows": Sweep("selections", "rows.cases", patience=120),
 }
 """By name."""

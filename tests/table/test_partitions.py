@@ -146,7 +146,8 @@ def test_declared_types_win() -> None:
         (pa.date32(), "2020-1-31", False),
         (pa.float64(), "1", True),
         (pa.timestamp("us"), "2020-01-31", False),
-        (pa.bool_(), "true", False),
+        (pa.bool_(), "true", True),
+        (pa.bool_(), "TRUE", False),
         (pa.decimal128(5, 2), "1", False),
     ],
 )

@@ -1,16 +1,19 @@
-"""Files to read, each with its verdict and the residual condition.
+"""Files to read, each with its verdict, the residual condition and the rows.
 
 A residual is TRUE for the same rows of its file as the whole predicate.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
 import numpy as np
 
+from skipindex.expressions.arrays import Ints
+from skipindex.indexes.encoding.column import MAX_ROWS
 from skipindex.planner.bound_predicate import (
     BoundPredicate,
     Computed,
@@ -22,6 +25,8 @@ from skipindex.planner.bound_predicate import (
 from skipindex.planner.simplify import simplify
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.row_counts import RowCounts
+from skipindex.planner.stages.rows import RowEvaluator
+from skipindex.storage.deadline import checked
 
 
 class Verdict(Enum):
@@ -55,6 +60,19 @@ class FileTask:
         """Plain values for JSON."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         return {**plain, "verdict": self.verdict.value}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowSelection:
+    """The rows of a file that can match.
+
+    Args:
+        rows: their positions, from 0 on, ascending; None is all rows.
+        exact: whether all of them match; if not, the reader must check the residual.
+    """
+
+    rows: Ints | None
+    exact: bool
 
 
 def tasks_of(
@@ -101,3 +119,34 @@ def _residual(evaluation: Evaluation, file: int) -> BoundPredicate:
         return leaf
 
     return simplify(with_leaves(evaluation.tree, of_leaf))
+
+
+def selections(evaluation: Evaluation, files: Ints) -> Iterator[RowSelection]:
+    """The selection of each of ``files``, by their positions in the table.
+
+    A file's indexes are probed when its selection is requested.
+    """
+    table, reader, certain = evaluation.table, evaluation.reader, evaluation.certain
+    asked = evaluation.no_file.copy()
+    asked[files] = True
+    asked &= ~certain & table.n_rows.known & (table.n_rows.or_else(0) <= MAX_ROWS)
+    evaluator = RowEvaluator(
+        evaluation.tree,
+        evaluation.records,
+        reader,
+        locations={
+            name: reader.locations(column, asked, positional=True)
+            for name, column in evaluation.columns.items()
+        },
+        table=table,
+    )
+    deleted = np.zeros(len(table)) if table.deleted is None else table.deleted[1]
+    for file in checked(files.tolist()):
+        if not asked[file]:
+            yield RowSelection(None, bool(certain[file] and not deleted[file]))
+            continue
+        lower, upper = evaluator.rows(file)
+        is_exact = not deleted[file] and (lower is upper or lower == upper)
+        is_whole = len(upper) == table.n_rows.of_file(file)
+        rows = None if is_whole else np.asarray(upper.to_array(), np.int64)
+        yield RowSelection(rows, bool(is_exact))

@@ -21,7 +21,13 @@ from skipindex.planner.binding.folders import Row
 from skipindex.planner.binding.terms import BoundColumn
 from skipindex.planner.bound_predicate import BoundPredicate
 from skipindex.planner.engine import OPAQUE, engine_of, engine_type
-from skipindex.planner.file_tasks import FileTask, Verdict, tasks_of
+from skipindex.planner.file_tasks import (
+    FileTask,
+    RowSelection,
+    Verdict,
+    selections,
+    tasks_of,
+)
 from skipindex.planner.functions.zones import (
     OffsetsOf,
     ZoneRules,
@@ -72,6 +78,7 @@ __all__ = [
     "Moment",
     "MomentConstant",
     "Plan",
+    "RowSelection",
     "SessionRules",
     "SkippedFile",
     "Stage",
@@ -238,6 +245,17 @@ class Plan:
         return LazyList(np.flatnonzero(self._is_read), make)
 
     @property
+    def selections(self) -> Sequence[RowSelection]:
+        """The rows of each of ``tasks`` that can match, by row-level indexes.
+
+        >>> plan = table.plan("city = 'Rome' AND price < 4")
+        >>> [(one.rows.tolist(), one.exact) for one in plan.selections]
+        [([0], True)]
+        """
+        make = partial(_selections_of, self.evaluation)
+        return LazyList(np.flatnonzero(self._is_read), make)
+
+    @property
     def skipped(self) -> Sequence[SkippedFile]:
         """The files that are not read, each with the reason."""
         beyond = "" if self.row_limit.limit is None else self._limit[0].reason
@@ -357,18 +375,22 @@ class Plan:
         rows: DataFrame = engine_of(spark).read(self)
         return rows
 
-    def to_arrow(self, *, rows: Rows = "matching") -> ds.Dataset:
+    def to_arrow(
+        self, *, columns: Sequence[str] | None = None, rows: Rows = "matching"
+    ) -> ds.Dataset:
         """The matching rows as a dataset of pyarrow: the same rows as ``read``.
 
         The columns are those of the table, partition columns last, with the types
         that Spark gives them.  The dataset applies the condition, and an engine's own
         filters come on top.  Rows have no order.
 
-        Footers are read now, and files when the dataset is read.  If Arrow does not
-        have a function of the condition, it is evaluated for each distinct value, and
-        that column of the files is read now.
+        If row indexes leave few rows, the pages that hold them are read now.  Else
+        footers are read now, and files when the dataset is read, or now if you name
+        columns.  If Arrow does not have a function of the condition, it is evaluated
+        for each distinct value, and that column of the files is read now.
 
         Args:
+            columns: names of the columns to read; by default all.
             rows: ``"files"`` returns all rows of the files to read, for conditions that
                 only Spark can evaluate.  Filter them by the same condition, or a
                 narrower one.
@@ -384,21 +406,24 @@ class Plan:
         """
         from skipindex.planner.rows.engines import to_arrow  # noqa: PLC0415 (a slow import)
 
-        return to_arrow(self, rows)
+        return to_arrow(self, columns, rows)
 
     def to_duckdb(
         self,
         connection: DuckDBPyConnection | None = None,
         *,
+        columns: Sequence[str] | None = None,
         rows: Rows = "matching",
     ) -> DuckDBPyRelation:
         """The matching rows as a relation of DuckDB: the same rows as ``read``.
 
-        It is lazy: DuckDB reads the columns that a query uses when the query runs.
+        If row indexes leave few rows, the pages that hold them are read now.  Else it
+        is lazy: DuckDB reads the columns that a query uses when the query runs.
         With ``limit``, it has at most that many rows.  Rows have no order.
 
         Args:
             connection: a DuckDB connection; by default that of the module ``duckdb``.
+            columns: names of the columns to read; by default all.
             rows: as for ``to_arrow``; with ``"files"``, ``limit`` is ignored.
 
         Raises:
@@ -410,15 +435,19 @@ class Plan:
         """
         from skipindex.planner.rows.engines import to_duckdb  # noqa: PLC0415 (a slow import)
 
-        return to_duckdb(self, connection, rows)
+        return to_duckdb(self, connection, columns, rows)
 
-    def to_polars(self, *, rows: Rows = "matching") -> pl.LazyFrame:
+    def to_polars(
+        self, *, columns: Sequence[str] | None = None, rows: Rows = "matching"
+    ) -> pl.LazyFrame:
         """The matching rows as a lazy frame of Polars: the same rows as ``read``.
 
+        If row indexes leave few rows, the pages that hold them are read now.  Else
         Polars reads the columns that a query uses when the frame is collected.
         With ``limit``, it has at most that many rows.  Rows have no order.
 
         Args:
+            columns: names of the columns to read; by default all.
             rows: as for ``to_arrow``; with ``"files"``, ``limit`` is ignored.
 
         Raises:
@@ -430,7 +459,7 @@ class Plan:
         """
         from skipindex.planner.rows.engines import to_polars  # noqa: PLC0415 (a slow import)
 
-        return to_polars(self, rows)
+        return to_polars(self, columns, rows)
 
     def to_iceberg_scan(self) -> list[FileScanTask]:
         """The tasks of pyiceberg for the files to read, each with its deletes.
@@ -531,6 +560,10 @@ class Plan:
             parts[0], case_sensitive=self.session.case_sensitive
         )
         return column if len(parts) == 1 else None
+
+
+def _selections_of(evaluation: Evaluation, files: np.ndarray) -> list[RowSelection]:
+    return list(selections(evaluation, files))
 
 
 def worth_judging(condition: str | Predicate, table: TableState) -> Predicate:

@@ -18,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from skipindex.storage.thrift import read_struct
+
 _HEADER_BYTES: Final = 64
 """The header of a dictionary page has no more; it is some small numbers."""
 
@@ -78,7 +80,7 @@ def _has_entries_of(
 
 def _page(raw: bytes, compression: str) -> tuple[int, npt.NDArray[np.uint8]]:
     """The number of entries of a dictionary page, and its bytes."""
-    header, begin = _struct(raw[:_HEADER_BYTES], 0)
+    header, begin = read_struct(raw[:_HEADER_BYTES], 0)
     n_bytes, n_stored, entries = header[2], header[3], header[7]
     page: Any = raw[begin : begin + n_stored]
     if len(page) != n_stored:
@@ -87,32 +89,6 @@ def _page(raw: bytes, compression: str) -> tuple[int, npt.NDArray[np.uint8]]:
         codec = pa.Codec(_CODECS.get(compression, compression.lower()))
         page = codec.decompress(page, n_bytes)
     return entries[1], np.frombuffer(page, np.uint8)
-
-
-def _struct(raw: bytes, at: int) -> tuple[dict[int, Any], int]:
-    """A struct of Thrift's compact protocol by field number, and where it ends."""
-    fields: dict[int, Any] = {}
-    number = 0
-    while raw[at]:
-        step, kind = divmod(raw[at], 16)
-        at += 1
-        number += step
-        if kind in {1, 2} and step:
-            fields[number] = kind == 1
-        elif kind in {4, 5, 6} and step:
-            value = shift = 0
-            while raw[at] & 0x80:
-                value |= (raw[at] & 0x7F) << shift
-                shift += 7
-                at += 1
-            value |= raw[at] << shift
-            at += 1
-            fields[number] = (value >> 1) ^ -(value & 1)
-        elif kind == 12 and step:
-            fields[number], at = _struct(raw, at)
-        else:
-            raise ValueError(f"no number, truth or struct: {kind}")
-    return fields, at + 1
 
 
 def _plain(entries: pa.Array) -> npt.NDArray[np.uint8]:

@@ -540,9 +540,13 @@ def test_a_file_that_is_gone_or_damaged(tmp_path: Path) -> None:
     (tmp_path / "0.parquet").unlink()
     with pytest.raises(PlanError, match=r"changed since .*0.parquet' is gone"):
         plan.to_arrow()
-    (tmp_path / "0.parquet").write_bytes(b"PAR1 but no more")
-    with pytest.raises(PlanError, match="not a readable Parquet file"):
+    put(tmp_path / "0.parquet", {"x": [1]})
+    with pytest.raises(PlanError, match=r"changed since .*0.parquet' was replaced"):
         plan.to_arrow()
+    (tmp_path / "0.parquet").write_bytes(b"PAR1 but no more")
+    table = sx.open_table(tmp_path, schema=pa.schema({"x": pa.int64()}))
+    with pytest.raises(PlanError, match="not a readable Parquet file"):
+        table.plan("x = 1").to_arrow()
 
 
 def test_staged_copies_are_read(tmp_path: Path) -> None:

@@ -52,7 +52,10 @@ def expected_rows(tree: Predicate, columns: Mapping[str, ColumnData]) -> list[in
 
 
 def check(
-    tree: Predicate, columns: Mapping[str, ColumnData], cuts: Sequence[int]
+    tree: Predicate,
+    columns: Mapping[str, ColumnData],
+    cuts: Sequence[int],
+    kinds: Sequence[str] = ("minmax",),
 ) -> bool:
     """Whether there was something to compare."""
     rows = to_arrow(columns)
@@ -61,7 +64,7 @@ def check(
         folder = Path(name)
         write_files(folder, rows, cuts)
         table = sx.build_indexes(
-            folder, {key: ["minmax"] for key in columns}, workers=1
+            folder, {key: list(kinds) for key in columns}, workers=1
         )
         plan = table.table.plan(tree, timezone="UTC")
         if any(type(node) is Unknown for node in unknowns(plan.tree)):

@@ -7,10 +7,11 @@ would read other values is refused.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from datetime import timedelta, tzinfo
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
@@ -28,12 +29,13 @@ from skipindex.table import (
     DataFile,
     TableState,
     check_stored,
-    column_reader,
     is_hybrid,
     lacks,
 )
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 from skipindex.table.partitions.inference import INSTANT
+
+T = TypeVar("T")
 
 _AT_ONCE: Final = 8
 """Files that are checked together."""
@@ -47,32 +49,134 @@ def dataset_of(
     case_sensitive: bool,
 ) -> ds.FileSystemDataset:
     """The rows of ``files``, which are positions in the table."""
-    reader = ds.ParquetFileFormat(
-        read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
-    )
-    system = _file_system(table, files)
-    parts = [_Partition(column, timezone) for column in table.partitions]
-    types = {part.name: part.dtype for part in parts}
-    fields = [
-        pa.field(column.own_name, types[column.own_name])
-        if column.is_partition
-        else table.schema.field(column.own_name)
-        for column in table.columns
-    ]
+    return Files(
+        table, files, timezone=timezone, case_sensitive=case_sensitive
+    ).dataset()
 
-    def look(i: int) -> ds.ParquetFileFragment:
-        path = table.listing[i].path
-        _look_at(table, i, exact=case_sensitive)
-        given = [part.equals(i) for part in parts]
+
+class Files:
+    """Files of a table, each of which is checked before Arrow reads it.
+
+    Args:
+        table: the table.
+        files: their positions in it.
+        timezone: of the local times in the names of folders.
+        case_sensitive: whether names of columns must have the same capitals.
+
+    Attributes:
+        schema: the columns, with the types that Spark gives them.
+    """
+
+    def __init__(
+        self,
+        table: TableState,
+        files: Sequence[int],
+        *,
+        timezone: str | None,
+        case_sensitive: bool,
+    ) -> None:
+        self._table, self._files, self._exact = table, files, case_sensitive
+        self._system = _file_system(table, files)
+        self._reader = ds.ParquetFileFormat(
+            read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
+        )
+        self._parts = [_Partition(column, timezone) for column in table.partitions]
+        types = {part.name: part.dtype for part in self._parts}
+        fields = [
+            pa.field(column.own_name, types[column.own_name])
+            if column.is_partition
+            else table.schema.field(column.own_name)
+            for column in table.columns
+        ]
+        self.schema = pa.schema([field.remove_metadata() for field in fields])
+
+    def dataset(self) -> ds.FileSystemDataset:
+        """All rows of the files.
+
+        Raises:
+            PlanError: Arrow would read a file otherwise than Spark.
+        """
+        fragments = self.each(self._checked_fragment)
+        return ds.FileSystemDataset(fragments, self.schema, self._reader, self._system)
+
+    def each(self, do: Callable[[int], T]) -> list[T]:
+        """The results of a function for all files; of a store, several together."""
+        if self._table.location.is_local:  # threads would wait for each other
+            return list(map(do, self._files))
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            return list(pool.map(do, self._files))
+
+    def constants(self, i: int) -> Mapping[str, pa.Scalar]:
+        """The values of the partition columns of a file."""
+        return {part.name: part.value(i) for part in self._parts}
+
+    def fragment(self, i: int) -> ds.ParquetFileFragment:
+        """A file that was checked."""
+        given = [part.equals(i) for part in self._parts]
         where = joined(given, every=True) if given else pc.scalar(True)
-        return reader.make_fragment(
-            table.location.full(path), system, partition_expression=where
+        path = self._table.location.full(self._table.listing[i].path)
+        return self._reader.make_fragment(
+            path, self._system, partition_expression=where
         )
 
-    with ThreadPoolExecutor(_AT_ONCE) as pool:
-        fragments = list(pool.map(look, files))
-    schema = pa.schema([field.remove_metadata() for field in fields])
-    return ds.FileSystemDataset(fragments, schema, reader, system)
+    @contextmanager
+    def opened(self, i: int) -> Iterator[tuple[DataFile, pa.NativeFile]]:
+        """A file that is checked.
+
+        Raises:
+            PlanError: Arrow would read it otherwise than Spark, or it changed.
+        """
+        with self.source(i) as source:
+            file = DataFile(source)
+            if self._table.n_rows.of_file(i) not in {None, file.metadata.num_rows}:
+                raise self.changed(i, "has another number of rows")
+            _compare(self._table, file, exact=self._exact)
+            yield file, source
+
+    @contextmanager
+    def source(self, i: int) -> Iterator[pa.NativeFile]:
+        """The bytes of a file; its errors say which file it is.
+
+        Raises:
+            PlanError: the file changed, is gone, or cannot be read.
+        """
+        table, listed = self._table, self._table.listing[i]
+        where = table.location.full(listed.path)
+        try:
+            with table.location.open_input(listed.path, listed) as source:
+                # A store reads no other content; other logs may round the time.
+                if table.location.is_local and table.other_log is None:
+                    now = table.location.stat(listed.path)
+                    if now is not None and not listed.is_same(now):
+                        raise self.changed(i, "was replaced")
+                yield source
+        except PlanError:
+            raise
+        except FileNotFoundError as error:
+            raise self.changed(i, "is gone") from error
+        except UnsupportedTypeError as error:
+            raise PlanError(
+                f"only Spark can read {where!r}: {error} (accepted: "
+                "plan.read(spark), or plan.files and a reader that supports such files)"
+            ) from error
+        except UNREADABLE as error:
+            raise PlanError(
+                f"{where!r} is not a readable Parquet file: {first_line(error)} "
+                "(accepted: files that can be read; table.verify() finds all others)"
+            ) from error
+
+    def changed(self, i: int, how: str) -> PlanError:
+        """The error of a file that is not the one of the plan any more."""
+        table = self._table
+        where = table.location.full(table.listing[i].path)
+        return PlanError(
+            f"the table {table.folder!r} changed since this plan was made: "
+            f"{where!r} {how} (open the table again, and plan again)"
+        )
+
+    def _checked_fragment(self, i: int) -> ds.ParquetFileFragment:
+        with self.opened(i):
+            return self.fragment(i)
 
 
 class _Partition:
@@ -92,17 +196,21 @@ class _Partition:
 
     def equals(self, i: int) -> pc.Expression:
         """What is true of the column in file ``i``."""
-        value, column = self._values[i], pc.field(self.name)
+        value, column = self.value(i), pc.field(self.name)
+        return column == value if value.is_valid else column.is_null()
+
+    def value(self, i: int) -> pa.Scalar:
+        """The value of the column in file ``i``."""
+        value = self._values[i]
         if value is None:
-            return column.is_null()
+            return pa.scalar(None, self.dtype)
         if self._zone is not None:
             assert isinstance(value, int)
             wall = EPOCH_UTC + timedelta(microseconds=value)
             instant = wall.replace(tzinfo=self._zone) - EPOCH_UTC
             value = instant // timedelta(microseconds=1)
         number = number_of(value, self._domain)
-        equal: pc.Expression = column == scalar_of(number, self._domain, self.dtype)
-        return equal
+        return scalar_of(number, self._domain, self.dtype)
 
 
 def _zone_of(column: PartitionColumn, timezone: str | None) -> tzinfo:
@@ -117,30 +225,6 @@ def _zone_of(column: PartitionColumn, timezone: str | None) -> tzinfo:
         f"the folders of {column.name!r} write times of a time zone, and {given} "
         "(accepted: table.plan(…, timezone='UTC'))"
     )
-
-
-def _look_at(table: TableState, i: int, *, exact: bool) -> None:
-    """Raise ``PlanError`` if Arrow would not read of a file what Spark reads."""
-    listed = table.listing[i]
-    where = table.location.full(listed.path)
-    try:
-        with column_reader(table.location, listed.path, known=listed) as file:
-            _compare(table, file, exact=exact)
-    except FileNotFoundError as error:
-        raise PlanError(
-            f"the table {table.folder!r} changed since this plan was made: {where!r} "
-            "is gone (open the table again, and plan again)"
-        ) from error
-    except UnsupportedTypeError as error:
-        raise PlanError(
-            f"only Spark can read {where!r}: {error} (accepted: "
-            "plan.read(spark), or plan.files and a reader that supports such files)"
-        ) from error
-    except UNREADABLE as error:
-        raise PlanError(
-            f"{where!r} is not a readable Parquet file: {first_line(error)} (accepted: "
-            "files that can be read; table.verify() finds all others)"
-        ) from error
 
 
 def _compare(table: TableState, file: DataFile, *, exact: bool) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
@@ -12,12 +13,23 @@ import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
 from skipindex.errors import EngineError, PlanError
+from skipindex.expressions.arrays import Ints
 from skipindex.planner.bound_predicate import BoundPredicate
+from skipindex.planner.file_tasks import selections
 from skipindex.planner.rows import Rows
 from skipindex.planner.rows.condition import FILES_INSTEAD, condition_of
-from skipindex.planner.rows.dataset import dataset_of
+from skipindex.planner.rows.dataset import Files
+from skipindex.planner.rows.native import (
+    Dialect,
+    NotNativeError,
+    native_condition,
+    native_paths,
+    require_equal,
+)
+from skipindex.planner.rows.selected import Bytes, blocks_of, n_blocks, rows_at
+from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import RowLimit
-from skipindex.table import TableState
+from skipindex.table import ColumnInfo, TableState
 from skipindex.table.opening.source import OtherLog
 
 if TYPE_CHECKING:
@@ -25,6 +37,10 @@ if TYPE_CHECKING:
     import polars as pl
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
+_MOST_BLOCKS: Final = 0.25
+"""The fraction of the blocks of rows above which no page is looked for."""
+_MOST_BYTES: Final = 1 << 28
+"""Bytes of pages that are read into memory; more rows are read by a scan."""
 _INTEGERS: Final = (8, 16, 32, 64)
 _NULLABLE: Final = {
     pa.bool_(): "boolean",
@@ -32,6 +48,19 @@ _NULLABLE: Final = {
     **{getattr(pa, f"uint{bits}")(): f"UInt{bits}" for bits in _INTEGERS},
 }
 """The types of pandas that hold NULL; by default it makes floats, which round."""
+
+
+def _is_faster_than_arrow(size: Bytes) -> bool:
+    """Whether reading pages is faster than a scan by Arrow."""
+    return 1.75 * size.pages <= size.whole + size.condition
+
+
+def _is_faster_than_engines(size: Bytes, *, of_all: bool) -> bool:
+    """Whether reading pages is faster than a scan by DuckDB or Polars."""
+    # They decode columns beside those of the condition only where a row matches.  Of
+    # all columns a query may use only some.
+    groups = size.groups / 2 if of_all else size.groups
+    return 4 * size.pages <= size.condition + groups
 
 
 class _Rules(Protocol):
@@ -49,6 +78,10 @@ class Readable(Protocol):
     @property
     def tree(self) -> BoundPredicate: ...
     @property
+    def evaluation(self) -> Evaluation: ...
+    @property
+    def columns(self) -> Sequence[ColumnInfo]: ...
+    @property
     def kept(self) -> np.ndarray: ...
     @property
     def row_limit(self) -> RowLimit: ...
@@ -56,38 +89,93 @@ class Readable(Protocol):
     def session(self) -> _Rules: ...
 
 
-def to_arrow(plan: Readable, rows: Rows) -> ds.Dataset:
+def to_arrow(plan: Readable, columns: Sequence[str] | None, rows: Rows) -> ds.Dataset:
     """See ``Plan.to_arrow``."""
-    result, limit = _rows_of(plan, rows)
-    if limit is not None:
+    source = _Source(plan, columns, rows)
+    if source.limit is not None:
+        limit = source.limit
         raise PlanError(
             f"a dataset cannot be limited to the first {limit} rows (accepted: a plan "
             f"without limit, or {FILES_INSTEAD}, and head({limit}) of the dataset)"
         )
-    return result
+    table = source.few_rows(_is_faster_than_arrow)
+    if table is None:
+        dataset = source.dataset()
+        if columns is None:
+            return dataset
+        table = dataset.to_table(columns=source.schema.names)
+    return ds.dataset(table)
 
 
 def to_duckdb(
-    plan: Readable, connection: DuckDBPyConnection | None, rows: Rows
+    plan: Readable,
+    connection: DuckDBPyConnection | None,
+    columns: Sequence[str] | None,
+    rows: Rows,
 ) -> DuckDBPyRelation:
     """See ``Plan.to_duckdb``."""
     duckdb = _package("duckdb")
-    result, limit = _rows_of(plan, rows)
     own = duckdb.default_connection() if connection is None else connection
-    source = result if rows == "files" or _keeps_filters(own) else result.to_table()
-    relation: DuckDBPyRelation = own.from_arrow(source)
-    return relation if limit is None else relation.limit(limit)
+    source = _Source(plan, columns, rows)
+    few = source.few_rows(partial(_is_faster_than_engines, of_all=columns is None))
+    relation: DuckDBPyRelation
+    if few is not None:
+        relation = own.from_arrow(few)
+    else:
+        dialect = Dialect(
+            duckdb.ColumnExpression,
+            duckdb.ConstantExpression,
+            lambda value: value.isnotnull(),
+            lambda value, given: value.isin(*map(duckdb.ConstantExpression, given)),
+        )
+        names = [duckdb.ColumnExpression(name) for name in source.schema.names]
+        try:
+            paths, condition = source.native(dialect)
+            relation = own.read_parquet(paths, hive_partitioning=False)
+            if condition is not None:
+                relation = relation.filter(condition)
+            relation = relation.select(*names)
+            require_equal(relation.columns, source.schema.names)
+            require_equal(relation.types, _types_in_duckdb(source.schema))
+        except (NotNativeError, duckdb.Error):
+            dataset: Any = source.dataset()
+            if rows != "files" and not _keeps_filters(own):
+                dataset = dataset.to_table(columns=source.schema.names)
+            relation = own.from_arrow(dataset).select(*names)
+    return relation if source.limit is None else relation.limit(source.limit)
 
 
-def to_polars(plan: Readable, rows: Rows) -> pl.LazyFrame:
+def to_polars(
+    plan: Readable, columns: Sequence[str] | None, rows: Rows
+) -> pl.LazyFrame:
     """See ``Plan.to_polars``."""
     polars = _package("polars")
-    result, limit = _rows_of(plan, rows)
-    # A filter of Polars that Arrow evaluates would lose NaN.
-    frame: pl.LazyFrame = polars.scan_pyarrow_dataset(
-        result, allow_pyarrow_filter=False
-    )
-    return frame if limit is None else frame.head(limit)
+    source = _Source(plan, columns, rows)
+    few = source.few_rows(partial(_is_faster_than_engines, of_all=columns is None))
+    frame: pl.LazyFrame
+    if few is not None:
+        frame = polars.from_arrow(few).lazy()
+    else:
+        dialect = Dialect(
+            polars.col,
+            polars.lit,
+            lambda value: value.is_not_null(),
+            lambda value, given: value.is_in(given),
+        )
+        try:
+            paths, condition = source.native(dialect)
+            frame = polars.scan_parquet(paths, glob=False, hive_partitioning=False)
+            if condition is not None:
+                frame = frame.filter(condition)
+            frame = frame.select(source.schema.names)
+            usual = polars.from_arrow(source.schema.empty_table()).schema
+            require_equal(frame.collect_schema(), usual)
+        except (NotNativeError, polars.exceptions.PolarsError):
+            # A filter of Polars that Arrow evaluates would lose NaN.
+            frame = polars.scan_pyarrow_dataset(
+                source.dataset(), allow_pyarrow_filter=False
+            ).select(source.schema.names)
+    return frame if source.limit is None else frame.head(source.limit)
 
 
 def to_pandas(
@@ -95,18 +183,14 @@ def to_pandas(
 ) -> pd.DataFrame:
     """See ``Plan.to_pandas``."""
     pandas = _package("pandas")
-    if isinstance(columns, str):
-        raise PlanError(f"columns={columns!r} is not a list (accepted: [{columns!r}])")
-    result, limit = _rows_of(plan, rows)
-    for name in columns or ():
-        if name not in result.schema.names:
-            known = ", ".join(result.schema.names)
-            raise PlanError(f"no column {name!r} in the rows (columns: {known})")
-    wanted = None if columns is None else list(columns)
-    if limit is None:
-        table = result.to_table(columns=wanted)
+    source = _Source(plan, columns, rows)
+    table = source.few_rows(_is_faster_than_arrow)
+    if table is not None:
+        table = table.slice(0, source.limit)
+    elif source.limit is None:
+        table = source.dataset().to_table(columns=source.schema.names)
     else:
-        table = result.head(limit, columns=wanted)
+        table = source.dataset().head(source.limit, columns=source.schema.names)
 
     def nullable(dtype: pa.DataType) -> Any:
         name = _NULLABLE.get(dtype)
@@ -123,61 +207,168 @@ def to_pandas(
     return frame
 
 
-def _rows_of(plan: Readable, rows: Rows) -> tuple[ds.Dataset, int | None]:
-    """The rows as a dataset, and how many of them are wanted at most."""
-    if rows not in {"matching", "files"}:
-        raise PlanError(f"no rows={rows!r} (accepted: 'matching', 'files')")
-    if rows == "matching" and plan.row_limit.order_by:
-        raise PlanError(
-            "rows have no order without Spark (accepted: plan.read(spark), or "
-            f"{FILES_INSTEAD}, to filter and to sort there)"
+class _Source:
+    """The rows of a plan, or of its files, in the ways that they can be read."""
+
+    def __init__(
+        self, plan: Readable, columns: Sequence[str] | None, rows: Rows
+    ) -> None:
+        if rows not in {"matching", "files"}:
+            raise PlanError(f"no rows={rows!r} (accepted: 'matching', 'files')")
+        if rows == "matching" and plan.row_limit.order_by:
+            raise PlanError(
+                "rows have no order without Spark (accepted: plan.read(spark), or "
+                f"{FILES_INSTEAD}, to filter and to sort there)"
+            )
+        if isinstance(columns, str):
+            raise PlanError(
+                f"columns={columns!r} is not a list (accepted: [{columns!r}])"
+            )
+        self._plan, self._rows, self._table = plan, rows, plan.table
+        self._files: list[int] = np.flatnonzero(plan.kept).tolist()
+        self.limit = None if rows == "files" else plan.row_limit.limit
+        """How many rows are wanted at most."""
+        paths = [self._table.listing[i].path for i in self._files]
+        log = self._table.other_log
+        self._log = log if log is not None and log.unlike_plain(paths) else None
+        self._paths = paths
+        if self._log is None:
+            self._reader = self._reader_of(self._files)
+            whole = self._reader.schema
+        else:
+            whole = pa.schema([field.remove_metadata() for field in self._log.schema])
+        for name in columns or ():
+            if name not in whole.names:
+                known = ", ".join(whole.names)
+                raise PlanError(f"no column {name!r} in the rows (columns: {known})")
+        self.schema = whole
+        """The columns."""
+        if columns is not None:
+            self.schema = pa.schema([whole.field(name) for name in columns])
+        self._whole = whole
+
+    def few_rows(self, is_worth: Callable[[Bytes], bool]) -> pa.Table | None:
+        """The matching rows in memory; None if a scan of the files is faster."""
+        table, plan = self._table, self._plan
+        if self._rows == "files" or self._log is not None or not self._files:
+            return None
+        n_rows = table.n_rows.or_else(-1)[self._files].tolist()
+        if not table.location.is_local or min(n_rows) < 0:
+            return None
+        left = _MOST_BLOCKS * sum(map(n_blocks, n_rows))
+        wanted: dict[int, Ints] = {}
+        is_exact = True
+        chosen = selections(plan.evaluation, np.array(self._files))
+        for file, n, selection in zip(self._files, n_rows, chosen, strict=True):
+            rows = np.arange(n) if selection.rows is None else selection.rows
+            left -= blocks_of(rows)
+            if left < 0:
+                return None
+            is_exact &= selection.exact
+            if len(rows):
+                wanted[file] = rows
+        condition = {column.path[0] for column in plan.columns}
+        read = self.schema
+        if not is_exact:
+            names = {*read.names, *condition}
+            read = pa.schema([field for field in self._whole if field.name in names])
+        if not wanted:
+            return self.schema.empty_table()
+        reader = self._reader_of(list(wanted))
+        result = rows_at(
+            reader,
+            wanted,
+            read,
+            condition,
+            lambda size: size.pages <= _MOST_BYTES and is_worth(size),
         )
-    table = plan.table
-    files: Sequence[int] = np.flatnonzero(plan.kept).tolist()
-    paths = [table.listing[i].path for i in files]
-    limit = None if rows == "files" else plan.row_limit.limit
-    if (other := table.other_log) is not None and other.unlike_plain(paths):
-        return _of_log(plan, other, paths, rows), limit
-    whole = dataset_of(
-        table,
-        files,
-        timezone=plan.session.timezone,
-        case_sensitive=plan.session.case_sensitive,
-    )
-    if rows == "files":
-        return whole, limit
+        if result is None or is_exact:
+            return result
 
-    def distinct(expression: pc.Expression) -> pa.Array:
-        values = whole.to_table(columns={"value": expression})["value"]
-        return pc.unique(values)
+        def distinct(expression: pc.Expression) -> pa.Array:
+            return pc.unique(_evaluated(result, expression))
 
-    return whole.filter(condition_of(plan.tree, table, distinct)), limit
+        matching = result.filter(condition_of(plan.tree, table, distinct))
+        return matching.select(self.schema.names)
+
+    def native(self, dialect: Dialect) -> tuple[list[str], Any]:
+        """The paths of the files for an engine's own reader, and the condition there.
+
+        The condition is None if all rows match.
+
+        Raises:
+            NotNativeError: an engine may return other rows, or other types.
+            PlanError: Arrow may do so too, or a file changed.
+        """
+        if self._log is not None:
+            raise NotNativeError
+        condition = None
+        if self._rows == "matching" and not self._is_certain:
+            condition = native_condition(self._plan.tree, self._table, dialect)
+        paths = native_paths(self._table, self._files, self._reader, self.schema)
+        return paths, condition
+
+    def dataset(self) -> ds.Dataset:
+        """The rows with all columns as a dataset, which reads the files later."""
+        if self._log is not None:
+            return self._of_log(self._log)
+        whole = self._reader.dataset()
+        result = whole
+        if self._rows == "matching" and not self._is_certain:
+
+            def distinct(expression: pc.Expression) -> pa.Array:
+                return pc.unique(_evaluated(whole, expression))
+
+            condition = condition_of(self._plan.tree, self._table, distinct)
+            result = whole.filter(condition)
+        return result
+
+    @property
+    def _is_certain(self) -> bool:
+        """Whether all rows of the files match."""
+        return all(self._plan.evaluation.certain[self._files])
+
+    def _reader_of(self, files: Sequence[int]) -> Files:
+        session = self._plan.session
+        return Files(
+            self._table,
+            files,
+            timezone=session.timezone,
+            case_sensitive=session.case_sensitive,
+        )
+
+    def _of_log(self, log: OtherLog) -> ds.Dataset:
+        """The rows in memory, as the log of another format reads them."""
+
+        def tables() -> Iterator[pa.Table]:
+            for one in log.rows(self._table.location, self._paths):
+                yield one.select(self._whole.names).cast(self._whole)
+
+        def distinct(expression: pc.Expression) -> pa.Array:
+            every = (self._whole.empty_table(), *tables())
+            chosen = [_evaluated(one, expression) for one in every]
+            chunks = [chunk for one in chosen for chunk in one.chunks]
+            return pc.unique(pa.chunked_array(chunks, chosen[0].type))
+
+        if self._rows == "files":
+            result = list(tables())
+        else:
+            condition = condition_of(self._plan.tree, self._table, distinct)
+            result = [one.filter(condition) for one in tables()]
+        whole = pa.concat_tables(result) if result else self._whole.empty_table()
+        return ds.dataset(whole)
 
 
-def _of_log(
-    plan: Readable, log: OtherLog, paths: Sequence[str], rows: Rows
-) -> ds.Dataset:
-    """The rows in memory, which another format reads from these files by its log."""
-    schema = pa.schema([field.remove_metadata() for field in log.schema])
+def _evaluated(rows: pa.Table | ds.Dataset, expression: pc.Expression) -> Any:
+    """The values of an expression."""
+    source = ds.dataset(rows) if isinstance(rows, pa.Table) else rows
+    return source.to_table(columns={"value": expression})["value"]
 
-    def tables() -> Iterator[pa.Table]:
-        for one in log.rows(plan.table.location, paths):
-            yield one.select(schema.names).cast(schema)
 
-    def distinct(expression: pc.Expression) -> pa.Array:
-        chosen = [
-            ds.dataset(one).to_table(columns={"value": expression})["value"]
-            for one in (schema.empty_table(), *tables())
-        ]
-        chunks = [chunk for one in chosen for chunk in one.chunks]
-        return pc.unique(pa.chunked_array(chunks, chosen[0].type))
-
-    if rows == "files":
-        result = list(tables())
-    else:
-        condition = condition_of(plan.tree, plan.table, distinct)
-        result = [one.filter(condition) for one in tables()]
-    return ds.dataset(pa.concat_tables(result) if result else schema.empty_table())
+@lru_cache
+def _types_in_duckdb(schema: pa.Schema) -> Any:
+    """The types that DuckDB makes of those of Arrow."""
+    return _package("duckdb").connect().from_arrow(schema.empty_table()).types
 
 
 def _keeps_filters(connection: DuckDBPyConnection) -> bool:

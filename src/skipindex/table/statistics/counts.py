@@ -34,8 +34,13 @@ class Counts:
     def of(cls, numbers: pa.Array) -> Counts:
         """Return counts of these numbers; null, or a number below 0, is not known."""
         stored = np.asarray(numbers.fill_null(-1)).astype(np.int64, copy=False)
-        known = stored >= 0
-        return cls(known, stored if known.all() else np.where(known, stored, 0))
+        return cls.where(stored >= 0, stored)
+
+    @classmethod
+    def where(cls, known: Mask, numbers: Ints) -> Counts:
+        """Return counts of these numbers, of which only some are known."""
+        known = compact(known)
+        return cls(known, numbers if known.all() else np.where(known, numbers, 0))
 
     @classmethod
     def unknown(cls, n_files: int) -> Counts:
@@ -60,14 +65,19 @@ class Counts:
 
     def minus(self, other: Counts) -> Counts:
         """The difference, known of the files of which both numbers are."""
-        known = self.known & other.known
-        return Counts(known, np.where(known, self._numbers - other._numbers, 0))
+        return Counts.where(self.known & other.known, self._numbers - other._numbers)
 
     def only(self, files: Mask) -> Counts:
         """The numbers of these files; the others are not known."""
-        known = self.known & files
-        return Counts(known, np.where(known, self._numbers, 0))
+        return Counts.where(self.known & files, self._numbers)
 
     def above_zero(self) -> Mask:
         """The files whose number is known, and above 0."""
         return self._numbers > 0
+
+
+def compact(mask: Mask) -> Mask:
+    """The same mask, in one byte if it is the same for all files."""
+    if len(mask) and bool(mask.all() if mask[0] else not mask.any()):
+        return np.broadcast_to(mask[:1].copy(), mask.shape)
+    return mask

@@ -28,7 +28,7 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import select
-from skipindex.table.statistics.counts import Counts
+from skipindex.table.statistics.counts import Counts, compact
 from skipindex.table.statistics.ends import FileBounds
 from skipindex.table.summaries import bound_type
 
@@ -93,7 +93,7 @@ class FileStats:
             low,
             high,
             known & np.asarray(exact.fill_null(False)),
-            Counts(counted, np.where(counted, nulls, 0)),
+            Counts.where(counted, nulls),
         )
 
     @classmethod
@@ -139,7 +139,7 @@ class FileStats:
         nulls: Counts | None = None,
     ) -> FileStats:
         masks = can_null, can_value, bounded, exact
-        can_null, can_value, bounded, exact = map(_compact, masks)
+        can_null, can_value, bounded, exact = map(compact, masks)
         ends = FileBounds.of(low, high, bounded)
         known = Counts.unknown(len(exact)) if nulls is None else nulls
         return cls(can_null, can_value, bounded, ends, exact, known)
@@ -236,10 +236,3 @@ class FileStats:
         codes = values.indices.to_numpy()
         inside[known], touched[known] = certain[codes], possible[codes]
         return inside, touched
-
-
-def _compact(mask: Mask) -> Mask:
-    """The same mask, in one byte if it is the same for all files."""
-    if len(mask) and bool(mask.all() if mask[0] else not mask.any()):
-        return np.broadcast_to(mask[:1].copy(), mask.shape)
-    return mask

@@ -102,8 +102,8 @@ TABLE: Final = (
     Mutant(
         "unlikely-nulls",
         "table.statistics.file_stats.FileStats.from_arrow",
-        "Counts(counted, np.where(counted, nulls, 0))",
-        "Counts(nulls >= 0, nulls.clip(0))",
+        "Counts.where(counted, nulls)",
+        "Counts.where(nulls >= 0, nulls)",
         "a number of NULLs that contradicts the rows is counted with",
         _MINMAX,
     ),

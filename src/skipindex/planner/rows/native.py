@@ -1,0 +1,200 @@
+"""The rows of a plan by DuckDB's and Polars' own readers of Parquet.
+
+They decode faster than Arrow.  They are used only for files that they certainly read as
+Spark does: local files with equal columns of simple types, which are those of the
+table, and conditions that mean the same in every engine.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any, Final
+
+import pyarrow as pa
+
+from skipindex.expressions import atoms
+from skipindex.expressions.domain import NAN
+from skipindex.planner.bound_predicate import (
+    BoundPredicate,
+    Computed,
+    Leaf,
+    fold,
+)
+from skipindex.planner.rows.dataset import Files
+from skipindex.planner.rows.values import (
+    ends_of,
+    is_between,
+    joined,
+    scalar_of,
+)
+from skipindex.table import TableState
+
+_COMPARED: Final = frozenset({"int", "date", "timestamp", "timestamp_ntz", "string"})
+"""Domains whose values all engines compare in one way."""
+_MOST_VALUES: Final = 1000
+"""Values of an IN; engines bind longer lists slowly."""
+_PATTERN: Final = frozenset("*?[]{}\\\\")
+"""Characters of paths that DuckDB may take for patterns."""
+
+
+class NotNativeError(Exception):
+    """An engine's own reader may return other rows, or other types."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How an engine builds expressions.
+
+    Args:
+        column: of a name.
+        value: of a value of Python.
+        is_valid: whether an expression is not NULL.
+        is_in: whether an expression equals one of some values of Python.
+    """
+
+    column: Callable[[str], Any]
+    value: Callable[[Any], Any]
+    is_valid: Callable[[Any], Any]
+    is_in: Callable[[Any, Sequence[Any]], Any]
+
+
+def native_paths(
+    table: TableState, files: Sequence[int], reader: Files, schema: pa.Schema
+) -> list[str]:
+    """The paths of files that engines read as Spark does.
+
+    Raises:
+        NotNativeError: an engine may read a file otherwise than Spark.
+        PlanError: Arrow may do so too, or a file changed.
+    """
+    paths = [table.location.full(table.listing[i].path) for i in files]
+    simple = all(map(_is_simple, schema.types)) and not table.partitions
+    if not (simple and paths and table.location.is_local and table.other_log is None):
+        raise NotNativeError
+    if any(_PATTERN & set(path) for path in paths):
+        raise NotNativeError
+    # Engines pass over row groups by bounds that leave NaN out.
+    for column in table.columns:
+        if column.own_name in schema.names and pa.types.is_floating(
+            schema.field(column.own_name).type
+        ):
+            stats = table.stats(column)
+            if not (stats.bounded[files].all() and (stats.high[files] < NAN).all()):
+                raise NotNativeError
+
+    def stored(i: int) -> pa.Schema:
+        with reader.opened(i) as (file, _):
+            return file.schema_arrow
+
+    first, *others = reader.each(stored)
+    if not all(first.equals(other) for other in others):
+        raise NotNativeError
+    for field in schema:
+        if first.get_field_index(field.name) < 0:
+            raise NotNativeError
+        if _plain(first.field(field.name).type) != _plain(field.type):
+            raise NotNativeError
+    return paths
+
+
+def native_condition(tree: BoundPredicate, table: TableState, dialect: Dialect) -> Any:
+    """The condition as an expression of an engine.
+
+    Raises:
+        NotNativeError: it may mean something else there.
+    """
+
+    def of_leaf(leaf: Leaf | Computed) -> Any:
+        info = table.stored(leaf.column)
+        atom = leaf.question if isinstance(leaf, Computed) else leaf.atom
+        if isinstance(leaf, Computed) or info.domain is None or len(info.path) > 1:
+            raise NotNativeError
+        column = dialect.column(info.own_name)
+        match atom:
+            case atoms.NullAtom():
+                return ~dialect.is_valid(column)
+            case atoms.NotNullAtom():
+                return dialect.is_valid(column)
+        domain, dtype = info.domain, table.type_of(info)
+        if domain.name not in _COMPARED:
+            raise NotNativeError
+        ends = ends_of(domain, dtype)
+
+        def has(value: Any) -> bool:
+            return ends is None or is_between(value, *ends)
+
+        def python(value: Any) -> Any:
+            try:
+                if isinstance(value, bytes):
+                    return value.decode()
+                return scalar_of(value, domain, dtype).as_py()
+            except (ValueError, OverflowError) as error:
+                raise NotNativeError from error
+
+        def among(values: Any) -> Any:
+            if len(values) > _MOST_VALUES:
+                raise NotNativeError
+            here = [python(value) for value in values if has(value)]
+            if here:
+                return dialect.is_in(column, here)
+            return ~dialect.is_valid(column) & dialect.is_valid(column)
+
+        match atom:
+            case atoms.OneOf(values=values):
+                return among(values)
+            case atoms.NoneOf(values=values):
+                return dialect.is_valid(column) & ~among(values)
+            case atoms.Range(low=low, high=high):
+                if ends is not None and not (
+                    is_between(ends[0], None, high) and is_between(low, None, ends[1])
+                ):
+                    return among(())
+                parts = [dialect.is_valid(column)]
+                if low is not None and has(low):
+                    parts.append(column >= dialect.value(python(low)))
+                if high is not None and has(high):
+                    parts.append(column < dialect.value(python(high)))
+                return reduce(operator.and_, parts)
+        raise NotNativeError
+
+    def refused(_: object) -> Any:
+        raise NotNativeError
+
+    return fold(
+        tree,
+        leaf=of_leaf,
+        all_of=lambda parts: joined(list(parts), every=True),
+        any_of=lambda parts: joined(list(parts), every=False),
+        constant=refused,
+        unknown=refused,
+    )
+
+
+def require_equal(own: object, usual: object) -> None:
+    """Raise ``NotNativeError`` if the columns of a reader are not those of Arrow."""
+    if own != usual:
+        raise NotNativeError
+
+
+def _is_simple(dtype: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_integer(dtype)
+        or types.is_boolean(dtype)
+        or types.is_float32(dtype)
+        or types.is_float64(dtype)
+        or types.is_date32(dtype)
+        or types.is_decimal128(dtype)
+        or (dtype.id == pa.timestamp("us").id and dtype.unit == "us")
+        or _plain(dtype) in {pa.string(), pa.binary()}
+    )
+
+
+def _plain(dtype: pa.DataType) -> pa.DataType:
+    """Texts and bytes in their usual type, and other types as they are."""
+    if dtype in {pa.large_string(), pa.string_view()}:
+        return pa.string()
+    return pa.binary() if dtype in {pa.large_binary(), pa.binary_view()} else dtype
