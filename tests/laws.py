@@ -100,14 +100,14 @@ LAWS: Final = (
         "Same rows",
         (
             *("planner/rows", "planner/test_answers.py", "planner/test_engine.py"),
-            *("delta", "iceberg"),
+            *("delta", "iceberg", "heavy/foreign_logs"),
             *("planner/stages/test_limit.py", "planner/test_verify.py"),
             *("traps/test_staleness.py", "spark/reading", "spark/pruning"),
             "spark/iceberg",
         ),
         (
             *("queries", "operators", "kills", "delta", "iceberg", "iceberg-sql"),
-            "rows",
+            *("rows", "foreign-delta", "foreign-iceberg"),
         ),
     ),
     Law("One way", ("test_architecture.py", "indexes/test_contract.py"), ("mutants",)),

@@ -45,20 +45,27 @@ def actions_of(path: str, kind: str) -> list[dict[str, Any]]:
     return [line[kind] for line in lines if kind in line]
 
 
-def inline_vector(rows: list[int]) -> dict[str, Any]:
-    """A deletion vector that stands in the log, by Delta's protocol."""
-    bitmap = BitMap(rows).serialize()
-    data = struct.pack("<IQI", 1681511377, 1, 0) + bitmap
-    size = len(data)
-    data += b"\0" * (-size % 4)
+def z85(data: bytes) -> str:
+    """Bytes, of which there are a multiple of four, as Delta writes them in its log."""
     text = ""
     for (number,) in struct.iter_unpack(">I", data):
         digits = [number // 85**i % 85 for i in range(4, -1, -1)]
         text += "".join(_Z85[digit] for digit in digits)
+    return text
+
+
+def vector_bytes(rows: list[int]) -> bytes:
+    """A deletion vector, by Delta's protocol."""
+    return struct.pack("<IQI", 1681511377, 1, 0) + BitMap(rows).serialize()
+
+
+def inline_vector(rows: list[int]) -> dict[str, Any]:
+    """A deletion vector that stands in the log, by Delta's protocol."""
+    data = vector_bytes(rows)
     return {
         "storageType": "i",
-        "pathOrInlineDv": text,
-        "sizeInBytes": size,
+        "pathOrInlineDv": z85(data + b"\0" * (-len(data) % 4)),
+        "sizeInBytes": len(data),
         "cardinality": len(rows),
     }
 

@@ -107,6 +107,8 @@ SWEEPS: Final[Mapping[str, Sweep]] = {
     "soundness-large": Sweep("verdicts", "soundness.cases.of_large"),
     "delta": Sweep("plans", "tables.delta"),
     "iceberg": Sweep("plans", "tables.iceberg"),
+    "foreign-delta": Sweep("answers", "foreign_logs.cases.delta"),
+    "foreign-iceberg": Sweep("answers", "foreign_logs.cases.iceberg"),
     "iceberg-sql": Sweep("queries", "iceberg_sql.cases", needs="SKIPINDEX_ICEBERG_JAR"),
     "mutants": Sweep("mutants", "mutants.run.cases"),
     "kills": Sweep("tables", "tables.kills"),

@@ -6,7 +6,7 @@ import json
 import struct
 import uuid
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 from zlib import crc32
 
 import pyarrow as pa
@@ -25,6 +25,14 @@ from pyiceberg.table import FileScanTask, Table
 from pyiceberg.table.snapshots import Operation
 from pyiceberg.table.update.snapshot import _FastAppendFiles
 from pyroaring import BitMap
+
+POSITIONS: Final = pa.schema(
+    [
+        pa.field("file_path", pa.string(), False, {"PARQUET:field_id": "2147483546"}),
+        pa.field("pos", pa.int64(), False, {"PARQUET:field_id": "2147483545"}),
+    ]
+)
+"""Of a file of deleted positions."""
 
 
 class _Writer(ManifestWriterV2):
@@ -72,11 +80,7 @@ def delete_positions(
     """Delete rows of a data file; ``table`` is refreshed."""
     where = f"{table.location()}/data/deletes-{uuid.uuid4()}.parquet"
     path = task.file.file_path
-    fields = [
-        pa.field("file_path", pa.string(), False, {"PARQUET:field_id": "2147483546"}),
-        pa.field("pos", pa.int64(), False, {"PARQUET:field_id": "2147483545"}),
-    ]
-    deleted = pa.table([[path] * len(rows), rows], schema=pa.schema(fields))
+    deleted = pa.table([[path] * len(rows), rows], schema=POSITIONS)
     with table.io.new_output(where).create() as stream:
         pq.write_table(deleted, stream)
     details: dict[str, Any] = {
@@ -93,13 +97,11 @@ def delete_positions(
     _commit(table, task, [details])
 
 
-def delete_by_vectors(table: Table, by_file: Mapping[str, list[int]]) -> None:
-    """Delete rows of data files by vectors in one Puffin file, as Iceberg's Java does.
-
-    The entries have no bounds of paths.  ``table`` is refreshed.
-    """
-    where = f"{table.location()}/data/deletes-{uuid.uuid4()}.puffin"
-    data, blobs = b"PFA1", []
+def puffin_file(
+    by_file: Mapping[str, list[int]],
+) -> tuple[bytes, list[tuple[int, int]]]:
+    """A Puffin file of a vector for each data file; the place and size of each."""
+    data, blobs, places = b"PFA1", [], []
     for path, rows in by_file.items():
         bits = struct.pack("<qi", 1, 0) + BitMap(rows).serialize()
         body = b"\xd1\xd3\x39\x64" + bits
@@ -116,9 +118,20 @@ def delete_by_vectors(table: Table, by_file: Mapping[str, list[int]]) -> None:
                 "properties": about,
             }
         )
+        places.append((len(data), len(blob)))
         data += blob
     footer = json.dumps({"blobs": blobs, "properties": {}}).encode()
     data += b"PFA1" + footer + struct.pack("<i", len(footer)) + bytes(4) + b"PFA1"
+    return data, places
+
+
+def delete_by_vectors(table: Table, by_file: Mapping[str, list[int]]) -> None:
+    """Delete rows of data files by vectors in one Puffin file, as Iceberg's Java does.
+
+    The entries have no bounds of paths.  ``table`` is refreshed.
+    """
+    where = f"{table.location()}/data/deletes-{uuid.uuid4()}.puffin"
+    data, _ = puffin_file(by_file)
     with table.io.new_output(where).create() as stream:
         stream.write(data)
     details = [

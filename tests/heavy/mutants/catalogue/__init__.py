@@ -13,6 +13,7 @@ from tests.heavy.mutants.catalogue.catalyst import CATALYST
 from tests.heavy.mutants.catalogue.delta import DELTA
 from tests.heavy.mutants.catalogue.exclusive import EXCLUSIVE
 from tests.heavy.mutants.catalogue.expressions import EXPRESSIONS
+from tests.heavy.mutants.catalogue.foreign import FOREIGN
 from tests.heavy.mutants.catalogue.iceberg import ICEBERG
 from tests.heavy.mutants.catalogue.indexes import INDEXES
 from tests.heavy.mutants.catalogue.planner import PLANNER
@@ -29,6 +30,7 @@ MUTANTS: Final = (
     *EXCLUSIVE,
     *DELTA,
     *ICEBERG,
+    *FOREIGN,
     *INDEXES,
     *TABLE,
     *BUILD,

@@ -1,0 +1,100 @@
+"""Lives of tables whose logs other writers make, with questions after each act."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import skipindex as sx
+from tests.heavy.catalogue import Told, check_parts
+from tests.heavy.foreign_logs.delta import DeltaWorld
+from tests.heavy.foreign_logs.iceberg import IcebergWorld
+from tests.heavy.foreign_logs.questions import Round, allows, judged
+from tests.heavy.foreign_logs.world import World
+
+_ACTS: Final = 9
+"""Of a life."""
+_COMPARED: Final = 0.3
+"""How often another reader is asked too."""
+Make = Callable[[Path, random.Random], World]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What is done, and the seed of how, which does not depend on other steps."""
+
+    act: str
+    seed: int
+
+
+def drawn(make: Make, seed: int) -> list[Step]:
+    """The steps of a life."""
+    rng = random.Random(seed)
+    with TemporaryDirectory() as folder:
+        world = make(Path(folder, "t"), random.Random(seed))
+        names = [*world.acts]
+        weights = [world.weights.get(name, 1) for name in names]
+    acts = rng.choices(names, weights, k=_ACTS)
+    return [Step(act, rng.getrandbits(32)) for act in acts]
+
+
+def play(make: Make, seed: int, steps: Sequence[Step]) -> tuple[int, str]:
+    """How many answers were compared, and what is wrong; it stops there."""
+    n, done = 0, []
+    with TemporaryDirectory() as folder:
+        world = make(Path(folder, "t"), random.Random(seed))
+        for step in [Step("begin", seed), *steps]:
+            done.append(step.act)
+            world.rng = random.Random(step.seed)
+            for what, wrong in _answers(world, step.act):
+                n += 1
+                if wrong and not allows(world.allowed, wrong):
+                    return n, f"{', '.join(done)}; {what}: {wrong}"
+    return n, ""
+
+
+def _answers(world: World, act: str) -> Iterator[tuple[str, str]]:
+    """What is done and asked, each with what is wrong about it."""
+    if act in world.acts:
+        yield act, judged(world.acts[act])
+    if world.rng.random() < _COMPARED and (wrong := world.unlike_reader()):
+        yield "another reader", f"the generator, or that reader, is wrong: {wrong}"
+    opened: list[sx.Table] = []
+    yield "open", (wrong := judged(lambda: opened.append(world.open())))
+    if not wrong:
+        asked = Round(
+            world.rng, opened[0], str(world.folder), world.columns, world.rows
+        )
+        yield from asked.ask()
+
+
+def told(make: Make, seed: int) -> Told:
+    """One life; of one that fails, the steps that it takes."""
+    steps = drawn(make, seed)
+    n, failure = play(make, seed, steps)
+    if failure:
+        for step in steps[::-1]:
+            fewer = [one for one in steps if one is not step]
+            _, still = play(make, seed, fewer)
+            if still:
+                steps, failure = fewer, still
+    return Told(n, failure)
+
+
+def delta(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
+    """Tables of Delta."""
+    check_parts(parts)
+    for case in count(first):
+        yield told(DeltaWorld, seed * 1_000_003 + case)
+
+
+def iceberg(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
+    """Tables of Iceberg."""
+    check_parts(parts)
+    for case in count(first):
+        yield told(IcebergWorld, seed * 1_000_003 + case)

@@ -1,0 +1,88 @@
+"""A part of the sweeps over logs of other writers; ``make sweep`` runs them."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.heavy.foreign_logs import cases
+from tests.heavy.foreign_logs.cases import Step, drawn, play, told
+from tests.heavy.foreign_logs.delta import DeltaWorld
+from tests.heavy.foreign_logs.iceberg import IcebergWorld
+
+WORLDS = {"delta": DeltaWorld, "iceberg": IcebergWorld}
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", WORLDS)
+def test_answers_are_those_of_the_rows(name: str, seed: int) -> None:
+    done = told(WORLDS[name], seed)
+    assert not done.failure
+    assert done.n > 10
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_a_case_is_the_same_each_time(tmp_path: Path, name: str) -> None:
+    make = WORLDS[name]
+    one, other = (make(tmp_path / str(i), random.Random(5)) for i in range(2))
+    assert one.columns == other.columns
+    rows = [world.rows.drop_columns(["file"]) for world in (one, other)]
+    assert rows[0].equals(rows[1])
+    assert drawn(make, 5) == drawn(make, 5)
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_every_act_leaves_a_table_that_its_own_library_reads_alike(
+    tmp_path: Path, name: str
+) -> None:
+    world = WORLDS[name](tmp_path / "t", random.Random(4))
+    for act in world.acts:
+        if act not in {"list_twice", "make_again"}:
+            world.acts[act]()
+            assert world.unlike_reader() == ""
+
+
+def test_a_failure_has_the_steps_that_it_takes(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Wrong(DeltaWorld):
+        """Its judge forgets a file that was appended."""
+
+        def append(self) -> None:
+            super().append()
+            self.live.popitem()
+
+    steps = [Step(act, i) for i, act in enumerate(["rename", "append", "remove"])]
+    monkeypatch.setattr(cases, "drawn", lambda *_: steps)
+    failure = told(Wrong, 1).failure
+    assert failure.startswith("begin, append; ")
+
+
+def test_a_refusal_is_a_failure_unless_the_table_allows_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Absolute(DeltaWorld):
+        """A table whose log names a file by an absolute path."""
+
+        is_allowed = False
+
+        def __init__(self, folder: Path, rng: random.Random) -> None:
+            super().__init__(folder, rng)
+            (one,) = self.some([1])
+            one.uri = one.path
+            self._commit(self._remove(one), self._add(one))
+            self.allowed = ["which is no path in its folder"] * self.is_allowed
+
+    _, failure = play(Absolute, 1, [])
+    assert "open: refused: TableError: the log of" in failure
+    monkeypatch.setattr(Absolute, "is_allowed", True)
+    assert play(Absolute, 1, []) == (1, "")
