@@ -245,10 +245,13 @@ class DeltaWorld(World):
         if not rows:
             one = next(c for c in self.columns if not c.is_partition)
             rows[one.number] = one.draw(rng, n)
+        # Files that are written anew here must be alike.
+        alike = self.mode == "none" or len(self.folders) == 1
         with_ids = self.mode == "id" or (self.mode == "name" and rng.random() < 0.7)
         write_parquet(
             rng, path, self.columns, rows, stored_of,
-            lambda one: one.number if with_ids else None, int96=rng.random() < 0.1,
+            lambda one: one.number if with_ids else None,
+            int96=not alike and rng.random() < 0.2,
         )  # fmt: skip
         uri = {
             "relative": quote(relative, safe="/=" if rng.random() < 0.5 else "/"),

@@ -23,7 +23,9 @@ from tests.heavy.foreign_logs.rows import (
 
 NO_BOUNDS: Final = ("boolean",)
 """Types without the least and the greatest value."""
-_STYLES: Final = ("absent", "rows", "some", "all", "all", "wide", "nulls", "low")
+_STYLES: Final = (
+    *("absent", "rows", "some", "all", "all", "all", "all", "wide", "nulls", "low"),
+)
 """Of statistics."""
 
 

@@ -45,6 +45,7 @@ def applied(mutant: Mutant) -> Iterator[None]:
             if isinstance(one, CodeType) and one.co_name == name
         )
     # Whoever has imported the function has the mutant too.
+    function = getattr(function, "__func__", function)  # of a class method
     original, function.__code__ = function.__code__, code
     try:
         yield
