@@ -57,7 +57,7 @@ BUDGETS = {
     "layout": 2567,
     "log": 3119,
     "planner": 17696,
-    "rewrite": 3870,
+    "rewrite": 3871,
     "spark": 7326,
     "storage": 5005,
     "table": 6975,

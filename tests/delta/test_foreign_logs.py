@@ -6,6 +6,7 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pyarrow as pa
@@ -168,6 +169,21 @@ def test_files_outside_of_the_folder_are_refused(tmp_path: Path, path: str) -> N
     commit(table, {"add": {**add, "partitionValues": {}}})
     with pytest.raises(TableError, match=r"no path in its folder, .* shallow clone"):
         sx.open_table(table)
+
+
+def test_a_vacuum_takes_no_folder_of_delta_for_a_partition(tmp_path: Path) -> None:
+    table = str(tmp_path / "t")
+    write_deltalake(table, pa.table({"a": [1]}))
+    (add,) = actions_of(table, "add")
+    for folder in ("p=1", "ä"):
+        (tmp_path / "t" / folder).mkdir()
+        pq.write_table(pa.table({"a": [2]}), tmp_path / "t" / folder / "f.parquet")
+        size = (tmp_path / "t" / folder / "f.parquet").stat().st_size
+        more = {**add, "path": f"{quote(folder)}/f.parquet", "size": size}
+        commit(table, {"add": {**more, "stats": "{}"}})
+    sx.build_indexes(table, {"a": "exact"}, workers=1)
+    sx.open_table(table).vacuum(retention=timedelta(0))
+    assert len(sx.open_table(table).plan("a = 2").to_pandas()) == 2
 
 
 def test_a_file_in_two_spellings_is_refused(tmp_path: Path) -> None:

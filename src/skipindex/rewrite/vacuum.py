@@ -268,7 +268,8 @@ class _Run:
         needed = referenced(
             self._location, self._snapshot, listing, keep=self._keep, since=cutoff
         )
-        needed |= self._live()
+        if not self.other_log:  # else no data file is deleted, and folders mean nothing
+            needed |= self._live()
         if self.other_log:
             listing = [one for one in listing if one.path.startswith(f"{FOLDER}/")]
             folders = [one for one in folders if one.path.startswith(f"{FOLDER}/")]
