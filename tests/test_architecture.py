@@ -56,7 +56,7 @@ BUDGETS = {
     "indexes": 7330,
     "layout": 2567,
     "log": 3119,
-    "planner": 17696,
+    "planner": 17703,
     "rewrite": 3871,
     "spark": 7326,
     "storage": 5005,

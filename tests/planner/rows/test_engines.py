@@ -687,3 +687,15 @@ def test_spark_reads_the_same_rows(
             found = plan.read(spark).select("x").collect()
         expected = sorted(row.x for row in found)
         assert sorted(column(plan, "x")) == expected, where
+
+
+@pytest.mark.parametrize("where", ["s = 'a'", "s < 'a'", "s >= 'b'", "s IN ('A', 'b')"])
+def test_a_collation_of_duckdb_does_not_change_the_condition(
+    tmp_path: Path, where: str
+) -> None:
+    put(tmp_path / "0.parquet", {"s": ["a", "B", "b", "A", None] * 10_000})
+    plan = build(tmp_path, {"s": "minmax"}).plan(where)
+    connection = pytest.importorskip("duckdb").connect()
+    connection.execute("SET default_collation='NOCASE'")
+    rows = plan.to_duckdb(connection).fetchall()
+    assert len(rows) == plan.to_arrow().count_rows() > 0

@@ -130,6 +130,7 @@ def to_duckdb(
         )
         names = [duckdb.ColumnExpression(name) for name in source.schema.names]
         try:
+            require_equal(_collation(own), "")
             paths, condition = source.native(dialect)
             relation = own.read_parquet(paths, hive_partitioning=False)
             if condition is not None:
@@ -369,6 +370,12 @@ def _evaluated(rows: pa.Table | ds.Dataset, expression: pc.Expression) -> Any:
 def _types_in_duckdb(schema: pa.Schema) -> Any:
     """The types that DuckDB makes of those of Arrow."""
     return _package("duckdb").connect().from_arrow(schema.empty_table()).types
+
+
+def _collation(connection: DuckDBPyConnection) -> str:
+    """How DuckDB compares texts by default; empty is by their bytes."""
+    setting = connection.sql("SELECT current_setting('default_collation')")
+    return str(setting.fetchall()[0][0])
 
 
 def _keeps_filters(connection: DuckDBPyConnection) -> bool:

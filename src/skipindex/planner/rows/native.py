@@ -174,7 +174,7 @@ def native_condition(tree: BoundPredicate, table: TableState, dialect: Dialect) 
 
 
 def require_equal(own: object, usual: object) -> None:
-    """Raise ``NotNativeError`` if the columns of a reader are not those of Arrow."""
+    """Raise ``NotNativeError`` if a reader's own columns or settings are unusual."""
     if own != usual:
         raise NotNativeError
 
