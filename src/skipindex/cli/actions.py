@@ -141,13 +141,15 @@ def _maintained(options: SimpleNamespace) -> Answer:
     """One round over a table, or over the tables below a folder."""
     paths = _tables(options)
     states, failed = [], []
-    for path in () if paths is None else paths:
+    if paths is None:
+        states.append(_opened(options).state.refresh())
+    for path in paths or ():
         try:
             states.append(open_table(path, plain=options.plain).state)
         except SkipIndexError as error:  # the others are maintained all the same
             failed.append({"table": path, "error": one_line(str(error))})
     reports = maintain_all(
-        [_opened(options).state.refresh()] if paths is None else states,
+        states,
         Policy.of(options.policy),
         Budget.of(options.budget),
         dry_run=options.dry_run,
