@@ -60,7 +60,7 @@ BUDGETS = {
     "rewrite": 3871,
     "spark": 7326,
     "storage": 5005,
-    "table": 6975,
+    "table": 6985,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

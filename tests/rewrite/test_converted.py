@@ -111,3 +111,20 @@ def test_a_folder_beside_a_table_of_iceberg_is_published(tmp_path: Path) -> None
         beside.mkdir()
         (beside / log).write_text("{}")
         assert sx.open_table(folder).vacuum(retention=NOW).published == 4
+
+
+def test_a_table_that_is_opened_by_its_log_and_became_one_of_delta(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "t"
+    folder.mkdir()
+    for i in range(2):
+        pq.write_table(pa.table({"a": range(i, 40, 2)}), folder / f"part-{i}.parquet")
+    sx.build_indexes(folder, {"a": "exact"}, workers=1).table.declare_exclusive()
+    assert sx.open_table(folder, trust="log").plan("a = 4").count() == 1
+    convert_to_deltalake(str(folder))
+    DeltaTable(str(folder)).delete("a = 4")
+    table = sx.open_table(folder, trust="log")
+    assert table.plan("a = 4").to_arrow().count_rows() == 0
+    assert table.plan("a >= 0").to_arrow().count_rows() == 39
+    assert "_delta_log" in " ".join(table.plan("a = 4").notes)

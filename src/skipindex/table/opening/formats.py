@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from skipindex.errors import TableError
+from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import Location
 from skipindex.table.opening.delta import delta_source
 from skipindex.table.opening.iceberg import iceberg_source
@@ -59,8 +61,10 @@ def other_format(paths: Iterable[str]) -> tuple[str, str] | None:
 
 def log_in(location: Location) -> str:
     """The path of a log of another format in a folder; empty if there is none."""
-    paths = (f"{one}{name}" for one in _FOLDERS for name in location.names(one[:-1]))
-    result = other_format(paths)
+    with ThreadPoolExecutor(len(_FOLDERS)) as pool:  # a store is waited for once
+        lists = pool.map(carried(location.names), (one[:-1] for one in _FOLDERS))
+        logs = zip(_FOLDERS, lists, strict=True)
+        result = other_format(f"{one}{name}" for one, names in logs for name in names)
     return "" if result is None else location.full(result[1])
 
 

@@ -6,6 +6,7 @@ alone (``log.exclusive``).  Where that is in doubt, the folder is listed.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import Final, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -24,6 +25,7 @@ from skipindex.log import (
 )
 from skipindex.log.manifest import Manifest, as_one_array
 from skipindex.log.replacements import without_files
+from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.file_info import FileInfo, Marks
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location
@@ -35,7 +37,7 @@ from skipindex.table.listing import (
     observe,
     read_schema,
 )
-from skipindex.table.opening.formats import other_format
+from skipindex.table.opening.formats import log_in, other_format
 from skipindex.table.opening.source import NEWEST, OWN_LOG, AtVersion
 from skipindex.table.partitions.hive import partition_values
 
@@ -77,8 +79,12 @@ def list_from_log(
     doubt: tuple[str, ...] = ()
     gone = ""
     for _ in range(LOOKS if trust == "log" else 0):
-        snapshot = newest_usable(location, known)
-        why = _why_not(location, snapshot, insist=insist)
+        with ThreadPoolExecutor(1) as pool:  # a store is asked for both at once
+            foreign = pool.submit(carried(log_in), location)
+            snapshot = newest_usable(location, known)
+            why = _why_not(location, snapshot, insist=insist)
+        if other := foreign.result():
+            why = why or f"{other!r} is a log of another format"
         if gone and known is not None and snapshot.version == known.version:
             why = why or f"{gone!r}, which it names, was deleted or changed"
         if why:
