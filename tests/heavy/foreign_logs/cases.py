@@ -62,7 +62,8 @@ def _answers(world: World, act: str) -> Iterator[tuple[str, str]]:
     """What is done and asked, each with what is wrong about it."""
     if act in world.acts:
         yield act, judged(world.acts[act])
-    if world.rng.random() < _COMPARED and (wrong := world.unlike_reader()):
+    is_compared = world.rng.random() < _COMPARED
+    if is_compared and (wrong := judged(world.unlike_reader)):
         yield "another reader", f"the generator, or that reader, is wrong: {wrong}"
     opened: list[sx.Table] = []
     yield "open", (wrong := judged(lambda: opened.append(world.open())))

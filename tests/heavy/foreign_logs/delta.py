@@ -85,7 +85,7 @@ class DeltaWorld(World):
         for _ in range(rng.choice([0, 0, 1, 1, 2])):
             kinds = _SELDOM if rng.random() < 0.05 else _PARTITIONED
             self._new_column(rng.choice(kinds), is_partition=True)
-        if rng.random() < 0.2:
+        if rng.random() < 0.3:
             self._derive_a_column()
         was_folder = rng.random() < 0.15
         self.folders = _FOLDERS[:1] if was_folder else _FOLDERS
@@ -112,8 +112,9 @@ class DeltaWorld(World):
 
     @property
     def weights(self) -> Mapping[str, int]:
-        more = {"append": 3, "delete": 3, "checkpointed": 2, "rename": 2, "swap": 2}
-        return {**super().weights, **more}
+        more = {"append": 3, "delete": 3, "checkpointed": 2, "rename": 2, "swap": 3}
+        own = {"optimize": 2 * (self.mode == "none"), "derive": 3 * bool(self.derived)}
+        return {**super().weights, **more, **own}
 
     def open(self) -> sx.Table:
         return sx.open_table(str(self.folder))
@@ -147,7 +148,8 @@ class DeltaWorld(World):
         self.columns.append(new)
 
     def _derive_a_column(self) -> None:
-        """One column of dates, and their days of the month as partitions."""
+        """Two columns of dates, and the days of the month of one as partitions."""
+        self._new_column("date")  # may be given the name of the other
         self._new_column("date")
         self._new_column("integer", is_partition=True)
         self.derived = (self.columns[-1], self.columns[-2])
@@ -394,9 +396,13 @@ class DeltaWorld(World):
 
     def swap(self) -> None:
         """Two columns get each other's names."""
-        column = self.pick()
+        of_days = self.derived and self.derived[1]
+        is_first = of_days in self.columns and self.rng.random() < 0.5
+        column = of_days if is_first else self.pick()
         if self.mode != "none" and column is not None:
-            other = self.rng.choice(self.siblings(column))
+            others = self.siblings(column)
+            alike = [one for one in others if one.kind is column.kind]
+            other = self.rng.choice(self.rng.choice([alike, others]))
             column.name, other.name = other.name, column.name
             self._commit(self._meta())
 
@@ -468,16 +474,19 @@ class DeltaWorld(World):
     def optimize(self) -> None:
         """Files are written anew, in a commit of skipindex with true statistics."""
         own = [one for one in self.columns if not one.is_partition]
-        by = [one.name for one in own if one.kind is KINDS["long"]]
+        by = [one.name for one in own if one.kind is not None]
         if not self.is_indexed or not by or self.mode != "none":
             return
+        self.rng.shuffle(by)
+        self.allowed.append("the new files would have no statistics of it")
         names = [one.name for one in self.columns]
         before = counted(self.rows, names)
         write = partial(pq.write_table, row_group_size=self.rng.choice([2, 1000]))
         with mock.patch.object(pq, "write_table", write):
             arrow_writer.optimized(
-                self.open(), cluster_by=by[:1], rows_per_file=30, in_place=False,
-                mode=self.rng.choice(["full", "incremental"]),
+                self.open(), cluster_by=by[:1], in_place=False,
+                rows_per_file=self.rng.choice([4, 30]),
+                mode=self.rng.choice(["full", "full", "incremental"]),
             )  # fmt: skip
         newest = self._log(f"{self.version + 1:020}.json")
         if newest.exists():

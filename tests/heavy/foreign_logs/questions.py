@@ -114,7 +114,7 @@ class Round:
     def ask(self) -> Iterator[tuple[str, str]]:
         """Questions, each with what is wrong about its answer; empty if nothing."""
         asks = [self._ask_rows, self._ask_limit, self._ask_order, self._ask_places]
-        for ask in self.rng.choices(asks, weights=[5, 2, 3, 2], k=4):
+        for ask in self.rng.choices(asks, weights=[5, 2, 5, 2], k=4):
             text, judge = ask()
             yield text, judged(judge)
 

@@ -63,8 +63,8 @@ def _decimal(unscaled: int, scale: int) -> Decimal:
 
 _TEXTS: Final = (
     *("", " ", "A", "a", "a%b", "aa", "ab", "b", "x" * 31, "x" * 32, "x" * 32 + "y"),
-    *("x" * 70, "y", "z", "z" * 5000, "é", "é" * 40, "ü", "\ud7ff" * 20, "\ufffd"),
-    *("\uffff" * 33, "😀", "😀" * 20),
+    *("x" * 70, "y", "z", "z" * 5000, "é", "é" * 40, "é" * 3000, "ü", "\ud7ff" * 20),
+    *("\ufffd", "\uffff" * 33, "😀", "😀" * 20, "😀" * 2000),
 )
 _DAYS: Final = [_DAY + timedelta(days=n) for n in (-20_000, *range(-3, 9), 900)]
 _MOMENTS: Final = [

@@ -125,7 +125,9 @@ class World:
 
     def index(self) -> None:
         """Indexes of one kind on all columns, or of some kinds on some."""
-        wanted: dict[str, str | None] = {"*": self.rng.choice(["exact", "minmax"])}
+        wanted: dict[str, str | None] = {
+            "*": self.rng.choice(["exact", "minmax", None])
+        }
         for one in self.columns:
             if (
                 one.kind is not None

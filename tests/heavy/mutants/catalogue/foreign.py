@@ -8,8 +8,6 @@ from tests.heavy.mutants.mutant import Mutant
 
 _TESTS: Final = ("tests/heavy/foreign_logs/test_foreign_logs.py",)
 
-_LOGGED: Final = ("tests/delta/test_foreign_logs.py",)
-
 FOREIGN: Final = (
     Mutant(
         "rows-of-no-index-are-none",
@@ -17,7 +15,7 @@ FOREIGN: Final = (
         "n_rows.minus(stats.nulls)",
         "type(n_rows)(stats.nulls.known, n_rows.or_else(-1) - stats.nulls.or_else(0))",
         "NULLs that a log counts are subtracted from rows that nobody has counted",
-        _LOGGED,
+        _TESTS,
     ),
     Mutant(
         "bounds-of-some-row-groups",
@@ -25,7 +23,7 @@ FOREIGN: Final = (
         "n_nulls != group.num_rows",
         "False",
         "a log gets the bounds of the row groups that have some, for all of a file",
-        _LOGGED,
+        _TESTS,
     ),
     Mutant(
         "nan-is-no-value",
@@ -33,7 +31,7 @@ FOREIGN: Final = (
         "partial.bounds | partial.nan | rounded",
         "partial.bounds | rounded",
         "a log gets a greatest value below the NaN of a file",
-        _LOGGED,
+        _TESTS,
     ),
     Mutant(
         "indexes-of-mapped-names",
@@ -94,7 +92,7 @@ return None in numbers""",
         'record is None or record.get("places", {}) == self.places_in(result)',
         "True",
         "a derivation is of whatever column has the name now",
-        _LOGGED,
+        _TESTS,
     ),
     Mutant(
         "numbers-of-nulls-that-mean-nothing",
@@ -102,6 +100,6 @@ return None in numbers""",
         "pc.if_else(is_told, counts, pa.scalar(None, counts.type))",
         "counts",
         "a number of NULLs counts where tightBounds is false",
-        _LOGGED,
+        _TESTS,
     ),
 )
