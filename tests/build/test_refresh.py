@@ -115,6 +115,47 @@ def test_what_is_dropped_is_not_built_again(folder: Path) -> None:
     assert table.state.snapshot.manifest.stats.keys() == {"a", "s", "b"}
 
 
+@pytest.mark.parametrize("again", [None, {"a": "bitmap"}, {"*": "exact"}])
+@pytest.mark.parametrize(
+    "dropped",
+    [
+        {"columns": ["a"]},
+        {"columns": ["a"], "kinds": ["exact", "bloom"]},
+        {"columns": ["a"], "kinds": ["minmax", "exact", "bloom"]},
+        {"kinds": ["exact"]},
+        {"kinds": ["minmax", "exact", "bloom"]},
+        {"kinds": []},
+    ],
+)
+@pytest.mark.parametrize(
+    "asked",
+    [{"*": "exact"}, {"a": "bloom"}, {"a": ["bloom", "exact"], "*": None}, {"b": []}],
+)
+def test_a_drop_outlives_the_files(
+    folder: Path, asked: dict[str, Any], dropped: dict[str, Any], again: Any
+) -> None:
+    """A refresh gives new files what old ones have, and old ones nothing more."""
+
+    def kinds(table: sx.Table) -> dict[str, set[str]]:
+        every = {one.column for one in table.indexes}
+        return {
+            name: {one.kind for one in table.indexes if one.column == name}
+            for name in every
+        }
+
+    sx.open_table(folder).drop_indexes()
+    build(folder, asked)
+    left = sx.open_table(folder).drop_indexes(**dropped)
+    if again is not None:
+        left = build(folder, again)
+    expected = kinds(left)
+    assert kinds(refresh(folder).table) == expected
+    for path in folder.glob("*.parquet"):
+        path.unlink()
+    put_all(folder, [columns(30 + i) for i in range(2)])
+    assert kinds(refresh(folder).table) == expected
+
+
 def test_a_table_of_an_older_version_says_it_by_what_it_has(folder: Path) -> None:
     def forget(base: Snapshot) -> tuple[Manifest, TableProperties]:
         return base.manifest, TableProperties()

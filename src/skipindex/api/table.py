@@ -519,8 +519,11 @@ class Table:
     ) -> Table:
         """Drop indexes, in one commit; return the table without them.
 
-        Readers of older commits can still use their bytes.  ``vacuum`` deletes these
-        after the retention, and ``vacuum(purge=True)`` immediately.
+        Later refreshes do not build them again, also on new files; a build that names
+        the columns does.  Statistics that are dropped alone come back with the next
+        refresh of a column that keeps another index.  Readers of older commits can
+        still use the bytes of what was dropped.  ``vacuum`` deletes these after the
+        retention, and ``vacuum(purge=True)`` immediately.
 
         Args:
             columns: drop only the indexes of these columns.

@@ -138,22 +138,22 @@ def without_asked(
     columns: Collection[str] | None,
     kinds: Collection[str] | None,
 ) -> TableProperties:
-    """The properties once indexes were dropped; None stands for all of them."""
-    record = properties.indexes
+    """The properties once indexes were dropped; None stands for all of them.
+
+    Later builds leave out what was dropped, also where ``*`` asks for it.
+    """
     left = replace(properties, indexes=None, choice=None)
-    if not isinstance(record, Mapping) or (columns is None and kinds is None):
+    if columns is None and kinds is None:
         return left
-    asked: SpecsByColumn = {}
-    for name, specs in _read(record).items():
-        if columns is not None and name not in columns:
-            asked[name] = specs
-            continue
+    record = properties.indexes
+    asked = _read(record) if isinstance(record, Mapping) else {}
+    has_statistics = kinds is not None and "minmax" not in kinds
+    names = [*asked, *([] if has_statistics else [EVERY])]
+    for name in names if columns is None else columns:
+        specs = asked.get(name, asked.get(EVERY, []))
         rest = [s for s in specs or () if kinds is not None and s.kind not in kinds]
-        if rest or (specs is not None and kinds and "minmax" not in kinds):
-            asked[name] = rest
-    if kinds is not None and "minmax" in kinds:
-        for name in columns if columns is not None else (EVERY,):
-            asked[name] = asked.get(name) or None
+        is_none = specs is None or not has_statistics
+        asked[name] = None if is_none and not rest else rest
     return replace(left, indexes=to_json(asked)) if asked else left
 
 
