@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -180,6 +181,7 @@ class _SideReader:
         check_reading({}, side.reader, side.options)
         self._side, self._session, self._kept = side, session, kept
         self._location = side.location()
+        self._nodes = self._nodes_now()
         self._files = self._files_now()
         self._rules = ZoneRules(session.offsets)
         self._others = [(name, self._other(keys)) for name, keys in side.keys]
@@ -219,6 +221,7 @@ class _SideReader:
         return (
             self._location,
             tuple(self._files),
+            self._nodes,
             self._side.data,
             tuple(self._side.partitions_types.items()),
             self._session.timezone,
@@ -376,7 +379,7 @@ class _SideReader:
             if n_bytes > MAX_BYTES:
                 raise _too_large(n_bytes)
             batches.append(batch)
-        if self._files_now() != self._files:
+        if (self._files_now(), self._nodes_now()) != (self._files, self._nodes):
             raise PlanError("it changed while it was read")
         schema = pa.schema([dataset.schema.field(name) for name in names])
         return pa.Table.from_batches(batches, schema)
@@ -402,6 +405,14 @@ class _SideReader:
                     f"its columns have more than {self._session.most_bytes:,} bytes, "
                     "which is not worth it for this scan"
                 )
+
+    def _nodes_now(self) -> Hashable:
+        """What tells files of a disk apart that have one size and one time."""
+        # A program that sets the time of a file, such as cp -p, changes its inode.
+        if not self._location.is_local:
+            return ()
+        nodes = (Path(self._location.full(path)).stat() for path in self._side.paths)
+        return tuple((one.st_dev, one.st_ino, one.st_ctime_ns) for one in nodes)
 
     def _files_now(self) -> Sequence[FileInfo]:
         """The files that Spark has listed, as they are now; an error if others are."""

@@ -129,7 +129,7 @@ PRUNING: Final = (
     Mutant(
         "dimension-changed-while-read",
         "spark.pruning.dimensions._SideReader._read",
-        "self._files_now() != self._files",
+        "(self._files_now(), self._nodes_now()) != (self._files, self._nodes)",
         "False",
         "keys are those of files that were replaced while they were read",
         _DIMENSIONS,
