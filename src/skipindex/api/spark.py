@@ -43,8 +43,9 @@ def enable(spark: SparkSession) -> None:
 
     Args:
         spark: a classic session, of Spark 3.5 or newer.  Its driver loads an optimizer
-            rule; executors need nothing.  If the classes of the rule do not link with
-            this Spark, a warning says what is missing, and all files are read.
+            rule; executors need nothing.  If the classes of the rule are missing, or do
+            not link with this Spark, a warning (``warnings``) says so and what to do,
+            and all files are read.
 
     Raises:
         EngineError: Spark is not installed, or the session is one of Spark Connect.
@@ -117,9 +118,11 @@ def register(spark: SparkSession, table: AnyTable) -> None:
 def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
     """The plans of the newest scans: conditions, files read and files skipped.
 
-    There are at most 32, the newest last.  Each has the ``folder`` of the table, the
-    evaluated ``condition``, ``n_files``, ``n_skipped``, ``n_read``, ``seconds``, the
-    ``problem`` if planning failed, and the ``plan`` with the reason for every file.
+    There are at most 32, the newest last, also of scans of Parquet files that no table
+    with indexes was found for: their ``problem`` says so.  Each has the ``folder`` of
+    the table, the evaluated ``condition``, ``n_files``, ``n_skipped``, ``n_read``,
+    ``seconds``, the ``problem`` if planning failed, and the ``plan`` with the reason
+    for every file.
 
     Args:
         spark: a session; the plans are those of all sessions of its application.  There

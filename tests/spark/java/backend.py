@@ -32,11 +32,27 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     """Compile what is missing, if that is possible, and build."""
+    _compile()
+    return str(
+        build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
+    )
+
+
+def build_editable(
+    wheel_directory: str,
+    config_settings: dict[str, str] | None = None,
+    metadata_directory: str | None = None,
+) -> str:
+    """Compile what is missing, if that is possible, and refer to the checkout."""
+    _compile()
+    return str(
+        build_meta.build_editable(wheel_directory, config_settings, metadata_directory)
+    )
+
+
+def _compile() -> None:
     command = [sys.executable, "-I", "-c", _COMPILE]  # -I leaves pip's environment
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode and not list(_CLASSES.glob("*.jar")):
         why = done.stderr.strip().rpartition("\n")[2]
         print(f"no Java classes, so queries of Spark will read all files: {why}")
-    return str(
-        build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
-    )

@@ -119,7 +119,7 @@ def test_the_process_ends_where_the_classes_are_of_other_sources() -> None:
     command = [*SHELL, "-m", "skipindex.spark.pruning.child", NEW]
     done = subprocess.run(command, input=b"", capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (1, _SIGN)
-    assert b"of another version" in done.stderr
+    assert b"have different versions" in done.stderr
 
 
 def test_the_settings_name_the_classes_of_the_version(

@@ -379,8 +379,12 @@ def test_streams_are_left_alone(
 def test_other_tables_are_left_alone(pruned: SparkSession, tmp_path: Path) -> None:
     for file in range(2):
         put(tmp_path / "v" / f"part-{file}.parquet", file)
-    assert files_read(pruned.read.parquet(str(tmp_path / "v")).where("id = 5")) == 2
-    assert not sx.last_plans(pruned)
+    df = pruned.read.parquet(str(tmp_path / "v")).where("id = 5")
+    assert files_read(df) == 2
+    assert df.count() == 1
+    (told,) = sx.last_plans(pruned)
+    assert (told.folder, told.plan) == (str(tmp_path / "v"), None)
+    assert "one table with indexes was not found" in str(told)
 
 
 def test_names_that_a_uri_escapes(pruned: SparkSession, tmp_path: Path) -> None:
@@ -425,14 +429,15 @@ def test_a_spark_whose_classes_do_not_link_reads_all_files(
     spark: SparkSession,
     folder: str,
     monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
 ) -> None:
     def refused(*_: object) -> None:
         raise EngineError("no class SkipRule")
 
     monkeypatch.setattr(session, "_sessions", refused)
-    sx.register(spark, folder)
-    assert caplog.messages == ["queries read all files: no class SkipRule"]
+    with pytest.warns(UserWarning, match=r"^queries read all files: no class SkipRule"):
+        sx.enable(spark)
+    with pytest.warns(UserWarning, match="no class SkipRule"):
+        sx.register(spark, folder)
     df = spark.read.parquet(folder).where("id = 15")
     assert (df.count(), files_read(df)) == (1, N_FILES)
     assert sx.last_plans(spark) == ()

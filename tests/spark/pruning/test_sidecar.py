@@ -82,9 +82,8 @@ def test_without_the_setting_the_sidecar_is_unknown(
     folder = make(tmp_path / "t")
     table = sx.build_indexes(folder, {"x": "bitmap"}, sidecar=sidecar, workers=1).table
     pruned.conf.unset(SIDECAR)
-    before = len(sx.last_plans(pruned))
     assert pruned.read.parquet(str(folder)).where("x = 3").count() == 1
-    assert len(sx.last_plans(pruned)) == before, "nothing is asked of such a folder"
+    assert "one table with indexes was not found" in str(sx.last_plans(pruned)[-1])
     sx.register(pruned, table)
     assert n_read(pruned, folder) == 1
     other = pruned.newSession()

@@ -7,6 +7,7 @@ import java.util.concurrent.*;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.apache.hadoop.fs.Path;
+import org.apache.spark.sql.execution.datasources.FileIndex;
 import org.apache.spark.sql.execution.datasources.PartitionDirectory;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.Seq;
@@ -276,6 +277,13 @@ public class PlannerCalls {
              .put("listed", rest.listed())
              .put("read", rest.read())
              .put("unknown", rest.unknown()));
+  }
+
+  /** Tells that a scan reads a folder which is no table, or more than one. */
+  void tellUnknown(FileIndex location) {
+    Seq<Path> paths = location.rootPaths();
+    if (paths.isEmpty()) return;
+    tell(Question.place(paths.head()).put("scan", System.identityHashCode(location)));
   }
 
   void report(Throwable problem) {

@@ -257,7 +257,9 @@ public class SkipRule extends Rule<LogicalPlan> {
       boolean isDeclared = !isOfCatalog(relation.location()) && !Declared.by(scan).isEmpty();
       Path root = planner.roots.of(
           relation.location().rootPaths(), placeOf(scan), isDeclared, conf);
-      return root == null ? null : SkippingFileIndex.of(scanned(scan, root), query);
+      if (root != null) return SkippingFileIndex.of(scanned(scan, root), query);
+      planner.tellUnknown(relation.location());
+      return null;
     }
 
     /** The scan with this index; null if it has none that says anything else. */

@@ -282,11 +282,21 @@ class Problem:
     number: int = 0
 
 
-def read_report(text: str) -> Read | Problem:
+@dataclass(frozen=True, kw_only=True)
+class NoTable:
+    """A scan of no table, or of several; ``root`` is its first folder."""
+
+    root: str
+    scan: int
+
+
+def read_report(text: str) -> Read | Problem | NoTable:
     """What the driver tells, of which it waits for nothing."""
     result = json.loads(text)
     if "problem" in result:
         return _read(Problem, result)
+    if "root" in result:
+        return _read(NoTable, result)
     return _read(Read, result)
 
 

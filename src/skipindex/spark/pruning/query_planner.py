@@ -31,6 +31,7 @@ from skipindex.spark.pruning.protocol import (
     Answer,
     Call,
     Dimension,
+    NoTable,
     Problem,
     Question,
     Read,
@@ -59,6 +60,7 @@ _GRACE: Final = 1.0
 """Seconds after which a plan stops that the driver does not wait for any more."""
 MAX_RECORDS: Final = 32
 """Most reported plans, and most remembered verdicts."""
+_NO_TABLE: Final = "all files are read, as one table with indexes was not found there"
 _MAX_LATE: Final = 256
 """Most questions remembered that the driver gave up."""
 
@@ -123,6 +125,8 @@ class QueryPlanner:
                 self._failed(one.root, one.problem)
             case Read() as one:
                 self._read(one)
+            case NoTable() as one:
+                self._read_all(one)
 
     def records_of(self, scans: Collection[int]) -> list[QueryPlan]:
         """The records without those of other scans, such as one that reads keys."""
@@ -130,6 +134,16 @@ class QueryPlanner:
             told = self._told.items()
             others = {id(plan) for (_, scan), plan in told if scan not in scans}
             return [plan for plan in self.records if id(plan) not in others]
+
+    def _read_all(self, one: NoTable) -> None:
+        """Record a scan of no table, once, unless its partitions were asked about."""
+        plan = QueryPlan(one.root, "", 0, 0, 0.0, problem=_NO_TABLE)
+        with self._lock:
+            newest = self.records[-1] if self.records else plan
+            is_known = newest.of_partitions and newest.folder == one.root
+            if not (is_known or (0, one.scan) in self._told):
+                _put(self._told, (0, one.scan), plan)
+                self.records.append(plan)
 
     def _read(self, one: Read) -> None:
         """Let the record of a scan say what Spark listed, and what it reads."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import logging
+import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
@@ -21,7 +21,6 @@ from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 
-LOG: Final = logging.getLogger("skipindex")
 _pruned: Final[dict[str, Pruning]] = {}
 """What was enabled, by the id of the Spark application."""
 
@@ -66,7 +65,7 @@ def enable(spark: SparkSession, statements: Statements) -> None:
         try:
             pruning = Pruning(spark, statements)
         except EngineError as error:
-            LOG.warning("queries read all files: %s", error)
+            warnings.warn(f"queries read all files: {error}", stacklevel=3)
             return
         _pruned.clear()  # of another, whose SparkContext has stopped
         _pruned[_application(spark)] = pruning
