@@ -36,6 +36,8 @@ _SHORT: Final = re.compile(
     "PLT|P[NRS]T|SST|VST"
 )
 """Zones that only Java knows under these names."""
+_DURATION: Final = re.compile(r"([0-9]{1,8}(?:\.[0-9]+)?) ?(s|min|m|h|d)|0")
+_SECONDS: Final = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 
 
 @cache
@@ -97,13 +99,33 @@ def check_indexes(indexes: object) -> None:
     )
 
 
-def check_retention(retention: object) -> None:
-    """Raise ``TableError`` unless it is a duration, or None."""
-    if not (retention is None or isinstance(retention, timedelta)):
+def duration_in(value: object) -> timedelta | None:
+    """The time that a timedelta or a text says; None of anything else.
+
+    >>> duration_in("1.5 h"), duration_in("7"), duration_in("0"), duration_in(7)
+    (datetime.timedelta(seconds=5400), None, datetime.timedelta(0), None)
+    """
+    if isinstance(value, timedelta):
+        return value
+    match = _DURATION.fullmatch(value) if isinstance(value, str) else None
+    if match is None:
+        return None
+    return timedelta(seconds=float(match[1] or 0) * _SECONDS[match[2] or "s"])
+
+
+def retention_in(value: object) -> timedelta | None:
+    """How long superseded files stay, as an argument; None is the table's own time.
+
+    Raises:
+        TableError: the value is no time.
+    """
+    result = duration_in(value)
+    if result is None and value is not None:
         raise TableError(
-            f"not a retention: {kind_of(retention)} (accepted: a timedelta, such as "
-            "timedelta(days=7))"
+            f"not a retention: {kind_of(value)} (accepted: a timedelta, such as "
+            "timedelta(days=7), or a number with its unit: '30min', '12h' or '7d')"
         )
+    return result
 
 
 def check_session(spark: object) -> None:

@@ -18,11 +18,11 @@ from skipindex.api.checks import (
     check_cache,
     check_indexes,
     check_ratio,
-    check_retention,
     check_session,
     check_workers,
     check_zone,
     names_of,
+    retention_in,
 )
 from skipindex.api.clustering import Clustering
 from skipindex.api.maintenance.report import picture_of
@@ -713,7 +713,7 @@ class Table:
 
         return self._declared("set_exclusive", change)
 
-    def declare_retention(self, retention: timedelta | None) -> Table:
+    def declare_retention(self, retention: timedelta | str | None) -> Table:
         """Declare how long superseded files, indexes and commits stay.
 
         ``vacuum`` deletes older ones.  Appends also delete old commits and indexes, at
@@ -721,20 +721,18 @@ class Table:
         deleted, its plans read all rows of those files, so results stay right.
 
         Args:
-            retention: 0 keeps the newest commit, and those of the last hour; None is
-                the default of 7 days.
+            retention: a timedelta, or a text such as ``"12h"``; 0 keeps the newest
+                commit, and those of the last hour; None is the default of 7 days.
 
         Raises:
-            TableError: the retention is negative or longer than a century.
+            TableError: the retention is no time, negative, or longer than a century.
 
-        >>> from datetime import timedelta
-        >>> day = table.declare_retention(timedelta(days=1))
+        >>> day = table.declare_retention("1d")
         >>> day.status().retention_seconds
         86400.0
         >>> day.declare_retention(None).status().retention_seconds
         """
-        check_retention(retention)
-        record = retention_record(retention)
+        record = retention_record(retention_in(retention))
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
             return base.manifest, replace(base.properties, retention=record)
@@ -902,7 +900,7 @@ class Table:
     def vacuum(
         self,
         *,
-        retention: timedelta | None = None,
+        retention: timedelta | str | None = None,
         dry_run: bool = False,
         purge: bool = False,
     ) -> VacuumReport:
@@ -918,21 +916,22 @@ class Table:
 
         Args:
             retention: how long replaced files stay for readers that have opened the
-                table; None is the declared time (``declare_retention``), or 7 days.  If
-                it is shorter than the longest query or write, these may fail.
+                table, as a timedelta or a text such as ``"7d"``; None is the declared
+                time (``declare_retention``), or 7 days.  If it is shorter than the
+                longest query or write, these may fail.
             dry_run: only report what would be published and deleted.
             purge: remove every value and path of deleted data.  Packs that also have
                 unused data are rewritten, and the retention is 0.
 
         Raises:
-            TableError: the retention is negative, or the newest commit cannot be
-                read.
+            TableError: the retention is no time or negative, or the newest commit
+                cannot be read.
 
         >>> table.vacuum(dry_run=True).deleted
         ()
         """
-        check_retention(retention)
-        report = vacuum(self.state, retention=retention, dry_run=dry_run, purge=purge)
+        keep = retention_in(retention)
+        report = vacuum(self.state, retention=keep, dry_run=dry_run, purge=purge)
         log_action("vacuum", self.folder, report)
         return report
 

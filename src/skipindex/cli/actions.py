@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import logging
-import re
 import shlex
 import sys
 import time
@@ -23,6 +22,7 @@ from click.shell_completion import get_completion_class
 from skipindex.advice.questions import conditions_of
 from skipindex.api import Clustering, Plan, Table, build_indexes, open_table, plan_files
 from skipindex.api.calls import runner_of
+from skipindex.api.checks import duration_in
 from skipindex.api.functions import place_of, table_of_catalog
 from skipindex.api.maintenance.policy import Budget, Policy
 from skipindex.api.maintenance.run import maintain_all, tables_below
@@ -54,7 +54,6 @@ from skipindex.table.queries import is_of_log
 
 _SHOWN: Final = 20
 """Files that ``plan`` lists."""
-_SECONDS: Final = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _OF_OUTPUT: Final = {"json", "quiet", "verbose"}
 """Options that change no answer."""
 _TOLD: Final = {
@@ -116,7 +115,13 @@ def _statuses(paths: Sequence[str], options: SimpleNamespace) -> Answer:
 
 
 def _maintain(options: SimpleNamespace) -> Answer:
-    pause, answer = _duration(options.every), _maintained(options)
+    pause = duration_in(options.every)
+    if pause is None and options.every is not None:
+        raise TableError(
+            f"not a pause: {options.every!r} (accepted: a number with its unit, such "
+            "as 90s, 30min, 12h or 7d)"
+        )
+    answer = _maintained(options)
     if pause is None:
         return answer
     while True:
@@ -459,23 +464,11 @@ def _optimize(options: SimpleNamespace) -> Answer:
 
 def _vacuum(options: SimpleNamespace) -> Answer:
     report = _opened(options).vacuum(
-        retention=_duration(options.retention),
+        retention=options.retention,
         dry_run=options.dry_run,
         purge=options.purge,
     )
     return Answer(str(report), report.to_dict())
-
-
-def _duration(text: str | None) -> timedelta | None:
-    if text is None:
-        return None
-    match = re.fullmatch(r"([0-9]{1,9})([smhd]?)", text)
-    if match is None:
-        raise TableError(
-            f"not a duration: {text!r} (accepted: a number of seconds, or such as 30m, "
-            "12h or 7d)"
-        )
-    return timedelta(seconds=int(match[1]) * _SECONDS[match[2]])
 
 
 def _history(options: SimpleNamespace) -> Answer:

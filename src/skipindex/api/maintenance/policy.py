@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 import tomllib
 from collections.abc import Mapping
@@ -13,13 +12,12 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from skipindex.advice import MAX_BYTES_RATIO
+from skipindex.api.checks import duration_in
 from skipindex.build.memory import bytes_in
 from skipindex.errors import TableError, one_line
 from skipindex.table.queries import OF_LOG, is_of_log
 
 STEPS: Final = ("refresh", "merge", "cluster", "advise", "vacuum")
-_TIME: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?(s|min|m|h|d)")
-_SECONDS: Final = {"s": 1, "min": 60, "m": 60, "h": 3600, "d": 86400}
 
 BudgetLike: TypeAlias = int | str | timedelta | None
 PolicyLike: TypeAlias = "Policy | Mapping[str, Any] | str | os.PathLike[str] | None"
@@ -131,11 +129,9 @@ class Budget:
         parts = budget.split(",") if isinstance(budget, str) else [budget]
         for part in parts if budget is not None else ():
             text = part.strip() if isinstance(part, str) else part
-            match = _TIME.fullmatch(text) if isinstance(text, str) else None
-            if isinstance(text, timedelta):
-                seconds = text.total_seconds()
-            elif match:
-                seconds = float(match[1]) * _SECONDS[match[2]]
+            duration = None if text == "0" else duration_in(text)
+            if duration is not None:
+                seconds = duration.total_seconds()
             else:
                 n_bytes = bytes_in(text)
                 if n_bytes is None or n_bytes < 0:
