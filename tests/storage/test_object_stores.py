@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import multiprocessing
+import re
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -307,3 +308,13 @@ def test_folders_of_a_table_are_listed_by_level(s3: S3, place: Location) -> None
     assert (plan.paths, plan.table.n_unlisted) == (["day=3/f.parquet"], 69)
     plan, asked = planned("day < 67")
     assert (asked, len(plan.paths)) == (["", "day=1", ""], 66), "too many by themselves"
+
+
+def test_the_folder_of_a_table_can_be_opened(s3: S3, place: Location) -> None:
+    place.write("f.parquet", parquet([1]))
+    table = sx.open_table(place)
+    assert table.folder == table.status().table == place.uri
+    assert sx.open_table(table.folder, storage_options=s3.options).paths == table.paths
+    with pytest.raises(TableError, match=re.escape(f"{place.uri}x' does not exist")):
+        sx.open_table(f"{place.uri}x", storage_options=s3.options)
+    assert table.remove_indexes(dry_run=True).folder == place.uri

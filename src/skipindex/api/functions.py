@@ -153,7 +153,7 @@ def _of_catalog(
         how["derived"] = how.get("derived") or named.derived
     else:
         warn_once(
-            named.location.full(""),
+            named.location.plain_path(""),
             "the folders of its partitions are not named k=v, so the files below the "
             "folder are read, and its properties for derived partitions are ignored",
         )

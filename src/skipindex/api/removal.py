@@ -92,7 +92,7 @@ def remove(location: Location, *, dry_run: bool) -> RemovalReport:
     done = due if dry_run else _delete(location, due)
     named = {file.path for file in due}
     report = RemovalReport(
-        location.full(""),
+        location.plain_path(""),
         tuple(sorted(file.path for file in done)),
         sum(file.size for file in done),
         tuple(sorted(file.path for file in own if file.path not in named)),

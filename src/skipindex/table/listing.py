@@ -246,7 +246,7 @@ def read_schema(
 
 
 def _nothing_there(location: Location, everything: Sequence[FileInfo]) -> str:
-    where = location.full("")
+    where = location.plain_path("")
     if not location.exists():
         return f"no such table: {where!r} does not exist"
     why = "names that begin with _ or . are ignored"

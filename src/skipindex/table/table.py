@@ -152,8 +152,8 @@ class TableState:
 
     @property
     def folder(self) -> str:
-        """Where the table is."""
-        return self.location.full("")
+        """Where the table is: a path, or a URI without secrets."""
+        return self.location.plain_path("")
 
     @property
     def columns(self) -> list[ColumnInfo]:

@@ -248,7 +248,7 @@ class QueryPlanner:
                 _put(self._recording, call.number, recording)
         self._record(
             QueryPlan(
-                location.full(""),
+                location.plain_path(""),
                 result.condition,
                 len(table.state),
                 len(files),

@@ -125,7 +125,7 @@ def _check_empty(location: Location, *, overwrite: bool, plain: bool) -> None:
     there = [file.path for file in location.list()]
     if not plain:
         require_plain(location, there, insist=True)
-    require_unbucketed(location.full(""), filter(is_data_file, there))
+    require_unbucketed(location.plain_path(""), filter(is_data_file, there))
     if not overwrite and not all(map(is_leftover, there)):
         raise TableError(
             f"{location.full('')!r} is not empty (pass overwrite=True to replace it)"

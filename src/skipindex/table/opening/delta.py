@@ -523,7 +523,7 @@ def _where(location: Location, folder: str = "") -> tuple[str, dict[str, str] | 
 
 
 def _opened(location: Location, version: int | None) -> DeltaTable:
-    where = location.full("")
+    where = location.plain_path("")
     try:
         from deltalake import DeltaTable  # noqa: PLC0415 (of the extra "delta")
     except ImportError as error:
@@ -548,7 +548,7 @@ def _opened(location: Location, version: int | None) -> DeltaTable:
 
 def _require_readable(location: Location, table: DeltaTable) -> None:
     """Refuse a table that asks for more than is read here."""
-    where = location.full("")
+    where = location.plain_path("")
     protocol = table.protocol()
     features = frozenset(protocol.reader_features or ())
     if unknown := sorted(features - _READ):

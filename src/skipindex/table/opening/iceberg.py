@@ -75,7 +75,7 @@ def iceberg_source(location: Location, at: AtVersion) -> IcebergSource:
             deletes that pyiceberg does not apply.
     """
     table = _opened(location, at)
-    where = location.full("")
+    where = location.plain_path("")
     snapshot = table.current_snapshot()
     if at.number is not None and table.snapshot_by_id(at.number) is None:
         raise TableError(
@@ -300,7 +300,7 @@ def _has_any(known: Table, snapshots: set[int]) -> bool:
 
 
 def _opened(location: Location, at: AtVersion) -> StaticTable:
-    where = location.full("")
+    where = location.plain_path("")
     try:
         from pyiceberg.table import StaticTable  # noqa: PLC0415 (of an extra)
     except ImportError as error:
