@@ -49,22 +49,22 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 443,
     "advice": 2100,
-    "api": 4526,
-    "build": 2700,
-    "cli": 1417,
+    "api": 4543,
+    "build": 2704,
+    "cli": 1410,
     "expressions": 1984,
     "indexes": 7330,
     "layout": 2567,
-    "log": 3119,
-    "planner": 17703,
+    "log": 3127,
+    "planner": 17748,
     "rewrite": 3871,
-    "spark": 7362,
-    "storage": 5005,
-    "table": 6985,
+    "spark": 7360,
+    "storage": 5021,
+    "table": 7005,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 4106, "ssb": 8510}
+BUDGETS_BESIDE = {"benchmarks": 4107, "ssb": 8510}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

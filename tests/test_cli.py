@@ -277,6 +277,7 @@ def test_json_is_as_its_schema_says(
     assert plan == sx.open_table(folder).plan(plan["where"]).to_dict() | {
         "stages": plan["stages"],
         "count_bounds": plan["count_bounds"],
+        "row_groups": plan["row_groups"],
         "tasks": plan["tasks"],
         "skipped": plan["skipped"],
         "conditions": plan["conditions"],

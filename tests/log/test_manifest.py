@@ -6,13 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import CorruptIndexError
-from skipindex.log.manifest import Manifest
+from skipindex.log.manifest import Manifest, with_column
 from skipindex.storage.checks import checked_packs, unpacked_bytes
 from skipindex.storage.file_system.file_info import FileInfo
 from tests.log.pieces import PIECES, Known, add, facts, manifest_of, piece
@@ -138,8 +139,8 @@ def written(batches: list[pa.RecordBatch]) -> bytes:
 
 def test_what_a_manifest_says_of_its_size_is_true() -> None:
     whole = manifest(10_000)
-    # A manifest without tags has no column of them.
-    files = whole.files.drop_columns("tag")
+    # A manifest without tags or row groups has no column of them.
+    files = whole.files.drop_columns(["tag", "groups"])
     assert unpacked_bytes(whole.to_bytes()) >= files.nbytes
     assert unpacked_bytes(whole.to_bytes()) < 2 * whole.files.nbytes
 
@@ -163,6 +164,35 @@ def test_a_manifest_in_many_pieces_is_none() -> None:
     assert len(Manifest.from_bytes(written([batch] * 3))) == 6
     with pytest.raises(CorruptIndexError, match="too many pieces"):
         Manifest.from_bytes(written([batch] * 100))
+
+
+@pytest.mark.parametrize(
+    ("groups", "what"),
+    [
+        ([[1], [1, 1]], "another number of rows"),
+        ([[1], []], "another number of rows"),
+        ([[2, -1], [1]], "out of range"),
+        ([None, b"1234"], "no number of rows"),
+        ([None, [1]], ""),
+        ([[0, 1, 0], [1]], ""),
+    ],
+)
+def test_the_rows_of_row_groups_add_up(groups: list[Any], what: str) -> None:
+    whole = manifest(2)
+    packed = [
+        np.array(one, "<i8").tobytes() if isinstance(one, list) else one
+        for one in groups
+    ]
+    values = pa.array(packed, pa.binary())
+    changed = replace(whole, files=with_column(whole.files, "groups", values))
+    data = changed.to_bytes()
+    if what:
+        with pytest.raises(CorruptIndexError, match=what):
+            changed.to_checked_bytes(1 << 20)
+        with pytest.raises(CorruptIndexError, match=what):
+            Manifest.from_bytes(data)
+    else:
+        assert Manifest.from_bytes(data).files["groups"].to_pylist() == packed
 
 
 def test_what_holds_more_than_rows_is_no_manifest() -> None:

@@ -12,6 +12,8 @@ import pytest
 
 from skipindex import Bloom, Table
 from skipindex.errors import PlanError
+from skipindex.planner import file_tasks
+from skipindex.table import DataFile
 from tests.tables import build, put, put_all, set_mtime
 
 
@@ -40,7 +42,10 @@ def test_the_whole_explanation(table: Table) -> None:
         "file maps 2 # # # 4",
         "value filters 2 # # # 0",
         "row indexes 1 # # # 4",
-        "rows that match: 0 to 1; files where all match: 0",
+        (
+            "rows that match: 0 to 1, in 1 of 1 row groups of these files; "
+            "files where all match: 0"
+        ),
         "conditions",
         "a IN (5, 106): minmax ruled out 1 files",
         "bitmap: ruled out no file by this condition alone",
@@ -116,7 +121,7 @@ def test_together_counts_each_file_once(table: Table) -> None:
 def test_rows_that_match_in_words(table: Table) -> None:
     def rows(condition: str) -> str:
         (line,) = [x for x in lines(table, condition) if x.startswith("rows that")]
-        return line.partition(";")[0]
+        return line.partition(", in ")[0]
 
     assert rows("a = 105") == "rows that match: 1"
     assert rows("a < 0") == "rows that match: 0"
@@ -127,6 +132,49 @@ def test_rows_that_match_in_words(table: Table) -> None:
     again = table.refresh()
     (line,) = [x for x in lines(again, "a = 1") if x.startswith("rows that")]
     assert line.startswith("rows that match: 1 to unknown;")
+
+
+def test_row_groups_with_a_match_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.arange(1000) * 7919 % 1000
+    sizes = [100, 300, 1000]
+    for i, size in enumerate(sizes):
+        columns = {"a": values + i, "s": [f"v{n // 500}" for n in range(1000)]}
+        put(tmp_path / f"{i}.parquet", columns, row_group_size=size)
+    table = build(tmp_path, {"a": "exact"})
+    found = sum(
+        len({np.flatnonzero(values + i == a)[0] // size for a in (5, 900)})
+        for i, size in enumerate(sizes)
+    )
+    assert 3 < found < 6
+    plan = table.plan("a IN (5, 900)")
+    assert plan.row_groups == plan.to_dict()["row_groups"] == (found, 15)
+    words = f"rows that match: 6, in {found} of 15 row groups of these files; files"
+    assert words in plan.explain()
+    assert table.plan("a = 0").row_groups == (1, 10)
+    assert table.plan("a < 0").row_groups == (0, 0)
+    assert table.plan("a >= 0").row_groups == (15, 15)
+    assert table.plan("a >= 0 AND soundex(s) = 'V0'").row_groups == (15, 15)
+    monkeypatch.setattr(file_tasks, "_MOST_ROWS", 3)
+    assert table.plan("a IN (5, 900)").row_groups is None
+    assert table.plan("a = 5").row_groups is not None
+
+
+def test_row_groups_that_no_manifest_has_are_not_told(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a new file, and of the files of a manifest of an older version."""
+    folder = Path(table.state.location.full(""))
+    put(folder / "new.parquet", {"a": [105], "s": ["v1"]})
+    plan = table.refresh().plan("a = 105")
+    assert plan.row_groups is plan.to_dict()["row_groups"] is None
+    assert "row groups of" not in plan.explain()
+    put(folder / "0.parquet", {"a": [5], "s": ["v1"]})
+    monkeypatch.setattr(DataFile, "rows_of_groups", lambda _: None)
+    again = build(folder, {"a": "bitmap"})
+    assert again.plan("a IN (5, 106)").row_groups is None
+    assert again.plan("a = 106").row_groups == (1, 1)
 
 
 def test_stages_that_were_not_run_say_why(table: Table) -> None:

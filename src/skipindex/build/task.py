@@ -167,7 +167,11 @@ def _noted() -> Iterator[None]:
 
 
 def _row(
-    info: FileInfo, *, footer_crc: int = 0, n_rows: int = -1, note: str | None = None
+    info: FileInfo,
+    *,
+    footer_crc: int = 0,
+    file: DataFile | None = None,
+    note: str | None = None,
 ) -> dict[str, Any]:
     """A file's row of the manifest, without its packs."""
     return {
@@ -176,8 +180,9 @@ def _row(
         "mtime": info.mtime,
         "tag": info.tag,
         "footer_crc": footer_crc,
-        "n_rows": n_rows,
+        "n_rows": -1 if file is None else file.metadata.num_rows,
         "note": note,
+        "groups": file and file.rows_of_groups(),
     }
 
 
@@ -196,8 +201,7 @@ def _read_and_index(
                 location, info.path, encoded=names, known=info, ids=task.ids
             )
             file = stack.enter_context(opened)
-        n_rows = int(file.metadata.num_rows)
-        indexed = IndexedFile(_row(info, footer_crc=crc, n_rows=n_rows))
+        indexed = IndexedFile(_row(info, footer_crc=crc, file=file))
         notes: list[str] = []
         rest: list[ColumnRequest] = []
         held, together = memory.held, Together()

@@ -12,6 +12,8 @@ One Arrow IPC file, one row a data file::
     slots       list<int32>    the file's slot in each of them
     tag         string         its ETag where a store gives one; part of the identity.
                                A manifest without any has no such column
+    groups      binary         the rows of each row group, each as an int64, or null if
+                               not known.  An older manifest has no such column
     s0, s1, …   struct         statistics of one column (``table.summaries``); the
                                field's metadata holds the column and its domain
 
@@ -63,8 +65,11 @@ _FILE_FIELDS: Final = pa.schema(
         pa.field("packs", pa.list_(pa.int32()), nullable=False),
         pa.field("slots", pa.list_(pa.int32()), nullable=False),
         pa.field("tag", pa.string()),
+        pa.field("groups", pa.binary()),
     ]
 )
+_OPTIONAL: Final = ("tag", "groups")
+"""Columns that a manifest without any value in them does not have."""
 
 _IDENTITY: Final = ["size", "mtime", "tag", "footer_crc"]
 
@@ -342,8 +347,9 @@ class Manifest:
 
     def _encoded(self, packs: Iterable[Mapping[str, Any]]) -> bytes:
         table = self.files
-        if table["tag"].null_count == len(table):
-            table = table.drop_columns("tag")
+        for name in _OPTIONAL:
+            if table[name].null_count == len(table):
+                table = table.drop_columns(name)
         fields, columns = list(table.schema), list(table.columns)
         for i, (name, column) in enumerate(self.stats.items()):
             metadata = {"column": name, "domain": column.domain}
@@ -376,9 +382,11 @@ class Manifest:
         records = checked_packs(parsed(table.schema.metadata[b"packs"]))
         packs = tuple(map(PackInfo.from_json, records))
         n_fields = len(_FILE_FIELDS)
-        if "tag" not in table.schema.names:
-            nothing = pa.nulls(len(table), pa.string())
-            table = table.add_column(n_fields - 1, _FILE_FIELDS.field("tag"), nothing)
+        for field_ in map(_FILE_FIELDS.field, _OPTIONAL):
+            if field_.name not in table.schema.names:
+                nothing = pa.nulls(len(table), field_.type)
+                place = _FILE_FIELDS.get_field_index(field_.name)
+                table = table.add_column(place, field_, nothing)
         _require_columns(table.schema)
         files = pa.table(table.columns[:n_fields], schema=_FILE_FIELDS)
         stats = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.planner.stages.rows import RowEvaluator
 from skipindex.storage.deadline import checked
+
+_MOST_ROWS: Final = 10_000_000
+"""Rows whose positions are found only to count row groups."""
 
 
 class Verdict(Enum):
@@ -150,3 +153,28 @@ def selections(evaluation: Evaluation, files: Ints) -> Iterator[RowSelection]:
         is_whole = len(upper) == table.n_rows.of_file(file)
         rows = None if is_whole else np.asarray(upper.to_array(), np.int64)
         yield RowSelection(rows, bool(is_exact))
+
+
+def row_groups(
+    evaluation: Evaluation, counts: RowCounts, files: Ints
+) -> tuple[int, int] | None:
+    """How many row groups of ``files`` can hold a match, and how many there are.
+
+    None if it is not known without reading the files, or for too many rows.
+    """
+    groups = evaluation.table.row_groups(files)
+    if groups is None:
+        return None
+    lengths = np.array([*map(len, groups)], np.int64)
+    asked = ~evaluation.certain[files] & (lengths > 1)
+    if counts.upper[files[asked]].sum() > _MOST_ROWS:
+        return None
+    result = int(lengths[~asked].sum())
+    chosen = selections(evaluation, files[asked])
+    for i, selection in zip(np.flatnonzero(asked).tolist(), chosen, strict=True):
+        if selection.rows is None:
+            result += len(groups[i])
+        else:
+            group_of = groups[i].cumsum().searchsorted(selection.rows, side="right")
+            result += len(np.unique(group_of))
+    return result, int(lengths.sum())

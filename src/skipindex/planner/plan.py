@@ -25,6 +25,7 @@ from skipindex.planner.file_tasks import (
     FileTask,
     RowSelection,
     Verdict,
+    row_groups,
     selections,
     tasks_of,
 )
@@ -288,6 +289,18 @@ class Plan:
     def count_bounds(self) -> tuple[int, int | None]:
         """The least and greatest number of matching rows; None is "not known"."""
         return self.row_counts.total
+
+    @property
+    def row_groups(self) -> tuple[int, int] | None:
+        """How many row groups can hold a match, of how many in the files to read.
+
+        None if a file was indexed by an older version, or never, or if the positions of
+        very many rows would have to be found.
+
+        >>> table.plan("city = 'Rome'").row_groups
+        (2, 2)
+        """
+        return row_groups(self.evaluation, self.row_counts, np.flatnonzero(self.kept))
 
     def under(self, offsets: OffsetsOf) -> Plan:
         """The plan for an engine with these time zone rules.

@@ -294,6 +294,7 @@ def check_files(files: pa.Table, n_packs: int) -> None:
         values = files[name].to_numpy()
         good = not len(values) or (values.min() >= low and values.max() <= high)
         require(good, f"{name} of a file is out of range")
+    _check_groups(files["groups"].combine_chunks(), files["n_rows"])
     lists = [files[name].combine_chunks() for name in ("packs", "slots")]
     lengths = [pc.list_value_length(values).to_numpy() for values in lists]
     require(np.array_equal(*lengths), "a file has packs without slots")
@@ -303,6 +304,21 @@ def check_files(files: pa.Table, n_packs: int) -> None:
         numbers = flat.to_numpy()
         good = not len(numbers) or (numbers.min() >= 0 and numbers.max() <= high)
         require(good, "a file names a pack or slot that is not there")
+
+
+def _check_groups(groups: pa.Array, n_rows: pa.ChunkedArray) -> None:
+    """Check that the rows of the row groups of each file add up to its rows."""
+    known = groups.drop_null()
+    whole = pa.ListArray.from_arrays(pa.array([0, len(known)], pa.int32()), known)
+    lengths = pc.binary_length(known).to_numpy()
+    require(not (lengths % 8).any(), "a row group has no number of rows")
+    numbers = np.frombuffer(pc.binary_join(whole, b"")[0].as_py(), "<i8")
+    good = not len(numbers) or (numbers.min() >= 0 and numbers.max() <= _MAX_ROWS)
+    require(good, "the rows of a row group are out of range")
+    ends = np.append(0, numbers.cumsum())
+    sums = np.diff(ends[np.append(0, lengths // 8).cumsum()])
+    good = np.array_equal(sums, n_rows.filter(groups.is_valid()).to_numpy())
+    require(good, "the row groups of a file have another number of rows")
 
 
 def check_stats(kind: pa.DataType) -> None:

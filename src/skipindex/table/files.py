@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -177,15 +178,26 @@ class DataFile:
             result.setdefault(self.schema.column(i).path, []).append(i)
         return result
 
+    @property
+    def groups(self) -> list[pq.RowGroupMetaData]:
+        """The row groups, in order."""
+        return [*map(self.metadata.row_group, range(self.metadata.num_row_groups))]
+
+    def rows_of_groups(self) -> bytes | None:
+        """The rows of each row group, as in a manifest; None if they do not add up."""
+        rows = [group.num_rows for group in self.groups]
+        is_right = sum(rows) == self.metadata.num_rows and min(rows, default=0) >= 0
+        return np.array(rows, "<i8").tobytes() if is_right else None
+
     def text_bytes(self, path: Sequence[str], least: float) -> float:
         """The bytes of a column before compression, as far as the footer tells.
 
         ``least`` is taken for a column that Arrow decodes from dictionaries.
         """
-        groups = [*map(self.metadata.row_group, range(self.metadata.num_row_groups))]
         if self.is_signed:
-            return max(least, float(sum(group.total_byte_size for group in groups)))
-        chunks = [group.column(i) for group in groups for i in self.leaves(path)]
+            sizes = [group.total_byte_size for group in self.groups]
+            return max(least, float(sum(sizes)))
+        chunks = [group.column(i) for group in self.groups for i in self.leaves(path)]
         size = float(sum(chunk.total_uncompressed_size for chunk in chunks))
         if self.has_small_entries(path):
             return size

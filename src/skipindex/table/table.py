@@ -223,6 +223,14 @@ class TableState:
         has_any = len(self.snapshot.manifest) > 0
         return "never indexed" if has_any else "the table has no index"
 
+    def row_groups(self, files: Ints) -> list[Ints] | None:
+        """The rows of each row group of some files; None if one has unknown ones."""
+        groups = as_one_array(self.snapshot.manifest.files["groups"])
+        known = take(groups, self.rows[files])
+        if known.null_count:
+            return None
+        return [np.frombuffer(rows, "<i8") for rows in known.to_pylist()]
+
     @cached_property
     def n_bytes(self) -> int:
         """The size of all data files."""

@@ -54,6 +54,8 @@ class Explainable(Protocol):
     def notes(self) -> Sequence[str]: ...
     @property
     def count_bounds(self) -> tuple[int, int | None]: ...
+    @property
+    def row_groups(self) -> tuple[int, int] | None: ...
 
 
 def explain(plan: Explainable) -> str:
@@ -79,6 +81,8 @@ def explain(plan: Explainable) -> str:
         )
     certain = int((evaluation.certain & evaluation.possible).sum())
     rows = f"{low:,} to unknown" if high is None else _rows((low, high))
+    if groups := plan.row_groups:
+        rows += f", in {groups[0]:,} of {groups[1]:,} row groups of these files"
     lines.append(f"  rows that match: {rows}; files where all match: {certain}")
     lines.append("conditions")
     for condition in plan.conditions:
@@ -99,6 +103,7 @@ def as_dict(plan: Explainable) -> dict[str, Any]:
         "limit": plan.row_limit.limit,
         "order_by": list(map(str, plan.row_limit.order_by)),
         "count_bounds": plan.count_bounds,
+        "row_groups": plan.row_groups,
         "files": plan.paths,
         "folders_not_listed": plan.table.n_unlisted,
         "tasks": [task.to_dict() for task in plan.tasks],

@@ -119,8 +119,7 @@ class _Part:
         self.data: dict[str, list[list[bytes]]] = {}
         self.values: dict[str, pa.ChunkedArray] = {}
         self._files, self._n_rows = files, len(rows)
-        metadata, self._by_groups = file.metadata, list[str]()
-        self._groups = [*map(metadata.row_group, range(metadata.num_row_groups))]
+        self._groups, self._by_groups = file.groups, list[str]()
         lengths = np.array([group.num_rows for group in self._groups])
         ends = lengths.cumsum()
         if rows[-1] >= ends[-1]:
