@@ -15,6 +15,7 @@ from pyiceberg.table import Table as IcebergTable
 
 import skipindex as sx
 from skipindex import api
+from skipindex.api.types import Located
 from tests.tables import api_members, put
 
 if TYPE_CHECKING:  # the others run without PySpark
@@ -25,12 +26,13 @@ FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
 def public() -> Iterator[tuple[str, Any]]:
-    """The public names, and the methods of the two classes that have many."""
+    """The public names, and the methods of the three classes that have some."""
     more = {name for name, value in vars(api).items() if callable(value)}
-    for name in sorted({*sx.__all__, *more}):
-        value = getattr(api, name)
-        yield name, value
-        if value in (sx.Table, sx.Plan):
+    values = {name: getattr(api, name) for name in sorted({*sx.__all__, *more})}
+    for name, value in [*values.items(), ("Located", Located)]:
+        if value is not Located:
+            yield name, value
+        if value in (sx.Table, sx.Plan, Located):
             for key, member in api_members(value).items():
                 if not key.startswith("_") and _is_method(member):
                     yield f"{name}.{key}", member

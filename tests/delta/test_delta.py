@@ -248,8 +248,10 @@ def test_columns_that_were_renamed_keep_their_index(delta: str) -> None:
     assert rows.schema.names == ["b", "s"]
     assert table.plan("b > 30").to_duckdb().aggregate("count(*)").fetchall() == [(9,)]
     assert table.plan("b > 30").to_polars().collect().height == 9
-    located = table.locate([26, 25, 3], "b").read_all()
-    assert sorted(located["key"].to_pylist()) == [3, 26]
+    located = table.locate([26, 25, 3], "b")
+    assert sorted(located.read_all()["key"].to_pylist()) == [3, 26]
+    assert located.read()["b"].to_pylist() == [26, 3]
+    assert located.read(["s"]).num_rows == 2
     assert table.refresh_indexes(workers=1).files == 0
     assert set(Path(delta, "_skipindex").rglob("*")) == before
     assert len(sx.open_table(delta, version=2).plan("a = 25").paths) == 0
@@ -376,8 +378,9 @@ def test_rows_that_vectors_delete(delta: str) -> None:
     assert table.plan(f"a = {first + 1}", limit=1).to_pandas()["a"].tolist() == [
         first + 1
     ]
-    located = table.locate(whole, "a").read_all()
-    assert sorted(located["key"].to_pylist()) == left
+    located = table.locate(whole, "a")
+    assert sorted(located.read_all()["key"].to_pylist()) == left
+    assert located.read()["a"].to_pylist() == [one for one in whole if one in left]
     assert table.plan("a < 0", limit=0).paths == []
     # A file of which nothing is deleted is read as before.
     other = "a < 20" if first >= 20 else "a >= 20"

@@ -262,7 +262,10 @@ class IcebergHistory(History):
             is_wanted = one[name] in keys and not one["deleted"]
             if is_wanted and not {(file, one[name]), (file, None)} & told:
                 return f"locate misses {one[name]} in {file}"
-        return ""
+        here = [one[name] for one in held.to_pylist() if not one["deleted"]]
+        rows = table.locate(keys, name).read([name])[name].to_pylist()
+        right = rows == [key for key in keys for _ in range(here.count(key))]
+        return "" if right else f"the rows of {keys} are {rows}"
 
     def _schema(self, snapshot: int | None) -> Any:
         return self.table.scan(snapshot_id=snapshot).projection().as_struct()

@@ -42,7 +42,8 @@ from skipindex.log.exclusive import DECLARED
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.planner.plan import Plan, plan_files, record_plan
-from skipindex.planner.rows.by_keys import KeyLocations, Keys
+from skipindex.planner.rows.by_keys import Keys
+from skipindex.planner.rows.located import Located
 from skipindex.planner.stages.derived_partitions import derivation
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession
 from skipindex.rewrite.expiry import retention_record
@@ -229,7 +230,7 @@ class Table:
 
     def locate(
         self, keys: Any, column: str, *, session: CacheSession | None = None
-    ) -> pa.RecordBatchReader:
+    ) -> Located:
         """Find the files and rows that have one of many keys in a column.
 
         No row with one of the keys is left out.  A merge or a delete by keys need only
@@ -242,10 +243,11 @@ class Table:
             session: a cache for index parts; by default that of ``cache_bytes``.
 
         Returns:
-            Record batches, read file by file, with the columns ``key``, ``file`` (the
+            Record batches, one for each file, with the columns ``key``, ``file`` (the
             path relative to the table) and ``row`` (its position in the file, from 0).
             Of a file without a row-level index that may hold some of the keys there is
-            one row, where ``key`` and ``row`` are NULL.
+            one row, where ``key`` and ``row`` are NULL.  ``read`` returns the rows
+            themselves, in the order of the keys.
 
         Raises:
             PredicateError: the column does not exist, is a partition column or has a
@@ -253,12 +255,13 @@ class Table:
 
         >>> table.locate(["Oslo", "Paris"], "city").read_all().to_pylist()
         [{'key': 'Oslo', 'file': 'part-0.parquet', 'row': 1}, ...]
+        >>> table.locate(["Paris", "Oslo"], "city").read(["price"])["price"].to_pylist()
+        [4, 2, 3]
         """
         info = self.state.find(column)
         asked = Keys.of(keys, info, self.state)
         session = session or DEFAULT_SESSION
-        locations = KeyLocations(self.state, info, asked, session)
-        return pa.RecordBatchReader.from_batches(locations.schema, locations.batches())
+        return Located(self.state, info, asked, session)
 
     @property
     def indexes(self) -> Sequence[IndexInfo]:

@@ -34,6 +34,7 @@ from skipindex.planner.plan import (
 )
 from skipindex.planner.reports.verify import VerifyReport, Violation
 from skipindex.planner.rows import Rows
+from skipindex.planner.rows.located import Located
 from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.rewrite.optimize import OptimizeReport
 from skipindex.rewrite.selection.attributes import JoinedAttribute
@@ -64,6 +65,7 @@ __all__ = [
     "FileTask",
     "IndexInfo",
     "JoinedAttribute",
+    "Located",
     "Location",
     "MaintainReport",
     "Moment",

@@ -60,7 +60,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[Bytes]:
         return True
 
     monkeypatch.setattr(engines, "_MOST_BLOCKS", math.inf)
-    monkeypatch.setattr(engines, "_is_faster_than_arrow", always)
+    monkeypatch.setattr(engines, "is_faster_than_arrow", always)
     monkeypatch.setattr(engines, "_is_faster_than_engines", always)
     return result
 
@@ -87,7 +87,7 @@ def test_the_rows_are_those_of_the_oracle(data: st.DataObject) -> None:
     columns = data.draw(tables(min_rows=1))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(engines, "_MOST_BLOCKS", math.inf)
-        patch.setattr(engines, "_is_faster_than_arrow", lambda _: True)
+        patch.setattr(engines, "is_faster_than_arrow", lambda _: True)
         patch.setattr(engines, "_is_faster_than_engines", lambda _, **__: True)
         check(
             data.draw(predicates(columns, two_columns=True)),

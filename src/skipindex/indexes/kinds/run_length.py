@@ -74,6 +74,8 @@ _VERSION: Final = 1
 _AS_BITS: Final = 0
 _AS_NUMBERS: Final = 1
 _ALL_ROWS: Final = 2
+_EACH: Final = 16
+"""Few values are compared with all codes one by one: one for 2 ** 16 rows at most."""
 _MOST_TABLED: Final = 1 << 20
 """Codes up to which a table has an entry for each."""
 _MOST_EXPANDED: Final = 1 << 17
@@ -295,6 +297,11 @@ class RunLengthIndex(PositionalContextIndex):
             return PositionalContextIndex._places_of(self, values)  # noqa: SLF001 (of its base)
         mine = self.codes()
         base = self.book.base
+        if len(values) <= self.head.n_rows >> _EACH:
+            codes, places = self._found(values)
+            each = [np.flatnonzero(mine == code) for code in codes.tolist()]
+            chosen: Ints = np.sort(np.concatenate([*each, np.zeros(0, np.int64)]))
+            return chosen, places[codes.searchsorted(mine[chosen])]
         if base is not None and isinstance(values, IntegerSet):
             rows, places = values.places_of(mine.astype(np.int64) + base)
             has_value = mine[rows] < self.head.n_codes

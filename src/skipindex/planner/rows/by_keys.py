@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from skipindex.errors import PredicateError, UnsupportedTypeError
 from skipindex.expressions.arrays import Ints
@@ -44,10 +45,14 @@ class Keys:
     Args:
         given: distinct, without NULL, in the order of ``values``.
         values: of the column's domain, ascending.
+        order: the place in ``values`` of each key that was given, without NULL.
+        domain: of the column.
     """
 
     given: pa.Array
-    values: Values
+    values: IntegerSet | TextSet
+    order: Ints
+    domain: Domain
 
     @classmethod
     def of(cls, keys: Any, column: ColumnInfo, table: TableState) -> Keys:
@@ -78,9 +83,21 @@ class Keys:
             first = {text: i for i, text in enumerate(encoded.to_pylist())}
             texts = sorted(first)
             places = pa.array([first[text] for text in texts], pa.int64())
-            return cls(given.take(places), TextSet(texts))
-        numbers, at = np.unique(encoded.to_numpy(), return_index=True)
-        return cls(given.take(pa.array(at)), IntegerSet(numbers))
+            values = TextSet(texts)
+            order = pc.index_in(encoded, values.array).to_numpy().astype(np.int64)
+            return cls(given.take(places), values, order, domain)
+        numbers, at, order = np.unique(
+            encoded.to_numpy(), return_index=True, return_inverse=True
+        )
+        return cls(given.take(pa.array(at)), IntegerSet(numbers), order, domain)
+
+    def places_in(self, column: pa.ChunkedArray) -> tuple[Ints, Ints]:
+        """The rows of a column with one of the keys, and the places of their keys."""
+        encoded = self.domain.encode(column.combine_chunks())
+        result = pc.index_in(encoded, pa.array(self.values.array)).fill_null(-1)
+        places = result.to_numpy().astype(np.int64)
+        rows = np.flatnonzero(places >= 0)
+        return rows, places[rows]
 
 
 def _converted(given: pa.Array, dtype: pa.DataType, domain: Domain) -> pa.Array | None:
@@ -146,6 +163,11 @@ class KeyLocations:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """One batch a file that has, or may have, one of the keys."""
+        for file, rows in self.by_file():
+            yield self._unknown(file) if rows is None else self._known(file, *rows)
+
+    def by_file(self) -> Iterator[tuple[int, tuple[Ints, Ints] | None]]:
+        """Each such file, with its rows and the places of their keys, or None."""
         reader, column = self._reader, self._column
         start, stop = self._spans()
         wanted = start < stop
@@ -165,9 +187,9 @@ class KeyLocations:
                     rows = self._without_deleted(file, rows)
                 if rows is None:
                     if self._may_hold(filters.get(file, ()), file, some):
-                        yield self._unknown(file)
+                        yield file, None
                 elif len(rows[0]):
-                    yield self._known(file, rows[0], first + rows[1])
+                    yield file, (rows[0].astype(np.int64), first + rows[1])
 
     def _spans(self) -> tuple[Ints, Ints]:
         """The places of the keys that the bounds of each file leave possible."""
@@ -243,7 +265,7 @@ class KeyLocations:
 
     def _known(self, file: int, rows: Ints, places: Ints) -> pa.RecordBatch:
         keys = self._keys.given.take(pa.array(places))
-        return self._batch(keys, file, pa.array(rows.astype(np.int64)))
+        return self._batch(keys, file, pa.array(rows))
 
     def _unknown(self, file: int) -> pa.RecordBatch:
         nothing = pa.nulls(1, self._keys.given.type)

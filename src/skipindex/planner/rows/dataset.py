@@ -14,6 +14,7 @@ from datetime import timedelta, tzinfo
 from typing import Any, Final, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
@@ -32,6 +33,7 @@ from skipindex.table import (
     is_hybrid,
     lacks,
 )
+from skipindex.table.opening.source import OtherLog
 from skipindex.table.partitions.hive import PartitionColumn, partition_domain
 from skipindex.table.partitions.inference import INSTANT
 
@@ -119,6 +121,18 @@ class Files:
             path, self._system, partition_expression=where
         )
 
+    def read(self, i: int, columns: Sequence[str]) -> pa.Table:
+        """All rows of a file, in some columns.
+
+        Raises:
+            PlanError: Arrow would read it otherwise than Spark, or it changed.
+        """
+        with self.opened(i) as (file, _):
+            table = self.fragment(i).to_table(self.schema, columns=columns)
+            if table.num_rows != file.metadata.num_rows:
+                raise self.changed(i, "has another number of rows")
+            return table
+
     @contextmanager
     def opened(self, i: int) -> Iterator[tuple[DataFile, pa.NativeFile]]:
         """A file that is checked.
@@ -170,13 +184,36 @@ class Files:
         table = self._table
         where = table.location.full(table.listing[i].path)
         return PlanError(
-            f"the table {table.folder!r} changed since this plan was made: "
-            f"{where!r} {how} (open the table again, and plan again)"
+            f"the table {table.folder!r} changed since it was opened: {where!r} {how} "
+            "(open it again, and plan or locate again)"
         )
 
     def _checked_fragment(self, i: int) -> ds.ParquetFileFragment:
         with self.opened(i):
             return self.fragment(i)
+
+
+def chosen_of(whole: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
+    """The columns of a table that a caller names; None is all.
+
+    Raises:
+        PlanError: one does not exist.
+    """
+    if isinstance(columns, str):
+        raise PlanError(f"columns={columns!r} is not a list (accepted: [{columns!r}])")
+    for name in columns or ():
+        if name not in whole.names:
+            known = ", ".join(whole.names)
+            raise PlanError(f"no column {name!r} in the rows (columns: {known})")
+    return whole if columns is None else pa.schema([*map(whole.field, columns)])
+
+
+def of_log(
+    log: OtherLog, table: TableState, files: Sequence[int], whole: pa.Schema
+) -> Iterator[pa.Table]:
+    """The rows of files as the log of another format reads them, file by file."""
+    for one in log.rows(table.location, table.paths_at(np.array(files, np.int64))):
+        yield one.select(whole.names).cast(whole)
 
 
 class _Partition:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -18,7 +18,7 @@ from skipindex.planner.bound_predicate import BoundPredicate
 from skipindex.planner.file_tasks import selections
 from skipindex.planner.rows import Rows
 from skipindex.planner.rows.condition import FILES_INSTEAD, condition_of
-from skipindex.planner.rows.dataset import Files
+from skipindex.planner.rows.dataset import Files, chosen_of, of_log
 from skipindex.planner.rows.native import (
     Dialect,
     NotNativeError,
@@ -26,7 +26,13 @@ from skipindex.planner.rows.native import (
     native_paths,
     require_equal,
 )
-from skipindex.planner.rows.selected import Bytes, blocks_of, n_blocks, rows_at
+from skipindex.planner.rows.selected import (
+    Bytes,
+    blocks_of,
+    is_faster_than_arrow,
+    n_blocks,
+    rows_at,
+)
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import RowLimit
 from skipindex.table import ColumnInfo, TableState
@@ -48,11 +54,6 @@ _NULLABLE: Final = {
     **{getattr(pa, f"uint{bits}")(): f"UInt{bits}" for bits in _INTEGERS},
 }
 """The types of pandas that hold NULL; by default it makes floats, which round."""
-
-
-def _is_faster_than_arrow(size: Bytes) -> bool:
-    """Whether reading pages is faster than a scan by Arrow."""
-    return 1.75 * size.pages <= size.whole + size.condition
 
 
 def _is_faster_than_engines(size: Bytes, *, of_all: bool) -> bool:
@@ -98,7 +99,7 @@ def to_arrow(plan: Readable, columns: Sequence[str] | None, rows: Rows) -> ds.Da
             f"a dataset cannot be limited to the first {limit} rows (accepted: a plan "
             f"without limit, or {FILES_INSTEAD}, and head({limit}) of the dataset)"
         )
-    table = source.few_rows(_is_faster_than_arrow)
+    table = source.few_rows(is_faster_than_arrow)
     if table is None:
         dataset = source.dataset()
         if columns is None:
@@ -185,7 +186,7 @@ def to_pandas(
     """See ``Plan.to_pandas``."""
     pandas = _package("pandas")
     source = _Source(plan, columns, rows)
-    table = source.few_rows(_is_faster_than_arrow)
+    table = source.few_rows(is_faster_than_arrow)
     if table is not None:
         table = table.slice(0, source.limit)
     elif source.limit is None:
@@ -221,10 +222,6 @@ class _Source:
                 "rows have no order without Spark (accepted: plan.read(spark), or "
                 f"{FILES_INSTEAD}, to filter and to sort there)"
             )
-        if isinstance(columns, str):
-            raise PlanError(
-                f"columns={columns!r} is not a list (accepted: [{columns!r}])"
-            )
         self._plan, self._rows, self._table = plan, rows, plan.table
         self._files: list[int] = np.flatnonzero(plan.kept).tolist()
         self.limit = None if rows == "files" else plan.row_limit.limit
@@ -232,20 +229,13 @@ class _Source:
         paths = [self._table.listing[i].path for i in self._files]
         log = self._table.other_log
         self._log = log if log is not None and log.unlike_plain(paths) else None
-        self._paths = paths
         if self._log is None:
             self._reader = self._reader_of(self._files)
             whole = self._reader.schema
         else:
             whole = pa.schema([field.remove_metadata() for field in self._log.schema])
-        for name in columns or ():
-            if name not in whole.names:
-                known = ", ".join(whole.names)
-                raise PlanError(f"no column {name!r} in the rows (columns: {known})")
-        self.schema = whole
+        self.schema = chosen_of(whole, columns)
         """The columns."""
-        if columns is not None:
-            self.schema = pa.schema([whole.field(name) for name in columns])
         self._whole = whole
 
     def few_rows(self, is_worth: Callable[[Bytes], bool]) -> pa.Table | None:
@@ -340,10 +330,7 @@ class _Source:
 
     def _of_log(self, log: OtherLog) -> ds.Dataset:
         """The rows in memory, as the log of another format reads them."""
-
-        def tables() -> Iterator[pa.Table]:
-            for one in log.rows(self._table.location, self._paths):
-                yield one.select(self._whole.names).cast(self._whole)
+        tables = partial(of_log, log, self._table, self._files, self._whole)
 
         def distinct(expression: pc.Expression) -> pa.Array:
             every = (self._whole.empty_table(), *tables())

@@ -63,6 +63,11 @@ class Bytes(NamedTuple):
         return Bytes(*map(sum, zip(self, other, strict=True)))
 
 
+def is_faster_than_arrow(size: Bytes) -> bool:
+    """Whether reading pages is faster than a scan by Arrow."""
+    return 1.75 * size.pages <= size.whole + size.condition
+
+
 def rows_at(
     files: Files,
     rows: Mapping[int, Ints],

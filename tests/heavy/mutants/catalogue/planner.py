@@ -485,11 +485,19 @@ PLANNER: Final = (
     ),
     Mutant(
         "places-of-other-keys",
-        "planner.rows.by_keys.KeyLocations.batches",
+        "planner.rows.by_keys.KeyLocations.by_file",
         "first + rows[1]",
         "rows[1]",
         "rows are said to have keys that come before theirs",
         _BY_KEYS,
+    ),
+    Mutant(
+        "rows-of-the-next-key",
+        "planner.rows.located.Located._order",
+        "np.append(0, ends)[given]",
+        "ends[given]",
+        "a key is given the rows of the key after it",
+        ("tests/planner/rows/test_located.py",),
     ),
     Mutant(
         "files-without-an-index-left-out",
