@@ -47,16 +47,16 @@ PLANNER = (
 MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 443,
+    "": 430,
     "advice": 2100,
-    "api": 4548,
+    "api": 4355,
     "build": 2704,
     "cli": 1410,
     "expressions": 1984,
     "indexes": 7337,
     "layout": 2567,
     "log": 3127,
-    "planner": 17927,
+    "planner": 17923,
     "rewrite": 3871,
     "spark": 7360,
     "storage": 5021,

@@ -1,4 +1,4 @@
-"""Values as HTML for notebooks: tables, bars, and files as boxes.
+"""Values as HTML for notebooks: tables, a bar, and files as boxes.
 
 Viewers of notebooks drop style sheets and scripts, and their pages are light or dark.
 So a drawing is SVG in the colour of the text, and all else is plain elements.
@@ -131,19 +131,6 @@ def bar(part: float, title: str) -> Drawing:
         f'<rect width="{_BAR}" height="{_SIDE}" fill-opacity="{_FAINT}"/>'
         f'<rect width="{full}" height="{_SIDE}"/>',
     )
-
-
-def bars(parts: Sequence[float], title: str) -> Drawing:
-    """A bar for each part, upright; the full height is 1."""
-    height, step = 4 * _SIDE, _SIDE + _GAP
-    shapes = []
-    for i, part in enumerate(parts):
-        full = round(height * min(1.0, max(0.0, part)), 1)
-        shapes.append(
-            f'<rect x="{i * step}" y="{height - full:g}" width="{_SIDE}" '
-            f'height="{full:g}"/>'
-        )
-    return Drawing(max(1, len(parts)) * step, height, title, "".join(shapes))
 
 
 def boxes(parts: Sequence[bool], title: str) -> Drawing:

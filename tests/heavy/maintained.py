@@ -28,7 +28,7 @@ from tests.rewrite.arrow_writer import arrow_writer
 from tests.rewrite.killing import Killed, killed_at
 from tests.tables import build, put
 
-POLICY = {"least_queries": 5, "pays": 0.0, "max_bytes_ratio": 100.0}
+POLICY = {"least_queries": 5, "max_bytes_ratio": 100.0}
 _ACTS = 25
 """Of a life."""
 

@@ -17,7 +17,7 @@ import skipindex as sx
 from skipindex import api
 from skipindex.advice.questions import names_in
 from skipindex.errors import AdviceError, LayoutError, TableError
-from skipindex.planner.sql.recorded import RecordedQueries, drift, shapes_of
+from skipindex.planner.sql.recorded import RecordedQueries, drift
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import QUERIES
 from skipindex.storage.file_system.sidecar import uri_of
@@ -340,10 +340,10 @@ def test_a_workload_has_the_weights_of_the_record(table: sx.Table) -> None:
 
 
 def test_drift_is_between_0_and_1() -> None:
-    now = shapes_of(["x = 1", "x = 2", "s = 'a'", "s = 'b'"])
-    assert drift(now, now) == 0
-    assert drift(now, shapes_of(["x = 7"])) == 0.5
-    assert drift(now, shapes_of(["y = 7"])) == 1
+    now = {"x = 1": 1, "x = 2": 1, "s = 'a'": 2.0}
+    assert drift(now, {"x = 3": 5, "s = 'b'": 5}) == 0
+    assert drift(now, {"x = 7": 1}) == 0.5
+    assert drift(now, {"y = 7": 1}) == 1
     assert drift(now, {}) == 1
     assert drift({}, now) == 0
 

@@ -449,14 +449,13 @@ def maintain(
     storage_options: StorageOptions | None = None,
     sidecar: str | os.PathLike[str] | None = None,
 ) -> MaintainReport:
-    """Do what a table needs next, as far as it pays and a budget allows.
+    """Do what a table needs next, as far as a budget allows.
 
-    The steps: index new files (``refresh_indexes``), merge small index files
-    (``compact_indexes``), cluster new files (``optimize``), and under a budget those
-    that queries read most for each byte, choose indexes and layout again if the
-    queries have changed, and delete old commits and indexes.  Each has a price, by
-    what such steps took on this table, and a gain: the bytes that the recorded queries
-    would not read.  The step with the greatest gain for its price comes first.
+    The steps, in this order: index new files (``refresh_indexes``), merge small index
+    files (``compact_indexes``), cluster new files (``optimize``), and under a budget
+    those that queries read most for each byte, choose indexes and layout again if the
+    queries have changed, and delete old commits and indexes.  The report has the bytes
+    that the recorded queries do not read any more.
 
     Without recorded queries (``skipindex.api.record_queries``), new files are indexed
     and clustered, and nothing is chosen again.  If there is nothing to do, nothing is
@@ -469,7 +468,7 @@ def maintain(
             and write, or ``"10min,50GB"``.  Clustering stops between two parts, and the
             next call continues.  A build is not divided: if it does not fit, it is
             left.
-        dry_run: only report the steps with their prices and gains.
+        dry_run: only report the steps, with the bytes that each would read and write.
         policy: the limits, as a ``skipindex.api.types.Policy``, a mapping of its
             values, or the path of a TOML file.
         spark: a session that clusters; without it no data file is rewritten.

@@ -25,7 +25,6 @@ from skipindex.api.checks import (
     retention_in,
 )
 from skipindex.api.clustering import Clustering
-from skipindex.api.maintenance.report import picture_of
 from skipindex.api.progress import ProgressLike, followed
 from skipindex.api.removal import RemovalReport, remove
 from skipindex.build.builder import BuildReport, drop, refresh
@@ -273,7 +272,7 @@ class Table:
         return indexes_of(self.state)
 
     def _repr_html_(self) -> str:
-        return self.status()._repr_html_() + picture_of(self.state.location)
+        return self.status()._repr_html_()
 
     def status(self) -> Status:
         """The files, indexes and layout of the table, and which indexes are missing.

@@ -25,16 +25,12 @@ PolicyLike: TypeAlias = "Policy | Mapping[str, Any] | str | os.PathLike[str] | N
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What maintenance may do, and when it pays.
+    """What maintenance may do.
 
     Args:
         steps: the steps that it may take.
         queries: the record of queries: ``"log"``, or ``"log:FOLDER"``.
         days: only queries of so many last days count.
-        pays: a step pays if the recorded queries would read this many times fewer
-            bytes than the step reads and writes.
-        drift: the part of the queries that must have changed their shape before
-            indexes and layout are chosen again, from 0 to 1.
         least_queries: recorded queries without which nothing is chosen again.
         max_bytes_ratio: the cap of all indexes, as a fraction of the data's bytes.
         publish: whether rewritten files may become visible to readers that list the
@@ -45,8 +41,6 @@ class Policy:
     steps: tuple[str, ...] = STEPS
     queries: str = OF_LOG
     days: float = 7.0
-    pays: float = 1.0
-    drift: float = 0.25
     least_queries: int = 20
     max_bytes_ratio: float = MAX_BYTES_RATIO
     publish: bool = False
@@ -62,8 +56,6 @@ class Policy:
             "steps": isinstance(steps, tuple) and all(one in STEPS for one in steps),
             "queries": is_of_log(self.queries),
             "days": _is_number(self.days) and 0 < self.days <= 36525,
-            "pays": _is_number(self.pays) and self.pays >= 0,
-            "drift": _is_number(self.drift) and 0 <= self.drift <= 1,
             "least_queries": _is_number(self.least_queries) and self.least_queries >= 1,
             "max_bytes_ratio": _is_number(self.max_bytes_ratio)
             and 0 < self.max_bytes_ratio < float("inf"),

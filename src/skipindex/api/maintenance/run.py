@@ -1,4 +1,4 @@
-"""Taking the steps of maintenance in the order of their worth, within a budget."""
+"""Taking the steps of maintenance in their order, within a budget."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from skipindex.api.calls import log_action
-from skipindex.api.maintenance.policy import Budget, Policy
+from skipindex.api.maintenance.policy import STEPS, Budget, Policy
 from skipindex.api.maintenance.report import MaintainReport, StepReport
 from skipindex.api.maintenance.steps import Offer, Session, Subject
 from skipindex.errors import SkipIndexError, TableError, first_line
@@ -25,23 +25,26 @@ def maintain_all(
     session: Session | None,
     workers: int | None,
 ) -> dict[str, MaintainReport]:
-    """Maintain tables under one budget, which goes where it gains most; by folder."""
+    """Maintain tables under one budget, each step on all of them; by folder."""
     began = time.perf_counter()
     subjects = [Subject(state, policy, session, workers) for state in states]
-    offers = [offer for one in subjects for offer in one.offers(budget)]
-    before = {one: one.reads.n_bytes if offers else 0 for one in subjects}
-    drift = {one: one.drift if one.record.n_queries else 0.0 for one in subjects}
-    steps: list[StepReport] = []
-    for offer in sorted(offers, key=lambda one: -one.worth):
-        why = offer.refused(budget)
-        if dry_run or why:
-            told = why or offer.why
-            steps.append(_report(offer, offer.n_bytes, offer.seconds, offer.gain, told))
-        else:
-            steps.append(_taken(offer, budget))
+    before = dict.fromkeys(subjects, 0)
+    steps: dict[Subject, list[StepReport]] = {one: [] for one in subjects}
+    for name in (step for step in STEPS if step in policy.steps):
+        for one in subjects:
+            if (offer := one.offer(name, budget)) is None:
+                continue
+            before[one] = before[one] or one.reads
+            why = offer.refused(budget)
+            if dry_run or why:
+                told = why or offer.why
+                step = _report(one, offer, offer.n_bytes, offer.seconds, 0, told)
+            else:
+                step = _taken(one, offer, budget)
+            steps[one].append(step)
     reports = {}
     for one in subjects:
-        mine = [step for step in steps if step.table == one.state.folder]
+        mine = steps[one]
         if not dry_run:
             mine += _expired(one)
         ran = [step for step in mine if step.done]
@@ -51,11 +54,10 @@ def maintain_all(
             one.record.n_queries,
             policy.days,
             before[one],
-            one.reads.n_bytes if ran else before[one],
+            one.reads if ran else before[one],
             sum(step.n_bytes for step in ran),
             time.perf_counter() - began,
             dry_run,
-            drift[one],
             tuple(one.notes),
         )
         if ran:
@@ -63,24 +65,24 @@ def maintain_all(
     return reports
 
 
-def _taken(offer: Offer, budget: Budget) -> StepReport:
+def _taken(subject: Subject, offer: Offer, budget: Budget) -> StepReport:
     """Take a step; that another writer was first is no error."""
-    subject, began = offer.subject, time.perf_counter()
-    before = subject.reads.n_bytes
+    began, before = time.perf_counter(), subject.reads
     try:
         n_bytes, told = offer.do(budget)
     except SkipIndexError as error:
         seconds = time.perf_counter() - began
-        return _report(offer, 0, seconds, 0, f"not done: {first_line(error)}")
+        told = f"not done: {first_line(error)}"
+        return _report(subject, offer, 0, seconds, 0, told)
     seconds = time.perf_counter() - began
     if not offer.is_divisible:  # else each part was spent
         budget.spend(n_bytes)
-    subject.keep(offer, n_bytes, seconds, before)
-    gain = before - subject.reads.n_bytes
-    return _report(offer, n_bytes, seconds, gain, told, done=True)
+    gain = before - subject.reads
+    return _report(subject, offer, n_bytes, seconds, gain, told, done=True)
 
 
 def _report(
+    subject: Subject,
     offer: Offer,
     n_bytes: int,
     seconds: float,
@@ -89,7 +91,7 @@ def _report(
     *,
     done: bool = False,
 ) -> StepReport:
-    folder = offer.subject.state.folder
+    folder = subject.state.folder
     return StepReport(offer.step, folder, n_bytes, seconds, gain, done, told)
 
 

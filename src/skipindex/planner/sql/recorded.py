@@ -14,7 +14,7 @@ from skipindex.expressions import Predicate, to_sql
 from skipindex.expressions.predicate import And
 from skipindex.planner.sql.parser import parse
 from skipindex.storage.file_system.location import Location
-from skipindex.table.queries import OF_LOG, Asked, hidden, recorded
+from skipindex.table.queries import OF_LOG, hidden, recorded
 
 MOST_CONDITIONS: Final = 40
 """Conditions that a workload has at most: the most frequent ones."""
@@ -32,13 +32,13 @@ class RecordedQueries:
         zone: the most frequent time zone of their sessions.
         n_queries: the number of recorded queries, with those that have no weight: of
             hidden literals, or a condition that only Spark can read.
-        shapes: how often conditions were asked that differ in literals alone.
+        shapes: of all conditions; those that differ in literals alone have one.
     """
 
     weights: Mapping[str, int]
     zone: str | None
     n_queries: int
-    shapes: Mapping[str, int]
+    shapes: frozenset[str]
 
     @classmethod
     def of(
@@ -57,7 +57,8 @@ class RecordedQueries:
             weights = {where: round(n * scale) for where, n in weights.items()}
         zones = Counter(asked.zone for asked in every).most_common(1)
         zone = zones[0][0] if zones else None
-        return cls(weights, zone, len(every), _shapes(every))
+        shapes = frozenset(_shape(asked.where) for asked in every)
+        return cls(weights, zone, len(every), shapes)
 
     def texts(self) -> Sequence[str]:
         """The conditions, the frequent ones repeated."""
@@ -67,11 +68,6 @@ class RecordedQueries:
             for where, n in self.weights.items()
             for _ in range(max(1, round(_REPEATS * n / most)))
         ]
-
-
-def shapes_of(texts: Sequence[str]) -> Mapping[str, int]:
-    """How often conditions have each shape: their parts without literals, in order."""
-    return Counter(map(_shape, texts))
 
 
 def _conjuncts(tree: Predicate) -> Iterator[Predicate]:
@@ -94,20 +90,20 @@ def _shape(text: str) -> str:
     return " AND ".join(sorted(set(kept or parts)))
 
 
-def drift(now: Mapping[str, int], former: Mapping[str, int]) -> float:
-    """How far two distributions are apart: 0 is the same, 1 has nothing in common."""
+def drift(now: Mapping[str, float], former: Mapping[str, float]) -> float:
+    """How far two workloads are apart, from conditions to how often they are asked.
+
+    Conditions that differ in literals alone are one.  0 is the same, 1 has nothing in
+    common.
+    """
     n_now, n_former = sum(now.values()), sum(former.values())
     if not (n_now and n_former):
         return float(bool(n_now))
-    shared = now.keys() | former.keys()
-    apart = (
-        abs(now.get(one, 0) / n_now - former.get(one, 0) / n_former) for one in shared
-    )
-    return sum(apart) / 2
-
-
-def _shapes(every: Sequence[Asked]) -> Mapping[str, int]:
-    return shapes_of([asked.where for asked in every])
+    apart: Counter[str] = Counter()
+    for texts, n in ((now, n_now), (former, -n_former)):
+        for text, times in texts.items():
+            apart[_shape(text)] += times / n  # type: ignore[assignment]
+    return sum(map(abs, apart.values())) / 2
 
 
 def _mark(text: str) -> bytes:

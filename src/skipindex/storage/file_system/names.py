@@ -16,7 +16,7 @@ MANIFESTS: Final = f"{FOLDER}/manifests"
 PACKS: Final = f"{FOLDER}/packs"
 STAGING: Final = f"{FOLDER}/staging"
 QUERIES: Final = f"{FOLDER}/queries"
-RUNS: Final = f"{FOLDER}/runs"
+_RUNS: Final = f"{FOLDER}/runs"  # development versions wrote them
 
 HIDDEN: Final = "_skipindex-"
 """What the name of a folder of hidden copies begins with."""
@@ -162,7 +162,7 @@ def is_record(path: str, folder: str | None = None) -> bool:
     The empty folder is that of a record that is not beside a table.
     """
     above, _, name = path.rpartition("/")
-    is_there = above in {QUERIES, RUNS} if folder is None else above == folder
+    is_there = above in {QUERIES, _RUNS} if folder is None else above == folder
     return is_there and _RECORD.fullmatch(name) is not None
 
 
