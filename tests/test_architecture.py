@@ -49,9 +49,9 @@ MOST_ENTRIES = 15
 BUDGETS = {
     "": 430,
     "advice": 2100,
-    "api": 4355,
+    "api": 4365,
     "build": 2704,
-    "cli": 1410,
+    "cli": 1422,
     "expressions": 1984,
     "indexes": 7337,
     "layout": 2567,

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -17,7 +20,7 @@ from skipindex.api.maintenance import steps
 from skipindex.api.maintenance.policy import Budget, Policy
 from skipindex.api.maintenance.run import maintain_all, tables_below
 from skipindex.cli import actions, main
-from skipindex.errors import CommitConflictError, StorageError, TableError
+from skipindex.errors import BuildError, CommitConflictError, StorageError, TableError
 from skipindex.log import latest_version
 from skipindex.storage.file_system.location import location_of
 from skipindex.table import queries
@@ -227,6 +230,44 @@ def test_another_writer_that_is_first_is_no_error(
     assert "not done: build: other writers committed first" in report.steps[0].note
     monkeypatch.undo()
     assert names(sx.maintain(table.folder, workers=1)) == ["refresh"]
+
+
+def test_a_step_that_fails_is_told_on_stderr(
+    table: sx.Table, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def broken(*_: Any, **__: Any) -> Any:
+        raise BuildError("no space left")
+
+    put(Path(table.folder, "new.parquet"), {"x": [100], "s": ["z"]})
+    monkeypatch.setattr(steps, "refresh", broken)
+    assert main(["maintain", table.folder, "--no-spark", "--quiet", "--json"]) == 1
+    told = capsys.readouterr()
+    (record,) = json.loads(told.out)["tables"]
+    assert [(one["step"], one["failed"]) for one in record["steps"]] == [
+        ("refresh", True)
+    ]
+    where = f"skipindex: error: {table.folder}: refresh was not done: no space left\n"
+    assert told.err == where
+
+
+@pytest.mark.spark
+def test_cron_clusters_where_no_environment_is_activated(tmp_path: Path) -> None:
+    """The PATH has another Python, or none."""
+    for i in range(6):
+        put(tmp_path / "t" / f"{i}.parquet", {"x": [i, 10 - i]})
+    built = sx.build_indexes(tmp_path / "t", {"x": "bitmap"}, workers=1).table
+    built.declare_layout(sx.Clustering(by=["x"], rows_per_file=4))
+    bare = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
+    kept = ("JAVA_HOME", "PYTHONPATH")
+    bare |= {name: os.environ[name] for name in kept if name in os.environ}
+    done = subprocess.run(
+        [sys.executable, "-m", "skipindex", "maintain", str(tmp_path / "t")],
+        env=bare, cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "skipindex: error" not in done.stderr
+    assert "cluster: " in done.stdout
+    assert sx.open_table(tmp_path / "t").status().waiting
 
 
 def test_a_delta_table_gets_indexes_alone(tmp_path: Path) -> None:

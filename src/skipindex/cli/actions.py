@@ -164,7 +164,13 @@ def _maintained(options: SimpleNamespace) -> Answer:
     every = sorted(reports.values(), key=lambda one: -one.n_bytes)
     lines = [*map(str, every), *("not opened: " + one["error"] for one in failed)]
     records = [*(one.to_dict() for one in every), *failed]
-    return Answer("\n".join(lines), {"tables": records}, int(bool(failed)))
+    steps = [step for one in every for step in one.steps if step.failed]
+    wrong = [f"{one.table}: {one.step} was {one.note}" for one in steps]
+    wrong += [f"{one['table']}: not opened: {one['error']}" for one in failed]
+    sys.stderr.writelines(
+        shown(f"skipindex: error: {one}\n", sys.stderr) for one in wrong
+    )
+    return Answer("\n".join(lines), {"tables": records}, int(bool(wrong)))
 
 
 def _status(options: SimpleNamespace) -> Answer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING
@@ -42,6 +43,11 @@ def session(options: SimpleNamespace) -> SparkSession:
             spark: SparkSession = builder.getOrCreate()
     except Exception as error:
         raise EngineError(f"cannot start Spark: {first_line(error)}") from error
+    context = spark.sparkContext
+    is_local = str(context.master).startswith("local")
+    if is_local and "PYSPARK_PYTHON" not in os.environ:
+        # Else workers run the first python3 of the PATH, which in cron is another one.
+        context.pythonExec = sys.executable
     if is_first and not options.verbose:
         spark.sparkContext.setLogLevel("OFF")  # what fails is an exception here
     return spark

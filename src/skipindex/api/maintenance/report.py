@@ -21,6 +21,8 @@ class StepReport:
         gain: bytes that the recorded queries do not read any more; 0 before it ran.
         done: whether it ran.
         note: what it did, or why it did not run.
+        failed: whether it ended in an error; that another writer committed first, is
+            none.
     """
 
     step: str
@@ -30,6 +32,7 @@ class StepReport:
     gain: int
     done: bool
     note: str
+    failed: bool = False
 
     def __str__(self) -> str:
         price = f"{self.n_bytes / 1e6:.1f} MB, {self.seconds:.1f} s"

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from skipindex.api.calls import log_action
 from skipindex.api.maintenance.policy import STEPS, Budget, Policy
 from skipindex.api.maintenance.report import MaintainReport, StepReport
 from skipindex.api.maintenance.steps import Offer, Session, Subject
-from skipindex.errors import SkipIndexError, TableError, first_line
+from skipindex.errors import (
+    CommitConflictError,
+    SkipIndexError,
+    TableError,
+    first_line,
+)
 from skipindex.rewrite.expiry import expire
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import FOLDER
@@ -73,7 +79,8 @@ def _taken(subject: Subject, offer: Offer, budget: Budget) -> StepReport:
     except SkipIndexError as error:
         seconds = time.perf_counter() - began
         told = f"not done: {first_line(error)}"
-        return _report(subject, offer, 0, seconds, 0, told)
+        result = _report(subject, offer, 0, seconds, 0, told)
+        return replace(result, failed=not isinstance(error, CommitConflictError))
     seconds = time.perf_counter() - began
     if not offer.is_divisible:  # else each part was spent
         budget.spend(n_bytes)
