@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from skipindex.advice.questions import (
     sample_questions,
 )
 from skipindex.advice.sample import take_sample
-from skipindex.errors import PredicateError
+from skipindex.errors import AdviceError, PredicateError
 from skipindex.planner.bound_predicate import Leaf
 from tests.tables import put_all
 
@@ -44,6 +45,15 @@ def test_conditions_of_a_text(sql: str, expected: list[str]) -> None:
 def test_a_select_that_cannot_be_read_is_told() -> None:
     with pytest.raises(PredicateError, match="cannot read 'SELECT FROM WHERE"):
         conditions_of("SELECT FROM WHERE (")
+
+
+def test_a_select_without_sqlglot_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    with pytest.raises(AdviceError, match=r"pip install 'skipindex\[sql\]'"):
+        conditions_of("a = 1; SELECT * FROM t WHERE a = 1")
+    assert conditions_of("a = 1; b = 2") == ["a = 1", "b = 2"]
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skipindex.advice.sample import Sample, SampledColumn
-from skipindex.errors import PredicateError, first_line
+from skipindex.errors import AdviceError, PredicateError, first_line
 from skipindex.expressions.atoms import Atom, OneOf, Range, successor
 from skipindex.indexes.encoding.column import NULL_CODE
 from skipindex.planner.binding.binder import Binder
@@ -38,7 +38,6 @@ from skipindex.table import TableState
 _SEED: Final = 1994
 _TOGETHER: Final = 16
 """Number of sample conditions over several columns, for each column."""
-
 _VARIANTS: Final = 3
 _VARIANT_WEIGHT: Final = 0.3
 """How many variants each question of a workload has, and what they count together."""
@@ -76,27 +75,28 @@ def conditions_of(sql: str) -> list[str]:
     The condition of a SELECT is the WHERE of its outermost query, without the names of
     tables before columns.  A SELECT without a WHERE is omitted.
     """
-    from sqlglot import exp, parse  # noqa: PLC0415 (plans are made without it)
-    from sqlglot.errors import SqlglotError  # noqa: PLC0415
+    wheres = (_where_of(s) if _SELECT.match(s) else s for s in _statements(sql))
+    return [where for where in wheres if where is not None]
 
-    conditions = []
-    for statement in _statements(sql):
-        if not _SELECT.match(statement):
-            conditions.append(statement)
-            continue
-        try:
-            (tree,) = parse(statement, read="spark")
-        except (SqlglotError, ValueError) as error:
-            reason = first_line(error)
-            raise PredicateError(f"cannot read {statement!r}: {reason}") from error
-        where = None if tree is None else tree.args.get("where")
-        if tree is not None and where is not None:
-            tables = {t.alias_or_name.lower() for t in tree.find_all(exp.Table)}
-            for column in where.find_all(exp.Column):
-                if column.table.lower() in tables:
-                    column.set("table", None)
-            conditions.append(where.this.sql(dialect="spark"))
-    return conditions
+
+def _where_of(statement: str) -> str | None:
+    """The condition of a SELECT; None if it has no WHERE."""
+    try:
+        from sqlglot import errors, exp, parse_one  # noqa: PLC0415 (an extra)
+    except ImportError as error:
+        reason = "sqlglot is not installed (type: pip install 'skipindex[sql]')"
+        raise AdviceError(f"cannot read {statement!r}: {reason}") from error
+    try:
+        tree = parse_one(statement, read="spark")
+    except (errors.SqlglotError, ValueError) as error:
+        reason = first_line(error)
+        raise PredicateError(f"cannot read {statement!r}: {reason}") from error
+    where = tree.args.get("where")
+    tables = {t.alias_or_name.lower() for t in tree.find_all(exp.Table)}
+    for column in where.find_all(exp.Column) if where else ():
+        if column.table.lower() in tables:
+            column.set("table", None)
+    return where and where.this.sql(dialect="spark")
 
 
 def _statements(sql: str) -> list[str]:

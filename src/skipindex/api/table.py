@@ -344,11 +344,11 @@ class Table:
 
         Args:
             columns: the columns that may get an index; by default all with an order.
-            queries: a workload, as WHERE conditions or SELECT statements; ``;``
-                separates several in one text.  Only columns and conditions of the
-                workload get indexes.  A query that is given twice counts twice.
-                ``"log"`` is the queries that are recorded beside the table, and
-                ``"log:FOLDER"`` those that are recorded in a folder.
+            queries: a workload, as WHERE conditions, or SELECT statements if
+                ``skipindex[sql]`` is installed; ``;`` separates several in one text.
+                Only columns and conditions of the workload get indexes.  A query that
+                is given twice counts twice.  ``"log"`` is the queries that are recorded
+                beside the table, and ``"log:FOLDER"`` those in a folder.
             max_bytes_ratio: the maximum bytes of the indexes, as a fraction of the
                 data's bytes.
             timezone: the time zone of the session that will query; as for ``plan``.

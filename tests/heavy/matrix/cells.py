@@ -66,6 +66,11 @@ def name_of(requirement: str) -> str:
     return match[0].lower().replace("_", "-")
 
 
+def _is_own(requirement: str) -> bool:
+    """Whether it is another extra of the package."""
+    return name_of(requirement) == "skipindex"
+
+
 def lower_bound(requirement: str) -> str:
     """The oldest version that a requirement allows.
 
@@ -85,8 +90,11 @@ def requirements(cell: Cell, table: Mapping[str, Any]) -> list[str]:
         table: the ``project`` table.
     """
     extras: Mapping[str, Sequence[str]] = table["optional-dependencies"]
-    for_spark = extras.get("spark", ())
-    own = [*table["dependencies"], *for_spark]
+    for_command, for_spark = (
+        [one for name in names for one in extras.get(name, ()) if not _is_own(one)]
+        for names in (("sql", "cli"), ("spark",))
+    )
+    own = [*table["dependencies"], *for_command, *for_spark]
     pyspark = next(one for one in own if name_of(one) == "pyspark")
     own.remove(pyspark)
     if cell.is_oldest:

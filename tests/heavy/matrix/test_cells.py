@@ -75,6 +75,12 @@ def test_every_version_that_is_allowed_has_a_cell() -> None:
     assert oldest.python == lower_bound(found["requires-python"])
 
 
+def test_every_cell_has_the_libraries_of_the_command() -> None:
+    for cell in CELLS:
+        names = set(map(name_of, requirements(cell, project())))
+        assert {"click", "rich", "sqlglot"} <= names, cell.name
+
+
 def test_ci_runs_these_cells() -> None:
     """Read as text: no test depends on a reader of YAML."""
     workflow = (ROOT / ".github" / "workflows" / "ci.yml").read_text()
