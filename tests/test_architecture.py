@@ -48,19 +48,19 @@ MOST_ENTRIES = 15
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 430,
-    "advice": 2100,
+    "advice": 2101,
     "api": 4365,
-    "build": 2704,
-    "cli": 1422,
+    "build": 2706,
+    "cli": 1423,
     "expressions": 1984,
     "indexes": 7337,
     "layout": 2567,
-    "log": 3127,
+    "log": 3144,
     "planner": 17923,
-    "rewrite": 3871,
+    "rewrite": 3872,
     "spark": 7360,
     "storage": 5021,
-    "table": 7005,
+    "table": 7009,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -17,6 +17,7 @@ from dataclasses import replace
 from multiprocessing import spawn
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -30,6 +31,7 @@ from skipindex.build import task as task_module
 from skipindex.build.pending_pack import ColumnRequest
 from skipindex.build.runners import ALONE_BYTES, LocalRunner
 from skipindex.build.task import BuildTask
+from skipindex.cli import main
 from skipindex.errors import (
     BuildError,
     IndexVersionError,
@@ -533,12 +535,30 @@ def test_a_kind_for_all_columns_goes_to_those_that_it_fits(tmp_path: Path) -> No
         sx.build_indexes(tmp_path, {"*": "nokind"}, workers=1)
 
 
-def test_a_builder_does_not_touch_a_newer_format(folder: Path) -> None:
+def test_a_newer_format_is_told_before_any_work(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     build(folder)
     rewrite_commit(folder, format=FORMAT + 1)
-    with pytest.raises(IndexVersionError, match="newer than ours"):
-        sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
+    table = sx.open_table(folder)
+    with mock.patch.object(builder, "_indexed", side_effect=AssertionError):
+        for call in (
+            lambda: table.build_indexes({"a": "bitmap"}, workers=1),
+            lambda: table.build_indexes(columns=["a"], workers=1),
+            lambda: table.refresh_indexes(workers=1),
+            table.drop_indexes,
+            table.compact_indexes,
+            table.verify,
+        ):
+            with pytest.raises(IndexVersionError, match=r"3, newer .* so upgrade"):
+                call()
     assert version(folder) == 0
+    assert table.status().superseded_bytes == 0
+    assert main(["status", str(folder)]) == 0
+    told = capsys.readouterr().out
+    assert "its indexes are of another version of skipindex" in told
+    assert "skipindex build" not in told
+    assert "skipindex vacuum" not in told
 
 
 def test_a_damaged_pack_is_repaired_by_dropping_and_building(folder: Path) -> None:

@@ -108,6 +108,7 @@ def build_advised(
     ``progress`` is called with the number of units done and of all.  A worker may take
     ``memory`` bytes; None is by the machine that it is on.
     """
+    table.snapshot.require_known()  # before anything is read for a choice
     criteria = criteria.resolved(table)
     if indexes is not None and criteria != AdviceRequest():
         raise AdviceError(

@@ -107,6 +107,7 @@ def build(
     """
     began = time.perf_counter()
     known = table.snapshot
+    known.require_known()
     refused: list[str] = []
     requests = column_requests(table, indexes, refused)
     repairs = to_repair(table, repair)

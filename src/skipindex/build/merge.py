@@ -39,6 +39,7 @@ def merge(
     less than half of it is still in use.  The old packs stay on disk.  Files and
     indexes that others change or drop meanwhile stay as they made them.
     """
+    table.snapshot.require_known()
     manifest = without_vanished(table.snapshot.manifest, table.location)
     half_empty = worn(manifest, table.location)
     chosen = small(manifest, max_files, max_bytes) | half_empty

@@ -177,7 +177,8 @@ def _status(options: SimpleNamespace) -> Answer:
     paths = _tables(options)
     if paths is not None:
         return _statuses(paths, options)
-    status = _opened(options).status()
+    opened = _opened(options)
+    status = opened.status()
     at = f"commit {status.version}" if status.version >= 0 else "no commit yet"
     kinds = sum(len(column.indexes) for column in status.columns)
     known = f"{files(status.indexed_files)} with {status.indexed_rows:,} rows"
@@ -194,7 +195,7 @@ def _status(options: SimpleNamespace) -> Answer:
         )
     if status.fresh:
         lines.append("up to date")
-    else:
+    elif not opened.state.snapshot.unknown:
         call = "refresh" if status.indexed_files else "build"
         lines.append(f"to bring them up to date: {_command(call, options)}")
     return Answer("\n".join(lines), status.to_dict())

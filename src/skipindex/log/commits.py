@@ -106,6 +106,8 @@ class Snapshot:
         refused: whether the file system refuses to read a newer commit.
         nonce: an identifier that no other commit has; empty before the first one.
         needs: features that readers and writers of the table must support.
+        unknown: why this version of skipindex cannot read the newest commit, which
+            another one wrote; empty if it can.
     """
 
     version: int
@@ -118,6 +120,12 @@ class Snapshot:
     refused: bool = False
     nonce: str = ""
     needs: tuple[str, ...] = ()
+    unknown: str = ""
+
+    def require_known(self) -> None:
+        """Raise ``IndexVersionError`` if only another version reads the commit."""
+        if self.unknown:
+            raise IndexVersionError(self.unknown)
 
     @property
     def newest(self) -> int:
@@ -275,13 +283,15 @@ def _reading(version: int) -> Iterator[None]:
 def _body(location: Location, version: int) -> dict[str, Any]:
     body = unsealed("commit", fetched(location, commit_path(version), MAX_COMMIT))
     if (written := checked_int(body["format"])) != FORMAT:
-        how = f"newer than ours ({FORMAT})" if written > FORMAT else _REFUSED
+        newer = f"newer than ours ({FORMAT}), so upgrade skipindex"
+        how = newer if written > FORMAT else _REFUSED
         raise IndexVersionError(f"commit {version} has format {written}, {how}")
     _text(body["nonce"])
     if unknown := sorted({_text(name) for name in body["needs"]} - KNOWN):
         raise IndexVersionError(
             f"commit {version} needs {unknown[0]!r}, which this version of skipindex "
-            f"does not know (known: {', '.join(sorted(KNOWN)) or 'nothing'})"
+            f"does not know (known: {', '.join(sorted(KNOWN)) or 'nothing'}), so "
+            "upgrade it"
         )
     return body
 

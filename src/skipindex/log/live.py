@@ -159,8 +159,15 @@ def newest_usable(location: Location, known: Snapshot | None) -> Snapshot:
     try:
         return newest_snapshot(location, known=known)
     except (IndexVersionError, OSError) as error:
-        newest, notes = _latest(location), (f"indexes ignored: {error}",)
-        return Snapshot(-1, Manifest.empty(), damaged=newest, notes=notes, refused=True)
+        unknown = str(error) if isinstance(error, IndexVersionError) else ""
+        return Snapshot(
+            -1,
+            Manifest.empty(),
+            damaged=_latest(location),
+            notes=(f"indexes ignored: {error}",),
+            refused=True,
+            unknown=unknown,
+        )
 
 
 def live_files(

@@ -90,6 +90,7 @@ def verify(
             opened = table.listed()
         else:
             opened = open_state(table, plain=plain)
+    opened.snapshot.require_known()
     listing = sorted(opened.location.list_own(), key=lambda file: file.path)
     damaged, needed = _log(opened, listing)
     damaged += _payloads(opened, runner or LocalRunner(1), progress)

@@ -208,6 +208,8 @@ def status_of(table: TableState) -> Status:
 
 def _superseded_bytes(table: TableState) -> int:
     """The size of the packs that the newest commit does not name."""
+    if table.snapshot.unknown:
+        return 0
     used = {f"{PACKS}/{pack.name}" for pack in table.snapshot.manifest.packs}
     try:
         return sum(f.size for f in table.location.list(PACKS) if f.path not in used)

@@ -220,6 +220,8 @@ class TableState:
 
     @property
     def _never(self) -> str:
+        if self.snapshot.unknown:
+            return "its indexes are of another version of skipindex"
         has_any = len(self.snapshot.manifest) > 0
         return "never indexed" if has_any else "the table has no index"
 
