@@ -56,9 +56,9 @@ BUDGETS = {
     "indexes": 7337,
     "layout": 2567,
     "log": 3144,
-    "planner": 17923,
+    "planner": 17922,
     "rewrite": 3872,
-    "spark": 7360,
+    "spark": 7344,
     "storage": 5021,
     "table": 7009,
 }

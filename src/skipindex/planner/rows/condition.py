@@ -14,6 +14,7 @@ from typing import Final, TypeAlias, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.dataset as ds
 
 from skipindex.errors import PlanError
 from skipindex.expressions import atoms
@@ -51,6 +52,16 @@ _NEGATIVE_ZERO: Final = -1
 _OfValues: TypeAlias = atoms.Range | atoms.OneOf | atoms.NoneOf | atoms.Matches
 Distinct = Callable[[pc.Expression], pa.Array]
 """The distinct values of an expression, in all files that are read."""
+
+
+def distinct_in(rows: pa.Table | ds.Dataset) -> Distinct:
+    """The distinct values of expressions in these rows."""
+    source = ds.dataset(rows) if isinstance(rows, pa.Table) else rows
+
+    def distinct(expression: pc.Expression) -> pa.Array:
+        return pc.unique(source.to_table(columns={"value": expression})["value"])
+
+    return distinct
 
 
 def condition_of(

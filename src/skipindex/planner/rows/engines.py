@@ -17,7 +17,11 @@ from skipindex.expressions.arrays import Ints
 from skipindex.planner.bound_predicate import BoundPredicate
 from skipindex.planner.file_tasks import selections
 from skipindex.planner.rows import Rows
-from skipindex.planner.rows.condition import FILES_INSTEAD, condition_of
+from skipindex.planner.rows.condition import (
+    FILES_INSTEAD,
+    condition_of,
+    distinct_in,
+)
 from skipindex.planner.rows.dataset import Files, chosen_of, of_log
 from skipindex.planner.rows.native import (
     Dialect,
@@ -275,11 +279,7 @@ class _Source:
         )
         if result is None or is_exact:
             return result
-
-        def distinct(expression: pc.Expression) -> pa.Array:
-            return pc.unique(_evaluated(result, expression))
-
-        matching = result.filter(condition_of(plan.tree, table, distinct))
+        matching = result.filter(condition_of(plan.tree, table, distinct_in(result)))
         return matching.select(self.schema.names)
 
     def native(self, dialect: Dialect) -> tuple[list[str], Any]:
@@ -304,15 +304,10 @@ class _Source:
         if self._log is not None:
             return self._of_log(self._log)
         whole = self._reader.dataset()
-        result = whole
-        if self._rows == "matching" and not self._is_certain:
-
-            def distinct(expression: pc.Expression) -> pa.Array:
-                return pc.unique(_evaluated(whole, expression))
-
-            condition = condition_of(self._plan.tree, self._table, distinct)
-            result = whole.filter(condition)
-        return result
+        if self._rows == "files" or self._is_certain:
+            return whole
+        distinct = distinct_in(whole)
+        return whole.filter(condition_of(self._plan.tree, self._table, distinct))
 
     @property
     def _is_certain(self) -> bool:
@@ -334,9 +329,8 @@ class _Source:
 
         def distinct(expression: pc.Expression) -> pa.Array:
             every = (self._whole.empty_table(), *tables())
-            chosen = [_evaluated(one, expression) for one in every]
-            chunks = [chunk for one in chosen for chunk in one.chunks]
-            return pc.unique(pa.chunked_array(chunks, chosen[0].type))
+            found = [distinct_in(one)(expression) for one in every]
+            return pc.unique(pa.chunked_array(found))
 
         if self._rows == "files":
             result = list(tables())
@@ -345,12 +339,6 @@ class _Source:
             result = [one.filter(condition) for one in tables()]
         whole = pa.concat_tables(result) if result else self._whole.empty_table()
         return ds.dataset(whole)
-
-
-def _evaluated(rows: pa.Table | ds.Dataset, expression: pc.Expression) -> Any:
-    """The values of an expression."""
-    source = ds.dataset(rows) if isinstance(rows, pa.Table) else rows
-    return source.to_table(columns={"value": expression})["value"]
 
 
 @lru_cache

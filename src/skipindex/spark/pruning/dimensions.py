@@ -25,18 +25,12 @@ import pyarrow.dataset as ds
 from skipindex.errors import PlanError, SkipIndexError, first_line
 from skipindex.expressions import Literal
 from skipindex.expressions.atoms import IntegerSet
-from skipindex.planner.binding.binder import Binder
-from skipindex.planner.bound_predicate import (
-    BoundPredicate,
-    ComparedColumns,
-    TruthValue,
-    unknowns,
-)
-from skipindex.planner.functions.zones import OffsetsOf, ZoneRules, relying_on
-from skipindex.planner.rows.condition import condition_of
+from skipindex.planner.bound_predicate import ComparedColumns, TruthValue, unknowns
+from skipindex.planner.functions.zones import OffsetsOf, relying_on
+from skipindex.planner.plan import Plan, plan_files
+from skipindex.planner.rows.condition import condition_of, distinct_in
 from skipindex.planner.rows.dataset import dataset_of
 from skipindex.planner.rows.values import joined
-from skipindex.planner.simplify import simplify
 from skipindex.spark.catalyst.conditions import conditions
 from skipindex.spark.catalyst.literals import INTEGERS
 from skipindex.spark.pruning.judged_columns import judged_columns
@@ -166,14 +160,6 @@ class _Reading(threading.Thread):
         return told, keys
 
 
-@dataclass(frozen=True, slots=True)
-class _Condition:
-    """A condition that Arrow evaluates, and the columns that it names."""
-
-    tree: BoundPredicate
-    columns: frozenset[str]
-
-
 class _SideReader:
     """One dimension, for one query."""
 
@@ -183,7 +169,7 @@ class _SideReader:
         self._location = side.location()
         self._nodes = self._nodes_now()
         self._files = self._files_now()
-        self._rules = ZoneRules(session.offsets)
+        self._plans: list[Plan] = []
         self._others = [(name, self._other(keys)) for name, keys in side.keys]
         """By column, what it is joined with itself; None is unknown."""
         self._is_known = all(other is not None for _, other in self._others)
@@ -241,7 +227,8 @@ class _SideReader:
     def is_final(self) -> bool:
         """Whether the keys depend on the files and on the question alone."""
         further = all(one.is_final for one in self._further)
-        return self._is_known and not self._rules.relied and further
+        relied = any(plan.rules.relied for plan in self._plans)
+        return self._is_known and not relied and further
 
     @property
     def question(self) -> Hashable:
@@ -280,15 +267,17 @@ class _SideReader:
                 f"the planner knows no keys of column {self._side.key!r}"
                 f"{key.reason and f' ({key.reason})'}"
             )
-        asked = list(self._conditions())
+        self._plans = self._conditions()
         others = list(self._other_keys())
-        if not asked and not others:
+        if not self._plans and not others:
             raise PlanError("Spark alone can evaluate its conditions")
         names = {key.own_name, *(name for name, _ in others)}
-        names.update(*(one.columns for one in asked))
-        table = self._table(sorted(names))
+        names.update(one.own_name for plan in self._plans for one in plan.columns)
+        table = self._kept.table(self._owner, self._files, sorted(names), self._read)
         parts = [
-            part for one in asked if (part := self._expression(one, table)) is not None
+            part
+            for plan in self._plans
+            if (part := _expression(plan, table)) is not None
         ]
         parts += [expression for _, expression in others]
         if not parts:
@@ -304,23 +293,25 @@ class _SideReader:
     def _column(self, name: str) -> ColumnInfo:
         return self._state.resolve(name, case_sensitive=self._session.case_sensitive)
 
-    def _conditions(self) -> Iterator[_Condition]:
+    def _conditions(self) -> list[Plan]:
         """The conditions that Arrow can evaluate, as far as that is known."""
         written = conditions(self._side.conjuncts, self._judged)
-        zone = written.zone or self._session.timezone
-        for predicate in written.parts:
-            named: set[str] = set()
-
-            def resolve(name: str, named: set[str] = named) -> ColumnInfo:
-                column = self._column(name)
-                named.add(column.own_name)
-                return column
-
-            with relying_on(self._rules):
-                tree = simplify(Binder(resolve, zone).bind(predicate))
-            others = {type(one) for one in unknowns(tree)} - {ComparedColumns}
-            if not others and tree != TruthValue(value=True):
-                yield _Condition(tree, frozenset(named))
+        plans = (
+            plan_files(
+                predicate,
+                table=self._state,
+                timezone=written.zone or self._session.timezone,
+                case_sensitive=self._session.case_sensitive,
+                offsets=self._session.offsets,
+            )
+            for predicate in written.parts
+        )
+        return [
+            plan
+            for plan in plans
+            if {type(one) for one in unknowns(plan.tree)} <= {ComparedColumns}
+            and plan.tree != TruthValue(value=True)
+        ]
 
     def _other_keys(self) -> Iterator[tuple[str, pc.Expression]]:
         """What columns need to have, because the dimension is joined itself."""
@@ -336,22 +327,6 @@ class _SideReader:
                 yield column.own_name, value.isin(values.cast(dtype))
             except (SkipIndexError, OSError, pa.ArrowException):
                 self._is_known = False
-
-    def _expression(self, asked: _Condition, table: pa.Table) -> pc.Expression | None:
-        """The condition in Arrow; None if Spark alone can evaluate it."""
-
-        def distinct(expression: pc.Expression) -> pa.Array:
-            result = ds.dataset(table).to_table(columns={"value": expression})
-            return pc.unique(result["value"])
-
-        try:
-            with relying_on(self._rules):
-                return condition_of(asked.tree, self._state, distinct)
-        except PlanError:
-            return None
-
-    def _table(self, names: Sequence[str]) -> pa.Table:
-        return self._kept.table(self._owner, self._files, names, self._read)
 
     def _read(self, names: Sequence[str]) -> pa.Table:
         """Columns from the files, which are what they were before and after that."""
@@ -429,6 +404,15 @@ class _SideReader:
         if not files or now != listed:
             raise PlanError("its files are not those that Spark has listed")
         return files
+
+
+def _expression(plan: Plan, table: pa.Table) -> pc.Expression | None:
+    """The condition in Arrow; None if Spark alone can evaluate it."""
+    try:
+        with relying_on(plan.rules):
+            return condition_of(plan.tree, plan.table, distinct_in(table))
+    except PlanError:
+        return None
 
 
 def tells_files_apart(fact: TableState, column: str) -> bool:

@@ -184,9 +184,9 @@ PRUNING: Final = (
     ),
     Mutant(
         "other-clocks-of-a-dimension",
-        "spark.pruning.dimensions._SideReader.__init__",
-        "session.offsets",
-        "offsets_here",
+        "spark.pruning.dimensions._SideReader._conditions",
+        "self._session.offsets",
+        "lambda *_: ((0, 0),)",
         "a condition on times is evaluated by other clocks than Spark's",
         _DIMENSIONS,
     ),
@@ -209,7 +209,7 @@ PRUNING: Final = (
     Mutant(
         "kept-keys-by-other-clocks",
         "spark.pruning.dimensions._SideReader.is_final",
-        "not self._rules.relied",
+        "not relied",
         "True",
         "keys are kept that other rules of a zone leave",
         _DIMENSIONS,
