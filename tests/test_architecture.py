@@ -50,8 +50,8 @@ BUDGETS = {
     "": 430,
     "advice": 2101,
     "api": 4365,
-    "build": 2706,
-    "cli": 1423,
+    "build": 2723,
+    "cli": 1442,
     "expressions": 1984,
     "indexes": 7337,
     "layout": 2567,
@@ -60,7 +60,7 @@ BUDGETS = {
     "rewrite": 3872,
     "spark": 7344,
     "storage": 5021,
-    "table": 7009,
+    "table": 7025,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -775,3 +775,33 @@ def test_sample_data_are_written_once(
         assert main(["sample", place]) == 2
         assert why in capsys.readouterr().err
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_column_that_was_added_later_is_indexed_by_a_schema(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, place = tmp_path / "t", str(tmp_path / "t")
+    put(folder / "0.parquet", {"a": [1, 2]})
+    put(folder / "1.parquet", {"a": [3, 4], "device": ["x", "y"]})
+    schema = ["--schema", str(folder / "1.parquet")]
+    assert main(["build", place, "--index", "device=exact", "--quiet"]) == 2
+    assert main(["build", place, "--index", "device=exact", "--quiet", *schema]) == 0
+    put(folder / "2.parquet", {"a": [5, 6], "device": ["z", None]})
+    capsys.readouterr()
+    assert main(["refresh", place, "--quiet"]) == 0
+    note = "indexes of 'device' are requested and not built, as the table is open"
+    assert note in capsys.readouterr().out
+    status = as_json(capsys, "status", place)
+    assert note in status["notes"][0]
+    assert main(["status", place]) == 0
+    assert "up to date\n" not in capsys.readouterr().out
+    assert main(["refresh", place, "--quiet", *schema]) == 0
+    capsys.readouterr()
+    assert not as_json(capsys, "status", place, *schema)["notes"]
+    for value, expected in (("y", "1.parquet"), ("z", "2.parquet")):
+        plan = as_json(capsys, "plan", place, f"device = '{value}'", *schema)
+        assert [one["path"] for one in plan["tasks"]] == [expected]
+    assert main(["status", place, "--schema", str(tmp_path / "none")]) == 2
+    assert "accepted: a Parquet file that has all columns" in capsys.readouterr().err
+    assert main(["status", "db.t", "--catalog", *schema]) == 2
+    assert "--schema or --catalog" in capsys.readouterr().err

@@ -19,7 +19,16 @@ from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.verify_table import verify
 from tests.indexes.columns import SPECS, fits, spec_id
-from tests.tables import build, flip, forget_open_packs, made, packs, put, put_all
+from tests.tables import (
+    build,
+    flip,
+    forget_open_packs,
+    made,
+    newest_commit,
+    packs,
+    put,
+    put_all,
+)
 
 ASKED: Any = {"a": ["bitmap", "bloom"], "s": sx.BitSliced(base=2)}
 
@@ -378,3 +387,21 @@ def test_writers_at_once_forget_nothing_of_each_other(
     shutil.copy(folder / "0.parquet", folder / "8.parquet")
     (folder / "1.parquet").unlink()
     assert whole(refresh(folder).table)
+
+
+def test_a_refresh_without_a_commit_says_that_the_request_is_lost(
+    tmp_path: Path,
+) -> None:
+    put_all(tmp_path / "t", [columns(0)])
+    (note,) = refresh(tmp_path / "t").notes
+    assert note.startswith("min/max alone were built: no build was committed before")
+    assert refresh(tmp_path / "t").notes == ()
+    build(put_all(tmp_path / "u", [columns(0)]), {"a": "bitmap"})
+    newest_commit(tmp_path / "u").write_text("{")
+    with pytest.warns(UserWarning, match="cannot be read"):
+        report = refresh(tmp_path / "u")
+    assert (
+        "commit 0 cannot be read, so it is not known which indexes" in report.notes[0]
+    )
+    sx.open_table(tmp_path / "u").drop_indexes()
+    assert refresh(tmp_path / "u").notes == ()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 from skipindex.build.column_requests import Request, column_requests
@@ -35,6 +35,7 @@ from skipindex.notebook import InNotebook
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
+from skipindex.table.status import unmet_request
 
 TASKS_PER_SLOT: Final = 4
 
@@ -178,13 +179,29 @@ def refresh(
     The indexes are those that the table was asked to have so far, whether they were
     named or chosen; no new choice is made.
     """
-    return build(
+    result = build(
         table,
         wanted_of(table),
         runner=runner,
         progress=progress,
         repair=repair,
         memory=memory,
+    )
+    more = filter(None, (unmet_request(table), _lost_request(table)))
+    return replace(result, notes=(*result.notes, *more))
+
+
+def _lost_request(table: TableState) -> str:
+    """A note if no commit says which indexes the table is to have."""
+    snapshot = table.snapshot
+    if snapshot.version >= 0:
+        return ""
+    why = "no build was committed before"
+    if snapshot.damaged is not None:
+        why = f"commit {snapshot.damaged} cannot be read"
+    return (
+        f"min/max alone were built: {why}, so it is not known which indexes the table "
+        "is to have (accepted: build_indexes with them)"
     )
 
 

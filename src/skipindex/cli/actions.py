@@ -17,10 +17,12 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 import click
+import pyarrow as pa
+import pyarrow.parquet as pq
 from click.shell_completion import get_completion_class
 
 from skipindex.advice.questions import conditions_of
-from skipindex.api import Clustering, Plan, Table, build_indexes, open_table, plan_files
+from skipindex.api import Clustering, Plan, Table, open_table, plan_files
 from skipindex.api.calls import runner_of
 from skipindex.api.checks import duration_in
 from skipindex.api.functions import place_of, table_of_catalog
@@ -63,6 +65,11 @@ _TOLD: Final = {
 
 
 def _opened(options: SimpleNamespace) -> Table:
+    if options.catalog and options.schema is not None:
+        raise TableError(
+            "a table of the catalog has the columns of the catalog (accepted: --schema "
+            "or --catalog)"
+        )
     if options.catalog:
         return table_of_catalog(session(options), options.path, options.sidecar)
     trust: Any = getattr(options, "trust", "listing")
@@ -70,7 +77,16 @@ def _opened(options: SimpleNamespace) -> Table:
 
 
 def _place(options: SimpleNamespace) -> dict[str, Any]:
-    return {"plain": options.plain, "sidecar": options.sidecar}
+    result = {"plain": options.plain, "sidecar": options.sidecar}
+    if options.schema is None:
+        return result
+    try:
+        return {**result, "schema": pq.read_schema(options.schema)}
+    except (OSError, pa.ArrowException) as error:
+        raise TableError(
+            f"no schema in {options.schema!r}: {one_line(str(error))} (accepted: a "
+            "Parquet file that has all columns)"
+        ) from error
 
 
 def _tables(options: SimpleNamespace) -> list[str] | None:
@@ -295,9 +311,7 @@ def _build(options: SimpleNamespace) -> Answer:
         indexes.setdefault(column, []).append(_spec(kind))
     asked = {"indexes": indexes or None, **_choice(options)}
     asked |= _work(options)
-    if options.catalog:
-        return _built(_opened(options).build_indexes(**asked))
-    return _built(build_indexes(options.path, **_place(options), **asked))
+    return _built(_opened(options).build_indexes(**asked))
 
 
 def _spec(text: str) -> SpecLike:

@@ -89,6 +89,11 @@ _ON_TABLE: Final = (
         "--sidecar", "FOLDER",
         "folder of the indexes, if not in the table's folder; a path or URI",
     ),
+    _option(
+        "--schema", "FILE.parquet",
+        "a file with all columns, where columns were added later than some files",
+        type=click.Path(),
+    ),
     _flag("--catalog", "PATH is the name of a table in the catalog of Spark"),
     _option("--master", "URL", "master of the Spark session, such as local[4]"),
     _option(

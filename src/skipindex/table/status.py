@@ -83,7 +83,8 @@ class Status:
         retention_seconds: how long superseded files stay; None is the default.
         waiting: the rewritten files that are not visible yet to readers that list the
             folder, and the time when they will be; empty if there are none.
-        notes: warnings about parts of the log that were ignored.
+        notes: warnings about parts of the log that were ignored, and about requested
+            indexes of columns that are not known.
     """
 
     table: str
@@ -202,7 +203,22 @@ def status_of(table: TableState) -> Status:
         exclusive=table.snapshot.is_exclusive,
         retention_seconds=(properties.retention or {}).get("seconds"),
         waiting=table.snapshot.rewrites.waiting(retention_of(properties)),
-        notes=table.notes,
+        notes=(*table.notes, *filter(None, [unmet_request(table)])),
+    )
+
+
+def unmet_request(table: TableState) -> str:
+    """A note on requested indexes of columns that the table, as it is open, lacks."""
+    record = table.snapshot.properties.indexes
+    asked = record if isinstance(record, Mapping) else {}
+    known = {"*", *(column.name for column in table.leaves)}
+    lacking = sorted(name for name in asked.keys() - known if asked[name])
+    if not lacking:
+        return ""
+    return (
+        f"indexes of {', '.join(map(repr, lacking))} are requested and not built, as "
+        "the table is open without such columns (accepted: a schema that has them, by "
+        "open_table(…, schema=…) or --schema)"
     )
 
 
