@@ -22,17 +22,14 @@ from benchmarks.incremental import (
     uniform,
 )
 from skipindex.errors import LayoutError
-from skipindex.layout import Workload
 from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import Run, runs_of
-from skipindex.rewrite.selection.reads import Reads
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.rewrite.selection.within import Within, plan_within
 from tests.quick_run import examples
-from tests.rewrite.arrow_writer import make_own, optimized
+from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.seen import everything, listed, rows_of, seen_by_both
 from tests.rewrite.test_optimize import N_ROWS, fill
-from tests.tables import build, put
 
 COLUMNS = ("customer", "part")
 SHARE = 0.3
@@ -125,13 +122,6 @@ def test_old_files_are_rewritten_where_others_lie_and_nowhere_else() -> None:
     assert (groups, found.least) == ([], 20)
     found, groups = planned(LAYERS[4:], PAIRS[4:], budget=19)
     assert (groups, found.least) == ([], None), "nothing is to be gained"
-
-
-def test_what_the_queries_read_comes_first() -> None:
-    for place in ({0, 1}, {2, 3}):
-        reads = {LAYERS[i].path: 1.0 for i in place}
-        _, groups = planned(LAYERS, PAIRS, budget=20, reads=reads)
-        assert groups == [place]
 
 
 def test_new_files_come_first_and_their_cube_has_no_level() -> None:
@@ -289,48 +279,3 @@ def test_what_is_no_budget_is_refused(
 ) -> None:
     with pytest.raises(LayoutError, match=text):
         optimized(fill(tmp_path, 1), cluster_by=["x"], **wish)
-
-
-def with_workload(folder: Path, queries: Sequence[str]) -> sx.Table:
-    """Two pairs of files that lie in one place each, of a table of that workload."""
-    for i, low in enumerate((0, 0, 100, 100)):
-        put(folder / f"{i}.parquet", {"x": [low, low + 5, low + 9]})
-    build(folder, {"x": []})
-    workload = Workload(queries, weights=range(1, len(queries) + 1)).to_json()
-    layout = {"cluster_by": ["x"], "curve": "hilbert", "rows_per_file": 3}
-    return make_own(folder, {**layout, "workload": workload})
-
-
-def test_with_a_workload_its_files_come_first_and_the_report_counts_them(
-    tmp_path: Path,
-) -> None:
-    for name, query, places in (("a", "x = 5", "01"), ("b", "x = 105", "23")):
-        (tmp_path / name).mkdir()
-        table = with_workload(tmp_path / name, [query])
-        size = max(entry.size for entry in table.files)
-        report = optimized(table, budget=2 * size)
-        assert report.files_in == 2
-        left = {
-            path[0] for path in sx.open_table(tmp_path / name).paths if len(path) < 12
-        }
-        assert left == set("0123") - set(places)
-        assert (report.reads_before, report.reads_after) == (2, 1)
-        assert "a query of the workload reads 1.0 files (before: 2.0)" in str(report)
-
-
-def test_reads_count_by_weight_and_not_at_all_where_a_column_is_gone(
-    tmp_path: Path,
-) -> None:
-    table = with_workload(tmp_path, ["x = 5", "x < 200"])
-
-    def reads(*queries: str) -> Reads | None:
-        workload = Workload(queries, weights=[1, 2][: len(queries)]).to_json()
-        return Reads.of(table.state, target_of(known={"workload": workload}))
-
-    found = reads("x = 5", "x < 200")
-    assert found is not None
-    assert found.mean == pytest.approx((1 * 2 + 2 * 4) / 3)
-    assert found.shares["0.parquet"] == pytest.approx(1)
-    assert found.shares["3.parquet"] == pytest.approx(2 / 3)
-    assert reads("gone = 5") is None
-    assert Reads.of(table.state, target_of()) is None

@@ -453,9 +453,9 @@ def maintain(
 
     The steps, in this order: index new files (``refresh_indexes``), merge small index
     files (``compact_indexes``), cluster new files (``optimize``), and under a budget
-    those that queries read most for each byte, choose indexes and layout again if the
-    queries have changed, and delete old commits and indexes.  The report has the bytes
-    that the recorded queries do not read any more.
+    old ones that overlap, choose indexes and layout again if the queries have changed,
+    and delete old commits and indexes.  The report has the bytes that the recorded
+    queries do not read any more.
 
     Without recorded queries (``skipindex.api.record_queries``), new files are indexed
     and clustered, and nothing is chosen again.  If there is nothing to do, nothing is

@@ -827,10 +827,8 @@ class Table:
                 rewrites no clustered file, and infinity all that are not sealed.
             budget: the maximum bytes that this incremental run rewrites, such as
                 ``"10GB"``.  New files come first.  The rest goes to old files where a
-                rewrite lowers the overlap most for each byte, first to those that the
-                queries read most if the layout was chosen for a workload.  Runs without
-                new files improve a badly clustered table part by part, and come to an
-                end.
+                rewrite lowers the overlap most for each byte.  Runs without new files
+                improve a badly clustered table part by part, and come to an end.
             indexes: the indexes of the new files, as for ``build_indexes``; by default
                 those of the table.
             into: write an optimized copy of the table to this folder, which must not

@@ -14,7 +14,7 @@ from skipindex.build.runners import Progress, Runner
 from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, TableError
 from skipindex.expressions import Predicate
-from skipindex.layout import Workload, curve_named
+from skipindex.layout import curve_named
 from skipindex.log.properties import TableProperties
 from skipindex.notebook import InNotebook
 from skipindex.rewrite.selection.attributes import (
@@ -40,7 +40,6 @@ from skipindex.rewrite.selection.grouping import (
     rounds,
     weight_of,
 )
-from skipindex.rewrite.selection.reads import Reads
 from skipindex.rewrite.selection.target import (
     CUBE_SIZE,
     RATIO,
@@ -74,8 +73,7 @@ class OptimizeOptions:
     """What a caller of ``Table.optimize`` asks for; None is "as the table has it".
 
     ``chosen`` is what the rows suggest for a workload, as a table records it; it stands
-    for ``cluster_by`` and ``curve``.  Under a budget, files that ``queries`` read most
-    come first, by default those of the workload that the layout was chosen for.
+    for ``cluster_by`` and ``curve``.
     """
 
     cluster_by: Sequence[str | JoinedAttribute] | None = None
@@ -92,7 +90,6 @@ class OptimizeOptions:
     indexes: Request | None = None
     in_place: bool = False
     chosen: Mapping[str, Any] | None = None
-    queries: Workload | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +110,6 @@ class OptimizeReport(InNotebook, Generic[TableT_co]):
         overlap_before: by clustering column, how many files held one value before the
             run; None for a column that is looked up.
         overlap_after: the same after the run.
-        reads_before: the files that a query of the layout's workload read before the
-            run, on average by weight, by statistics alone; None without a workload.
-        reads_after: the same after the run.
         seconds: wall time.
         notes: why chosen files were not rewritten.
     """
@@ -131,8 +125,6 @@ class OptimizeReport(InNotebook, Generic[TableT_co]):
     least: int | None
     overlap_before: Mapping[str, Overlap | None]
     overlap_after: Mapping[str, Overlap | None]
-    reads_before: float | None
-    reads_after: float | None
     seconds: float
     notes: tuple[str, ...] = ()
 
@@ -164,11 +156,6 @@ class OptimizeReport(InNotebook, Generic[TableT_co]):
                 new = after.mean * self.bytes_out / self.files_out / 1e6
                 line += f", about {new:.1f} MB for a value (before: {old:.1f} MB)"
             lines.append(line)
-        if self.reads_before is not None and self.reads_after is not None:
-            lines.append(
-                f"a query of the workload reads {self.reads_after:.1f} files (before: "
-                f"{self.reads_before:.1f})"
-            )
         if self.least is not None:
             lines.append(
                 "no useful rewrite fits into the budget: the smallest has "
@@ -197,7 +184,7 @@ def optimize_files(
     require_own(table, in_place=options.in_place)
     request = wanted_of(table) if options.indexes is None else options.indexes
     chosen = choose_groups(table, options, request, timezone=timezone)
-    files, target, reads = chosen.files, chosen.target, chosen.reads
+    files, target = chosen.files, chosen.target
     groups, notes = _rewritable(table, chosen.groups)
     alone = table.other_log is not None and not table.other_log.has_folders
     levels = tuple(some[0].level for some in rounds(groups, alone=alone))
@@ -219,7 +206,6 @@ def optimize_files(
         after = table.written(committed)
     old = [file for rewritten in done for file in rewritten.group.files]
     new = [file for rewritten in done for file in rewritten.files]
-    now = Reads.of(after, target, options.queries) if done else reads
     return OptimizeReport(
         table=after,
         files_in=len(old),
@@ -232,8 +218,6 @@ def optimize_files(
         least=chosen.least,
         overlap_before=before,
         overlap_after=overlaps_of(after, target.cluster_by) if done else before,
-        reads_before=None if reads is None else reads.mean,
-        reads_after=None if now is None else now.mean,
         seconds=time.perf_counter() - began,
         notes=(*chosen.notes, *notes),
     )
@@ -248,7 +232,6 @@ class Chosen:
         target: how their rows are to be.
         groups: the groups to rewrite.
         least: the bytes of the smallest useful rewrite, if none fits into the budget.
-        reads: what the queries of a workload read now; None without a workload.
         notes: why files are in no group.
     """
 
@@ -256,7 +239,6 @@ class Chosen:
     target: Target
     groups: Sequence[Group]
     least: int | None
-    reads: Reads | None
     notes: tuple[str, ...] = ()
 
     @property
@@ -282,10 +264,9 @@ def choose_groups(
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
     if target.cluster_by:
         target = sized(target, table, options, files)
-    reads = Reads.of(table, target, options.queries)
     kept, notes = _kept(table, files)
-    groups, least = _planned(table, kept, target, mode, budget, reads)
-    return Chosen(files, target, groups, least, reads, notes)
+    groups, least = _planned(table, kept, target, mode, budget)
+    return Chosen(files, target, groups, least, notes)
 
 
 def _kept(
@@ -356,7 +337,6 @@ def _planned(
     target: Target,
     mode: Mode,
     budget: int | None,
-    reads: Reads | None,
 ) -> tuple[list[Group], int | None]:
     """The groups to rewrite, and the bytes of the smallest useful one if none fits."""
     known = runs_of(table.snapshot.properties)
@@ -374,8 +354,7 @@ def _planned(
     if budget is None:
         there = boxes if columns else None
         return plan_clustering(files, known, target, mode=mode, boxes=there), None
-    shares = None if reads is None else reads.shares
-    result = plan_within(files, known, target, boxes, budget=budget, reads=shares)
+    result = plan_within(files, known, target, boxes, budget=budget)
     return result.groups, result.least
 
 

@@ -175,7 +175,7 @@ class Subject:
         # Under a budget a run improves old files until it ends; without one it rewrites
         # what is new, with what is light enough for that.
         limit = room if budget.is_limited else None
-        asked = OptimizeOptions(budget=limit, queries=self._workload())
+        asked = OptimizeOptions(budget=limit)
         require_own(state, in_place=False)
         former = _weights(layout.get("workload"))
         apart = drift(self.record.weights, former) if former else 0.0
@@ -206,7 +206,7 @@ class Subject:
             with needs_spark():
                 from skipindex.spark.writers.optimize import optimize  # noqa: PLC0415
             taken, told, began = 0, "nothing was rewritten", time.monotonic()
-            options, workload = asked, asked.queries if anew else None
+            options, workload = asked, self._workload() if anew else None
             while True:
                 seconds = time.monotonic() - began
                 rate = taken / seconds if taken else _RATES["cluster"]

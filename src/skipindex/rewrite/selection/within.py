@@ -17,7 +17,7 @@ of the lowest level get fewer each time, so runs come to an end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -45,8 +45,6 @@ _DEEPER: Final = 1.0
 """How many more these are with each level of what is lowest there."""
 _NEW: Final = 0.5
 """Gain of clustering a file that overlaps no other, as a fraction of its box."""
-_UNREAD: Final = 1e-3
-"""What a file counts that no query of a workload reads."""
 _TRIES: Final = 8
 """Runs of files that are tried before a partition stays unchanged."""
 _STEP: Final = 2.0
@@ -74,15 +72,10 @@ def plan_within(
     boxes: Boxes,
     *,
     budget: int,
-    reads: Mapping[str, float] | None = None,
 ) -> Within:
-    """The groups to cluster that weigh at most ``budget`` bytes together.
-
-    ``reads`` says how often the queries of a workload read each file; what they read
-    most comes first.
-    """
+    """The groups to cluster that weigh at most ``budget`` bytes together."""
     alike = {run: how for run, how in known.items() if how.shape == target.shape()}
-    space = _Space(boxes, target.ratio, reads)
+    space = _Space(boxes, target.ratio)
     parts = []
     for mine in by_partition(files):
         cubes, fresh = cubes_of(mine, alike)
@@ -185,14 +178,11 @@ class _Offer:
 
 
 class _Space:
-    """What files are weighed by: where they lie, their levels, and who reads them."""
+    """What files are weighed by: where they lie, and their levels."""
 
-    def __init__(
-        self, boxes: Boxes, ratio: float, reads: Mapping[str, float] | None
-    ) -> None:
+    def __init__(self, boxes: Boxes, ratio: float) -> None:
         self.boxes = boxes
         self.ratio = ratio
-        self.reads = reads
         self._levels: dict[str, int] = {}
         self._cubes: dict[str, int] = {}
 
@@ -262,11 +252,8 @@ class _Space:
         return self.boxes.layers(files, cubes, list(map(self.level, files)))
 
     def _gains(self, files: Sequence[EligibleFile], share: Gains) -> Gains:
-        """What of the space, or of the queries there, need not read a file any more."""
-        gains = share * self.boxes.volumes(files)
-        if self.reads is not None:
-            gains *= [self.reads.get(file.path, 0.0) + _UNREAD for file in files]
-        return gains
+        """What part of the space need not read a file any more."""
+        return share * self.boxes.volumes(files)
 
     def _chains(self, cubes: Layers) -> list[Layers]:
         """Layers that the ratio joins, the sparsest first, and the first of those."""

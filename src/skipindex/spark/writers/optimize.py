@@ -32,7 +32,6 @@ from skipindex.rewrite.selection.eligible_files import (
     eligible_files,
 )
 from skipindex.rewrite.selection.grouping import Group
-from skipindex.rewrite.selection.reads import Reads
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.spark.placement.cluster import fit_workload
 from skipindex.spark.reading.frames import read_files
@@ -258,7 +257,6 @@ def _copy(
         options=options,
         progress=progress,
     )
-    before, after = (Reads.of(one, target) for one in (table, written))
     return OptimizeReport(
         table=written,
         files_in=len(table),
@@ -271,8 +269,6 @@ def _copy(
         least=None,
         overlap_before=overlaps_of(table, target.cluster_by),
         overlap_after=overlaps_of(written, target.cluster_by),
-        reads_before=None if before is None else before.mean,
-        reads_after=None if after is None else after.mean,
         seconds=time.perf_counter() - began,
         notes=tuple(
             f"the copy has a type of Spark for {name}"
