@@ -60,7 +60,7 @@ BUDGETS = {
     "rewrite": 3789,
     "spark": 7340,
     "storage": 5021,
-    "table": 7025,
+    "table": 7019,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -196,11 +196,14 @@ def test_other_names_are_no_segments(table: sx.Table) -> None:
     assert len(recorded(table.state.location)) == 1
 
 
-def test_a_record_is_bounded_and_loses_the_oldest(table: sx.Table) -> None:
+def test_a_record_is_bounded_and_loses_the_oldest(
+    table: sx.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(queries, "MAX_BYTES", 4000)
     location = table.state.location
     every = []
     for i in range(30):
-        journal = Journal(location, QUERIES, max_bytes=4000)  # of a process each
+        journal = Journal(location, QUERIES)  # of a process each
         text = f"x = {i} AND s = '{'y' * 400}'"
         journal.write([{**GOOD, "where": text, "table": uri_of(location)}])
         time.sleep(0.002)  # segments are in the order of their names

@@ -211,14 +211,10 @@ class Journal:
     Args:
         location: the folder of a table, or of a record.
         folder: below it; empty is the folder itself.
-        max_bytes: bytes of all segments; the oldest are deleted beyond.
     """
 
-    def __init__(
-        self, location: Location, folder: str, max_bytes: int = MAX_BYTES
-    ) -> None:
+    def __init__(self, location: Location, folder: str) -> None:
         self._location, self._folder = location, folder
-        self._max_bytes = max_bytes
         self._segment, self._data = "", b""
 
     def write(self, records: Iterable[Mapping[str, Any]]) -> None:
@@ -252,7 +248,7 @@ class Journal:
         segments = segments_of(self._location, self._folder)
         n_bytes = sum(file.size for file in segments)
         for file in segments:
-            if n_bytes <= self._max_bytes or file.path == self._segment:
+            if n_bytes <= MAX_BYTES or file.path == self._segment:
                 return
             self._location.delete_own(file)
             n_bytes -= file.size
@@ -332,17 +328,15 @@ def segments_of(location: Location, folder: str) -> list[FileInfo]:
     )
 
 
-def lines_of(
-    location: Location, folder: str, max_bytes: int = 2 * MAX_BYTES
-) -> Iterator[Any]:
+def _lines(location: Location, folder: str) -> Iterator[Any]:
     """The values of the lines that can be read, of the newest segments."""
-    left = max_bytes
+    left = 2 * MAX_BYTES
     for file in reversed(segments_of(location, folder)):
         left -= file.size
         if left < 0:
             return
         with suppress(OSError):  # deleted meanwhile, or not readable
-            for line in location.read(file.path, max_bytes).splitlines():
+            for line in location.read(file.path, 2 * MAX_BYTES).splitlines():
                 if len(line) <= _MAX_LINE:
                     with suppress(ValueError, RecursionError):
                         yield json.loads(line)
@@ -357,7 +351,7 @@ def recorded(
     """
     place = queries.removeprefix(OF_LOG).removeprefix(":") or BESIDE
     mine = uri_of(table)
-    every = map(Asked.of, lines_of(*_folder_of(place, table)))
+    every = map(Asked.of, _lines(*_folder_of(place, table)))
     result = [a for a in every if a and a.at >= since]
     if place != BESIDE:  # there it is of this table, or of what it is a copy of
         result = [asked for asked in result if asked.table == mine]
