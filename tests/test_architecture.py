@@ -56,10 +56,10 @@ BUDGETS = {
     "indexes": 7337,
     "layout": 2567,
     "log": 3144,
-    "planner": 17922,
+    "planner": 18101,
     "rewrite": 3789,
     "spark": 7340,
-    "storage": 5021,
+    "storage": 5050,
     "table": 7019,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

@@ -7,7 +7,7 @@ would read other values is refused.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta, tzinfo
@@ -24,7 +24,13 @@ from skipindex.errors import PlanError, UnsupportedTypeError, first_line
 from skipindex.expressions.domain import EPOCH_UTC
 from skipindex.planner.functions.zones import fixed_offset
 from skipindex.planner.rows.values import joined, number_of, scalar_of
-from skipindex.storage.file_system.location import FileInfo, Location
+from skipindex.storage.file_system.byte_source import ByteSource
+from skipindex.storage.file_system.store_input import (
+    Range,
+    as_file,
+    fetch_ahead,
+    tail_of,
+)
 from skipindex.table import (
     UNREADABLE,
     DataFile,
@@ -78,7 +84,8 @@ class Files:
         case_sensitive: bool,
     ) -> None:
         self._table, self._files, self._exact = table, files, case_sensitive
-        self._system = _file_system(table, files)
+        self._views: dict[int, ByteSource] = {}
+        self._system = _file_system(self, table, files)
         self._reader = ds.ParquetFileFormat(
             read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
         )
@@ -157,7 +164,7 @@ class Files:
         table, listed = self._table, self._table.listing[i]
         where = table.location.full(listed.path)
         try:
-            with table.location.open_input(listed.path, listed) as source:
+            with self.open_input(i) as source:
                 # A store reads no other content; other logs may round the time.
                 if table.location.is_local and table.other_log is None:
                     now = table.location.stat(listed.path)
@@ -178,6 +185,32 @@ class Files:
                 f"{where!r} is not a readable Parquet file: {first_line(error)} "
                 "(accepted: files that can be read; table.verify() finds all others)"
             ) from error
+
+    @property
+    def is_store(self) -> bool:
+        """Whether the files are objects of a store."""
+        return self._table.location.is_store
+
+    def open_input(self, i: int) -> pa.NativeFile:
+        """A file as it was listed; an object has what was read ahead of it."""
+        if self.is_store:
+            return as_file(self._view(i))
+        listed = self._table.listing[i]
+        return self._table.location.open_input(listed.path, listed)
+
+    def read_ahead(self, ranges: Iterable[tuple[int, Range]]) -> None:
+        """Hold ranges of objects, by file, for the reads to come."""
+        fetch_ahead((self._view(i), one) for i, one in ranges)
+
+    def tail(self, i: int) -> Range:
+        """The end of a file, with the footer of most."""
+        return tail_of(self._table.listing[i].size)
+
+    def _view(self, i: int) -> ByteSource:
+        if i not in self._views:
+            listed = self._table.listing[i]
+            self._views[i] = self._table.location.view(listed.path, listed)
+        return self._views[i]
 
     def changed(self, i: int, how: str) -> PlanError:
         """The error of a file that is not the one of the plan any more."""
@@ -372,23 +405,24 @@ def _has(file: DataFile, path: Sequence[str]) -> bool:
     return True
 
 
-def _file_system(table: TableState, files: Sequence[int]) -> pafs.FileSystem:
+def _file_system(
+    reader: Files, table: TableState, files: Sequence[int]
+) -> pafs.FileSystem:
     """A file system of Arrow that opens the files."""
-    location = table.location
-    if location.is_local:
+    if table.location.is_local:
         return pafs.LocalFileSystem()
-    listed = {
-        location.full(one.path): one for one in map(table.listing.__getitem__, files)
+    sizes = {
+        table.location.full(table.listing[i].path): (i, table.listing[i].size)
+        for i in files
     }
-    return pafs.PyFileSystem(_Opener(location, listed))
+    return pafs.PyFileSystem(_Opener(reader, sizes))
 
 
 class _Opener(pafs.FileSystemHandler):  # type: ignore[misc]
     """Opens the files of a plan, with the options and the content that it knows."""
 
-    def __init__(self, location: Location, listed: Mapping[str, FileInfo]) -> None:
-        self._location = location
-        self._listed = listed
+    def __init__(self, files: Files, listed: Mapping[str, tuple[int, int]]) -> None:
+        self._files, self._listed = files, listed
 
     def get_type_name(self) -> str:
         """The name of the kind of file system."""
@@ -400,15 +434,14 @@ class _Opener(pafs.FileSystemHandler):  # type: ignore[misc]
 
     def open_input_file(self, path: str) -> pa.NativeFile:
         """The file, for random access."""
-        result = self._listed[path]
-        return self._location.open_input(result.path, result)
+        return self._files.open_input(self._listed[path][0])
 
     open_input_stream = open_input_file
 
     def get_file_info(self, paths: Sequence[str]) -> list[pafs.FileInfo]:
         """What was listed of the files."""
         return [
-            pafs.FileInfo(path, pafs.FileType.File, size=self._listed[path].size)
+            pafs.FileInfo(path, pafs.FileType.File, size=self._listed[path][1])
             for path in paths
         ]
 

@@ -248,7 +248,8 @@ class _Source:
         if self._rows == "files" or self._log is not None or not self._files:
             return None
         n_rows = table.n_rows.or_else(-1)[self._files].tolist()
-        if not table.location.is_local or min(n_rows) < 0:
+        location = table.location
+        if not (location.is_local or location.is_store) or min(n_rows) < 0:
             return None
         left = _MOST_BLOCKS * sum(map(n_blocks, n_rows))
         wanted: dict[int, Ints] = {}

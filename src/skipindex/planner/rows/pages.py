@@ -13,6 +13,7 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from operator import index
 from typing import Final
 
 import numpy as np
@@ -20,6 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skipindex.expressions.arrays import Ints
+from skipindex.storage.file_system.store_input import Range
 from skipindex.storage.thrift import (
     BINARY,
     I32,
@@ -138,10 +140,7 @@ def flat_columns(source: pa.NativeFile, file: DataFile) -> Mapping[str, FlatColu
         NotPagedError: the footer cannot be parsed.
     """
     with _damage():
-        length = int.from_bytes(source.read_at(8, source.size() - 8)[:4], "little")
-        if length > source.size() - 12:
-            raise NotPagedError("the footer is larger than the file")
-        footer = source.read_at(length, source.size() - 8 - length)
+        footer = _footer(source)
         writer = file.metadata.created_by or ""
         keeps_type = b"ARROW:schema" in (file.metadata.metadata or {})
         result: dict[str, FlatColumn] = {}
@@ -158,6 +157,43 @@ def flat_columns(source: pa.NativeFile, file: DataFile) -> Mapping[str, FlatColu
                     place, element, fields[1], arrow, writer, keeps_type
                 )
         return result
+
+
+def index_ranges(source: pa.NativeFile) -> list[list[Range | None]]:
+    """Where the offset index of each column chunk is, by row group; None: nowhere.
+
+    Raises:
+        NotPagedError: the footer cannot be parsed.
+    """
+    with _damage():
+        footer, _ = read_struct(_footer(source), 0)
+        return [
+            [(index(one[4]), index(one[5])) if 5 in one else None for one in group[1]]
+            for group in footer[4]
+        ]
+
+
+def header_ranges(
+    source: pa.NativeFile, chunk: pq.ColumnChunkMetaData, at: Range
+) -> list[Range]:
+    """Where an offset index says that page headers of a column chunk are.
+
+    It may say anything: what is read there is only held for those who look for it.
+    """
+    with _damage():
+        start, stop = _span(chunk)
+        offset, length = at
+        locations, _ = read_struct(source.read_at(length, offset), 0)
+        places = [start, *(one[1] for one in locations[1])]
+        return [
+            (one, min(_HEADER, stop - one)) for one in places if start <= one < stop
+        ]
+
+
+def chunk_range(chunk: pq.ColumnChunkMetaData) -> Range:
+    """Where a column chunk begins, and its bytes."""
+    start, stop = _span(chunk)
+    return start, stop - start
 
 
 def wanted_pages(
@@ -228,10 +264,8 @@ def _pages(
     source: pa.NativeFile, chunk: pq.ColumnChunkMetaData
 ) -> tuple[Page | None, list[Page]]:
     """The dictionary page, if any, and the data pages of a column chunk, in order."""
-    start, first = chunk.data_page_offset, chunk.dictionary_page_offset
-    if chunk.has_dictionary_page and first is not None and 0 < first < start:
-        start = first
-    stop, at, left = start + chunk.total_compressed_size, start, chunk.num_values
+    start, stop = _span(chunk)
+    at, left = start, chunk.num_values
     dictionary: Page | None = None
     pages: list[Page] = []
     while left > 0:
@@ -259,6 +293,14 @@ def _pages(
     return dictionary, pages
 
 
+def _span(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
+    """Where a column chunk begins and ends."""
+    start, first = chunk.data_page_offset, chunk.dictionary_page_offset
+    if chunk.has_dictionary_page and first is not None and 0 < first < start:
+        start = first
+    return start, start + chunk.total_compressed_size
+
+
 _DETAILS: Final = {_DATA: 5, _DICTIONARY: 7, _DATA_V2: 8}
 """The field of a page header for each type of page."""
 
@@ -272,6 +314,14 @@ def _page_header(source: pa.NativeFile, at: int, stop: int) -> tuple[Fields, int
         except IndexError:
             continue
     raise NotPagedError("a page has no header")
+
+
+def _footer(source: pa.NativeFile) -> bytes:
+    length = int.from_bytes(source.read_at(8, source.size() - 8)[:4], "little")
+    if length > source.size() - 12:
+        raise NotPagedError("the footer is larger than the file")
+    footer: bytes = source.read_at(length, source.size() - 8 - length)
+    return footer
 
 
 def _schema_elements(footer: bytes) -> Iterator[tuple[bytes, Fields]]:

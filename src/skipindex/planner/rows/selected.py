@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
@@ -15,16 +16,28 @@ from skipindex.planner.rows.pages import (
     FlatColumn,
     NotPagedError,
     WantedPages,
+    chunk_range,
     decoded,
     flat_columns,
+    header_ranges,
+    index_ranges,
     wanted_pages,
 )
+from skipindex.storage.deadline import carried
+from skipindex.storage.file_system.store_input import MAX_AHEAD, MAX_RANGE, Range
 from skipindex.table import UNREADABLE, DataFile
 
 _BLOCK: Final = 14
 """Rows of 2 ** 14 are taken for a page, before the pages are known."""
 _DECODERS: Final = 4
 """Columns that are decoded together."""
+
+_AT_ONCE: Final = 8
+"""Objects of a store that are read together."""
+_REQUEST: Final = 1 << 17
+"""Bytes of an object that take as long as one more request beside many."""
+_MOST_HEADERS: Final = 4000
+"""Ranges of an object that are read to find pages."""
 
 _NOT_PAGED: Final = (pa.DictionaryType, pa.BaseExtensionType)
 """Types whose values depend on more than the pages."""
@@ -51,12 +64,14 @@ class Bytes(NamedTuple):
         groups: of the row groups that do, in the wanted columns.
         whole: of the wanted columns.
         condition: of the columns of the condition.
+        requests: of a store, for the pages and their headers.
     """
 
     pages: int = 0
     groups: int = 0
     whole: int = 0
     condition: int = 0
+    requests: int = 0
 
     def plus(self, other: Bytes) -> Bytes:
         """The bytes of both."""
@@ -66,6 +81,14 @@ class Bytes(NamedTuple):
 def is_faster_than_arrow(size: Bytes) -> bool:
     """Whether reading pages is faster than a scan by Arrow."""
     return 1.75 * size.pages <= size.whole + size.condition
+
+
+def _is_faster_from_a_store(size: Bytes) -> bool:
+    """Whether reading pages of objects is faster than a scan."""
+    whole = size.whole + size.condition
+    return size.pages <= MAX_AHEAD // 2 and (
+        2 * (size.pages + _REQUEST * size.requests) <= whole
+    )
 
 
 def rows_at(
@@ -83,28 +106,58 @@ def rows_at(
         schema: the wanted columns, of ``files.schema``.
         condition: names of the columns of the condition.
         is_worth: whether to read pages, asked after each file; if not, None is
-            returned.
+            returned.  Of a store it is another question.
 
     Raises:
         PlanError: Arrow would read a file otherwise than Spark, or it changed.
     """
     parts: list[_Part] = []
     size = Bytes()
+    if files.is_store:
+        files.read_ahead((i, files.tail(i)) for i in rows)
     for i in rows:
         with files.opened(i) as (file, source):
-            part = _Part(files, i, rows[i], file)
+            part = _Part(files, i, rows[i], file, source)
+            parts.append(part)
+            if files.is_store:
+                continue
             part.locate(schema, condition, source)
-        parts.append(part)
         size = size.plus(part.size)
         if not is_worth(size):
             return None
-    for part in parts:
-        part.copy()
+    if files.is_store and not _held_ahead(files, parts, schema, condition):
+        return None
+    if files.is_store:
+        with ThreadPoolExecutor(_AT_ONCE) as pool:
+            list(pool.map(carried(_Part.copy), parts))
+    else:  # threads would wait for each other
+        for part in parts:
+            part.copy()
     with ThreadPoolExecutor(_DECODERS) as pool:
         columns = list(pool.map(lambda field: _joined(field, parts), schema))
     if columns:
         return pa.Table.from_arrays(columns, schema=schema)
     return pa.table({"": pa.nulls(sum(map(len, rows.values())))}).select([])
+
+
+def _held_ahead(
+    files: Files, parts: Sequence[_Part], schema: pa.Schema, condition: Collection[str]
+) -> bool:
+    """Locate the pages of objects, and hold them; False if a scan is faster."""
+    # Each step is one wait for all files.
+    files.read_ahead((part.file, one) for part in parts for one in part.indexes(schema))
+    headers = [(part.file, one) for part in parts for one in part.headers()]
+    if len(headers) > _MOST_HEADERS:
+        return False
+    files.read_ahead(headers)
+    size = Bytes(requests=len(headers))
+    for part in parts:
+        with files.source(part.file) as source:
+            part.locate(schema, condition, source)
+        size = size.plus(part.size)
+    if is_worth := _is_faster_from_a_store(size):
+        files.read_ahead((part.file, one) for part in parts for one in part.ranges())
+    return is_worth
 
 
 class _Part:
@@ -118,7 +171,9 @@ class _Part:
         values: of all other columns.
     """
 
-    def __init__(self, files: Files, i: int, rows: Ints, file: DataFile) -> None:
+    def __init__(
+        self, files: Files, i: int, rows: Ints, file: DataFile, source: pa.NativeFile
+    ) -> None:
         self.file, self.size = i, Bytes()
         self.pages: dict[str, Pages] = {}
         self.data: dict[str, list[list[bytes]]] = {}
@@ -136,18 +191,52 @@ class _Part:
             g: rows[group_of == g] - begins[g] for g in np.unique(group_of).tolist()
         }
         self._opened = file
+        self._flat: Mapping[str, FlatColumn] = {}
+        self._indexes: dict[tuple[int, int], Range | None] = {}
+        self._is_held: set[tuple[int, int]] = set()
+        with suppress(NotPagedError):
+            self._flat = flat_columns(source, file)
+
+    def indexes(self, schema: pa.Schema) -> list[Range]:
+        """Where the offset indexes of column chunks with some of the rows are."""
+        places = [self._flat[name].place for name in schema.names if name in self._flat]
+        with self._files.source(self.file) as source, suppress(NotPagedError):
+            by_group = index_ranges(source)
+            self._indexes = {
+                (g, place): by_group[g][place] for g in self._within for place in places
+            }
+        return [index for index in self._indexes.values() if index is not None]
+
+    def headers(self) -> list[Range]:
+        """Where the headers of pages of these column chunks may be.
+
+        Without an offset index it is the entire chunk, unless that is large.
+        """
+        result: list[Range] = []
+        with self._files.source(self.file) as source:
+            for (g, place), index in self._indexes.items():
+                chunk = self._groups[g].column(place)
+                ranges = [chunk_range(chunk)]
+                if index is not None:
+                    with suppress(NotPagedError):
+                        ranges = header_ranges(source, chunk, index)
+                if all(length <= MAX_RANGE for _, length in ranges):
+                    self._is_held.add((g, place))
+                    result += ranges
+        return result
+
+    def ranges(self) -> list[Range]:
+        """Where the pages are."""
+        every = [one for _, pages in self.pages.values() for one in pages]
+        return [(page.offset, page.size) for one in every for page in one.all_pages]
 
     def locate(
         self, schema: pa.Schema, condition: Collection[str], source: pa.NativeFile
     ) -> None:
         """Find the pages of columns, of the open file."""
-        try:
-            flat = flat_columns(source, self._opened)
-        except NotPagedError:
-            flat = {}
         constants = self._files.constants(self.file)
         for name in {*schema.names, *condition} - {*constants}:
-            sizes = self._sizes(name, flat)
+            sizes = self._sizes(name)
             if name in condition:
                 self.size = self.size.plus(Bytes(condition=sum(sizes)))
             if name not in schema.names:
@@ -157,12 +246,15 @@ class _Part:
                 self.values[name] = pa.chunked_array([pa.nulls(self._n_rows, dtype)])
                 continue
             n_bytes = n_group_bytes = sum(sizes[g] for g in self._within)
-            if pages := self._pages(flat.get(name), source):
+            if pages := self._pages(self._flat.get(name), source):
                 self.pages[name] = pages
                 n_bytes = sum(one.size for one in pages[1])
+                n_requests = sum(len(one.all_pages) for one in pages[1])
             else:
                 self._by_groups.append(name)
-            self.size = self.size.plus(Bytes(n_bytes, n_group_bytes, sum(sizes)))
+                n_requests = len(self._within)
+            size = Bytes(n_bytes, n_group_bytes, sum(sizes), requests=n_requests)
+            self.size = self.size.plus(size)
         for name in {*constants} & {*schema.names}:
             self.values[name] = pa.chunked_array(
                 [pa.repeat(constants[name], self._n_rows)], schema.field(name).type
@@ -195,12 +287,12 @@ class _Part:
         table = table.take(pa.array(np.concatenate(at)))
         return dict(zip(columns, table.columns, strict=True))
 
-    def _sizes(self, name: str, flat: Mapping[str, FlatColumn]) -> list[int]:
+    def _sizes(self, name: str) -> list[int]:
         """The bytes of a column in each row group; empty if the file lacks it."""
         if self._opened.schema_arrow.get_field_index(name) < 0:
             return []
-        if name in flat:
-            leaves = [flat[name].place]
+        if name in self._flat:
+            leaves = [self._flat[name].place]
         else:
             schema = self._opened.schema
             paths = [schema.column(j).path for j in range(len(schema))]
@@ -213,6 +305,9 @@ class _Part:
     def _pages(self, column: FlatColumn | None, source: pa.NativeFile) -> Pages | None:
         """The pages of a column; None if they cannot be copied."""
         if column is None or isinstance(column.field.type, _NOT_PAGED):
+            return None
+        chunks = {(g, column.place) for g in self._within}
+        if self._files.is_store and not chunks <= self._is_held:
             return None
         try:
             return column, [

@@ -103,7 +103,7 @@ class ArrowFiles(Files):
     def open_input(self, path: str, _: FileInfo | None = None) -> pa.NativeFile:
         return self._files.open_input_file(self.full(path))
 
-    def view(self, path: str) -> ByteSource:
+    def view(self, path: str, _: FileInfo | None = None) -> ByteSource:
         return remote_source(partial(self.open_input, path))
 
     def read(self, path: str, limit: int) -> bytes:

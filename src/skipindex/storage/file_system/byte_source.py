@@ -64,8 +64,8 @@ class Files(Protocol):
         If ``known`` has a tag, every read is of that content, or an error.
         """
 
-    def view(self, path: str, /) -> ByteSource:
-        """The file as a source of byte ranges."""
+    def view(self, path: str, known: FileInfo | None = None, /) -> ByteSource:
+        """The file as a source of byte ranges; ``known`` as for ``open_input``."""
 
     def read(self, path: str, limit: int) -> bytes:
         """The whole file."""

@@ -126,7 +126,7 @@ class LocalFiles(Files):
     def open_input(self, path: str, _: FileInfo | None = None) -> pa.NativeFile:
         return pafs.LocalFileSystem().open_input_file(str(self._full(path)))
 
-    def view(self, path: str) -> ByteSource:
+    def view(self, path: str, _: FileInfo | None = None) -> ByteSource:
         return local_source(str(self._full(path)))
 
     def read(self, path: str, limit: int) -> bytes:

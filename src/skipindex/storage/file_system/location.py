@@ -143,6 +143,11 @@ class Location:
         return not self.uri
 
     @property
+    def is_store(self) -> bool:
+        """Whether it is a folder of an object store."""
+        return store_place(self.uri) is not None
+
+    @property
     def files(self) -> Files:
         """The file system, whose errors are its own."""
         if self.is_local:

@@ -20,14 +20,13 @@ import pyarrow as pa
 
 from skipindex.errors import StorageError, first_line
 from skipindex.storage.file_system.byte_source import (
-    ByteSource,
     Files,
     too_large,
     too_short,
 )
 from skipindex.storage.file_system.file_info import FileInfo, mark_of
 from skipindex.storage.file_system.names import FOLDER, is_shown, temporary_name
-from skipindex.storage.file_system.store_input import StoreInput, StoreSource
+from skipindex.storage.file_system.store_input import StoreSource, as_file
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -149,13 +148,10 @@ class StoreFiles(Files):
         result = known or self.stat(path)
         if result is None:
             raise _not_found(self.bucket, self._key(path))
-        return pa.PythonFile(StoreInput(self._source(path, result)), mode="r")
+        return as_file(self.view(path, result))
 
-    def view(self, path: str) -> ByteSource:
+    def view(self, path: str, known: FileInfo | None = None) -> StoreSource:
         """The object as a source of byte ranges; the first read says if it is there."""
-        return self._source(path)
-
-    def _source(self, path: str, known: FileInfo | None = None) -> StoreSource:
         return StoreSource(
             self.store,
             self._key(path),

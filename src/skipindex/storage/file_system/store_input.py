@@ -10,6 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+import pyarrow as pa
+
 from skipindex.storage.cache import Cache
 from skipindex.storage.deadline import carried, check
 from skipindex.storage.file_system.byte_source import ByteSource, too_short
@@ -24,12 +26,14 @@ _NEAR: Final = 1 << 16
 """Ranges with fewer bytes between them come by one request."""
 MAX_AHEAD: Final = 64 << 20
 """Bytes that are held for reads to come."""
-_MAX_RANGE: Final = 4 << 20
+MAX_RANGE: Final = 4 << 20
 """Most bytes of a range that is read ahead; of a larger one only what is asked for."""
 _AT_ONCE: Final = 32
 """Calls of obstore that are under way at once."""
 _REQUESTS: Final = 8
 """Requests that a call makes; of more than ten, obstore lets some wait for others."""
+_SINGLE: Final = 128
+"""Calls that are under way at once if each is one request."""
 _OVERLAPS: Final = 4
 """Ranges looked at that begin before a place."""
 _AHEAD: Final = Cache(MAX_AHEAD)
@@ -102,6 +106,11 @@ class StoreSource:
             raise too_short(self._key, len(data), length)
         return data
 
+    @property
+    def n_requests(self) -> int:
+        """How many requests one call of ``fetch_ahead`` may make."""
+        return _REQUESTS if self._tag is None else 1
+
     def expect(self, ranges: Iterable[Range]) -> None:
         """Look for these ranges among those that were read ahead."""
         # What another thread puts here meanwhile is lost, and costs a request.
@@ -114,6 +123,14 @@ class StoreSource:
         starts = [start for start, length in ranges if length > 0]
         lengths = [length for _, length in ranges if length > 0]
         if not starts:
+            return
+        if self._tag is not None:  # obstore has no condition for several ranges
+            begin = min(starts)
+            end = max(start + length for start, length in ranges)
+            whole = self._fetch(begin, end - begin)
+            for start, length in ranges:
+                piece = whole[start - begin : start - begin + length]
+                _AHEAD.keep((self, start), piece, len(piece))
             return
         with self._errors():
             result = obstore.get_ranges(
@@ -146,7 +163,7 @@ def fetch_ahead(wanted: Iterable[tuple[ByteSource, Range]]) -> None:
     for source, (start, length) in wanted:
         if not isinstance(source, StoreSource):
             continue
-        if not 0 < length <= min(room, _MAX_RANGE):
+        if start < 0 or not 0 < length <= min(room, MAX_RANGE):
             continue
         if source.held(start, length) is None:
             room -= length
@@ -159,7 +176,7 @@ def fetch_ahead(wanted: Iterable[tuple[ByteSource, Range]]) -> None:
     tasks = [
         (source, some)
         for source, ranges in by_source.items()
-        for some in _dealt(sorted(ranges))
+        for some in _dealt(sorted(ranges), source.n_requests)
     ]
 
     def fetch(task: tuple[StoreSource, list[Range]]) -> None:
@@ -167,17 +184,18 @@ def fetch_ahead(wanted: Iterable[tuple[ByteSource, Range]]) -> None:
         with contextlib.suppress(OSError):
             source.fetch_ahead(ranges)
 
-    with ThreadPoolExecutor(min(len(tasks), _AT_ONCE)) as pool:
+    at_once = max(_SINGLE if one.n_requests == 1 else _AT_ONCE for one in by_source)
+    with ThreadPoolExecutor(min(len(tasks), at_once)) as pool:
         list(pool.map(carried(fetch), tasks))
 
 
-def _dealt(ranges: Sequence[Range]) -> Iterator[list[Range]]:
+def _dealt(ranges: Sequence[Range], most: int = _REQUESTS) -> Iterator[list[Range]]:
     """Sorted ranges by call; each makes a few requests, which no other call makes."""
     some: list[Range] = []
     n_requests, end = 0, 0
     for start, length in ranges:
         if not some or start - end > _NEAR:
-            if n_requests == _REQUESTS:
+            if n_requests == most:
                 yield some
                 some, n_requests = [], 0
             n_requests += 1
@@ -186,10 +204,20 @@ def _dealt(ranges: Sequence[Range]) -> Iterator[list[Range]]:
     yield some
 
 
+def as_file(source: ByteSource) -> pa.NativeFile:
+    """An object as a file that Arrow reads."""
+    return pa.PythonFile(StoreInput(source), mode="r")
+
+
+def tail_of(size: int) -> Range:
+    """The bytes at the end of an object that come with the first read there."""
+    return max(0, size - _TAIL), min(size, _TAIL)
+
+
 class StoreInput(io.RawIOBase):
     """An object as a Python file, which Arrow reads; its end is read once."""
 
-    def __init__(self, source: StoreSource) -> None:
+    def __init__(self, source: ByteSource) -> None:
         super().__init__()
         self._source = source
         self._at = 0
@@ -222,9 +250,9 @@ class StoreInput(io.RawIOBase):
         return data
 
     def _read_at(self, offset: int, length: int) -> bytes:
-        start = max(0, len(self._source) - _TAIL)
+        start, n_bytes = tail_of(len(self._source))
         if offset < start:
             return bytes(self._source.read(offset, length))
         if self._tail is None:
-            self._tail = self._source.read(start, _TAIL)
+            self._tail = self._source.read(start, n_bytes)
         return bytes(self._tail[offset - start : offset - start + length])
