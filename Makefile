@@ -61,6 +61,7 @@ headlines: $(CLASSES)  ## measure whole queries and the articles' claims (SCALE=
 		echo "some engines cannot be installed: their rows will say so" >&2
 	@$(WITH_JAVA) $(BIN)/python -m ssb headlines $(BENCHMARK_OF) --out $(HEADLINES_OUT) \
 		$(if $(filter file,$(origin FILES)),,--files $(FILES)) $(if $(PAGE),--page $(PAGE))
+	@$(WITH_JAVA) BENCH_DATA=$(HEADLINES_OUT)/rows $(BIN)/python -m benchmarks.rows
 
 bench: $(CLASSES)  ## measure sizes and speeds against limits of the same run
 	@$(WITH_JAVA) $(BIN)/python -m benchmarks $(BENCH)

@@ -3,17 +3,22 @@
 Twelve files of a million rows (54 MB each) have an ``exact`` index on ``user``,
 ``status`` and ``city``.  Three columns are asked of no row, one row, and so on up to
 all rows: by each engine alone, over all files with its own reader, and by the plan,
-whose time counts.  Both take turns, and the least time of some rounds counts.  The
-files have row groups of 122,880 rows, and then of a million.
+whose time counts.  Both take turns, and the medians of some rounds count, in seconds
+and in seconds of all cores.  Spark and Lance answer the look-ups, if they are
+installed.  The files have row groups of 122,880 rows, and then of a million.
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from statistics import median
+from typing import Any, Final, NamedTuple
 
 import duckdb
 import pandas as pd
@@ -29,7 +34,9 @@ from skipindex.planner.rows.condition import condition_of
 
 FILES: Final = int(os.environ.get("BENCH_FILES", "12"))
 ROWS: Final = int(os.environ.get("BENCH_ROWS", "1_000_000"))
-ROUNDS: Final = int(os.environ.get("BENCH_ROUNDS", "5"))
+ROUNDS: Final = int(os.environ.get("BENCH_ROUNDS", "7"))
+SECONDS: Final = 4.0
+"""Seconds of rounds after which no other begins."""
 GROUPS: Final = (122_880, 1_000_000)
 COLUMNS: Final = ["id", "amount", "payload"]
 INDEXED: Final = ("user", "status", "city")
@@ -42,18 +49,37 @@ LOOKUP: Final = {"DuckDB": 0.4, "Polars": 0.4, "pyarrow": 0.05, "pandas": 0.05}
 LEAST: Final = 10.0
 """Milliseconds that are never too many."""
 
+OF_LANCE: Final = 15
+"""Times that of Lance, for a look-up."""
+OF_SPARK: Final = 1.2
+"""Times that of a query of Spark that is left with no file."""
+
 Ways = Mapping[str, tuple[Callable[[], Any], Callable[[], Any]]]
+
+
+class Median(NamedTuple):
+    """Milliseconds of a call, and those of all cores in this process."""
+
+    wall: float
+    cpu: float
 
 
 def main() -> None:
     """Measure on tables below ``BENCH_DATA``, which are written if they are missing."""
     data = Path(os.environ.get("BENCH_DATA", "data/rows"))
-    for rows_per_group in GROUPS:
-        folder = data / f"{FILES}-{ROWS}-{rows_per_group}"
-        if not (folder / "written").exists():
-            write(folder, rows_per_group)
-        title = f"rows of {FILES} files of {ROWS:,}, row groups of {rows_per_group:,}"
-        show(title, list(measure(folder / "t")))
+    with ExitStack() as stack:
+        try:
+            session = importlib.import_module("ssb.session").local_session
+            spark = stack.enter_context(session("rows"))
+        except (ImportError, sx.SkipIndexError) as error:
+            spark = None
+            print(f"Spark is left out: {error}")
+        for rows_per_group in GROUPS:
+            folder = data / f"{FILES}-{ROWS}-{rows_per_group}"
+            if not (folder / "written").exists():
+                write(folder, rows_per_group)
+            title = f"rows of {FILES} files of {ROWS:,}, {rows_per_group:,} in a group"
+            show(title, list(measure(folder / "t", spark)))
 
 
 def write(folder: Path, rows_per_group: int) -> None:
@@ -76,12 +102,13 @@ def write(folder: Path, rows_per_group: int) -> None:
     (folder / "written").touch()
 
 
-def measure(folder: Path) -> Iterator[Measure]:
+def measure(folder: Path, spark: Any) -> Iterator[Measure]:
     """A figure for each engine and number of rows, beside the engine alone."""
     table = sx.open_table(folder)
     first = duckdb.read_parquet(f"{folder}/*.parquet").limit(1)
     user, city = first.project('"user", city').fetchall()[0]
-    wrong = 0
+    wrong, of_nothing = 0, 0.0
+    lance = lance_of(folder)
     for where in (
         '"user" = -5',
         f"\"user\" = {user} AND city = '{city}'",
@@ -89,27 +116,89 @@ def measure(folder: Path) -> Iterator[Measure]:
         *(f'"user" < {n}' for n in (25, 500, 10_000, 500_000)),
         "id >= 0",
     ):
+        least, n = float("inf"), 0
         for engine, (alone, planned) in ways(table, where).items():
-            name = engine.partition(",")[0]
-            times: tuple[list[float], list[float]] = ([], [])
-            answers = []
-            for _ in range(ROUNDS):
-                for call, taken in zip((alone, planned), times, strict=True):
-                    start = time.perf_counter()
-                    rows = call()
-                    taken.append(1e3 * (time.perf_counter() - start))
-                    answers.append((len(rows), int(_sum(rows["id"]))))
-            wrong += len(set(answers)) - 1
-            n, own = answers[0][0], min(times[0])
-            share = LOOKUP[name] if 0 < n <= FEW else ALIKE
+            own, mine, answers = pairs(alone, planned)
+            wrong += len(answers) - 1
+            ((n, _), *_) = answers
+            share = LOOKUP[engine.partition(",")[0]] if 0 < n <= FEW else ALIKE
+            least = min(least, mine.wall)
             yield Measure(
                 f"{engine}: {n:,} rows",
-                min(times[1]),
+                mine.wall,
                 "ms",
-                max(share * own, LEAST),
-                f"{min(times[1]) / own:.2f} of {own:.0f} ms alone",
+                max(share * own.wall, LEAST),
+                f"{mine.wall / own.wall:.2f} of {own.wall:.0f} ms alone; "
+                f"{mine.cpu:.0f} of {own.cpu:.0f} ms of all cores",
             )
+        if lance is not None and 0 < n <= FEW:
+            look = partial(lance, where)
+            own, _, answers = pairs(look, look)
+            wrong += answers != {answer_of(ways(table, where)["pyarrow"][1]())}
+            note = f"{least / own.wall:.1f} times {own.wall:.1f} ms of Lance's B-tree"
+            name = f"the quickest engine beside Lance: {n:,} rows"
+            yield Measure(name, least, "ms", OF_LANCE * own.wall, note)
+        if spark is not None and n <= FEW:
+            own, mine, answers = pairs(*by_spark(table, where, spark))
+            wrong += len(answers) - 1
+            limit = OF_SPARK * of_nothing if n else None
+            of_nothing = of_nothing if n else mine.wall
+            note = f"{mine.wall / own.wall:.2f} of {own.wall:.0f} ms alone"
+            yield Measure(f"Spark: {n:,} rows", mine.wall, "ms", limit, note)
     yield Measure("answers that differ", wrong, limit=0)
+
+
+def pairs(
+    alone: Callable[[], Any], planned: Callable[[], Any]
+) -> tuple[Median, Median, set[tuple[int, int]]]:
+    """The medians of two calls that take turns, and their answers."""
+    times: tuple[list[Median], list[Median]] = ([], [])
+    answers = set()
+    began = time.perf_counter()
+    while len(times[0]) < ROUNDS and time.perf_counter() - began < SECONDS:
+        for call, taken in zip((alone, planned), times, strict=True):
+            start, cpu = time.perf_counter(), time.process_time()
+            rows = call()
+            wall, cpu = time.perf_counter() - start, time.process_time() - cpu
+            taken.append(Median(1e3 * wall, 1e3 * cpu))
+            answers.add(answer_of(rows))
+    own, mine = (Median(*map(median, zip(*some, strict=True))) for some in times)
+    return own, mine, answers
+
+
+def answer_of(rows: Any) -> tuple[int, int]:
+    """How many rows there are, and the sum of their numbers."""
+    if isinstance(rows, list):
+        return len(rows), sum(row["id"] for row in rows)
+    return len(rows), int(_sum(rows["id"]))
+
+
+def by_spark(
+    table: sx.Table, where: str, spark: Any
+) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """The matching rows by Spark alone, and by a plan."""
+    text, folder = where.replace('"', ""), table.state.folder
+    return (
+        lambda: spark.read.parquet(folder).where(text).select(COLUMNS).collect(),
+        lambda: table.plan(text).read(spark).select(COLUMNS).collect(),
+    )
+
+
+def lance_of(folder: Path) -> Callable[[str], Any] | None:
+    """What looks rows up in a copy of a table with a B-tree on ``user``."""
+    try:
+        lance: Any = importlib.import_module("lance")
+    except ImportError:
+        print("Lance is left out: it is not installed (type: pip install pylance)")
+        return None
+    to = str(folder.parent / "lance")
+    if not Path(to).exists():
+        rows = ds.dataset(folder, exclude_invalid_files=True).scanner().to_reader()
+        lance.write_dataset(rows, to).create_scalar_index("user", "BTREE")
+    dataset = lance.dataset(to)
+    return lambda where: dataset.to_table(
+        columns=COLUMNS, filter=where.replace('"', "`")
+    )
 
 
 def _sum(values: Any) -> int:

@@ -64,7 +64,7 @@ BUDGETS = {
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 4107, "ssb": 8513}
+BUDGETS_BESIDE = {"benchmarks": 4196, "ssb": 8513}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""
