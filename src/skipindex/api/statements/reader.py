@@ -273,9 +273,9 @@ class _Reader:
         if self._takes("VACUUM"):
             return self._vacuum()
         if self._takes("CREATE"):
-            return CreateIndex(*self._index())
+            return CreateIndex(*self._index("IF", "NOT", "EXISTS"))
         if self._takes("DROP"):
-            return DropIndex(*self._index())
+            return DropIndex(*self._index("IF", "EXISTS"))
         if self._takes("SHOW"):
             return ShowIndexes(self._table_of_indexes())
         if self._takes("REFRESH"):
@@ -322,9 +322,10 @@ class _Reader:
             self._at += 1
         return Vacuum(table, retention, self._takes("DRY", "RUN"))
 
-    def _index(self) -> tuple[Target, tuple[str, ...], str | None]:
-        """What follows CREATE or DROP."""
+    def _index(self, *condition: str) -> tuple[Target, tuple[str, ...], str | None]:
+        """What follows CREATE or DROP; without the condition it means the same."""
         self._indexes()
+        self._takes(*condition)
         if not self._takes("ON"):
             raise self._unexpected("ON")
         table = self._table()
