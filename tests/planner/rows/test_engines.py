@@ -696,6 +696,8 @@ def test_a_collation_of_duckdb_does_not_change_the_condition(
     put(tmp_path / "0.parquet", {"s": ["a", "B", "b", "A", None] * 10_000})
     plan = build(tmp_path, {"s": "minmax"}).plan(where)
     connection = pytest.importorskip("duckdb").connect()
+    relations = [plan.to_duckdb(connection)]
     connection.execute("SET default_collation='NOCASE'")
-    rows = plan.to_duckdb(connection).fetchall()
-    assert len(rows) == plan.to_arrow().count_rows() > 0
+    relations.append(plan.to_duckdb(connection))
+    for relation in relations:
+        assert len(relation.fetchall()) == plan.to_arrow().count_rows() > 0

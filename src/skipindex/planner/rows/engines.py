@@ -129,13 +129,14 @@ def to_duckdb(
     else:
         dialect = Dialect(
             duckdb.ColumnExpression,
+            # Whatever collation is set when the query runs.
+            lambda name: duckdb.SQLExpression(f"{_quoted(name)} COLLATE C"),
             duckdb.ConstantExpression,
             lambda value: value.isnotnull(),
             lambda value, given: value.isin(*map(duckdb.ConstantExpression, given)),
         )
         names = [duckdb.ColumnExpression(name) for name in source.schema.names]
         try:
-            require_equal(_collation(own), "")
             paths, condition = source.native(dialect)
             relation = own.read_parquet(paths, hive_partitioning=False)
             if condition is not None:
@@ -163,6 +164,7 @@ def to_polars(
         frame = polars.from_arrow(few).lazy()
     else:
         dialect = Dialect(
+            polars.col,
             polars.col,
             polars.lit,
             lambda value: value.is_not_null(),
@@ -348,10 +350,9 @@ def _types_in_duckdb(schema: pa.Schema) -> Any:
     return _package("duckdb").connect().from_arrow(schema.empty_table()).types
 
 
-def _collation(connection: DuckDBPyConnection) -> str:
-    """How DuckDB compares texts by default; empty is by their bytes."""
-    setting = connection.sql("SELECT current_setting('default_collation')")
-    return str(setting.fetchall()[0][0])
+def _quoted(name: str) -> str:
+    """A name in SQL of DuckDB."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _keeps_filters(connection: DuckDBPyConnection) -> bool:

@@ -50,12 +50,14 @@ class Dialect:
 
     Args:
         column: of a name.
+        text: of the name of a column of texts, which are compared by their bytes.
         value: of a value of Python.
         is_valid: whether an expression is not NULL.
         is_in: whether an expression equals one of some values of Python.
     """
 
     column: Callable[[str], Any]
+    text: Callable[[str], Any]
     value: Callable[[Any], Any]
     is_valid: Callable[[Any], Any]
     is_in: Callable[[Any, Sequence[Any]], Any]
@@ -112,7 +114,8 @@ def native_condition(tree: BoundPredicate, table: TableState, dialect: Dialect) 
         atom = leaf.question if isinstance(leaf, Computed) else leaf.atom
         if isinstance(leaf, Computed) or info.domain is None or len(info.path) > 1:
             raise NotNativeError
-        column = dialect.column(info.own_name)
+        is_text = info.domain.name == "string"
+        column = (dialect.text if is_text else dialect.column)(info.own_name)
         match atom:
             case atoms.NullAtom():
                 return ~dialect.is_valid(column)
