@@ -134,6 +134,7 @@ EU: dict[str, Any] = {"region": "eu-west-1", "skip_signature": "true"}
             {**ACCOUNT, "sas_key": "sv=1&sig=2"},
         ),
         ("s3a://bucket/t", "bucket/t", {**EU, "timeout": 3}, {**BUCKET, **EU}),
+        ("s3://bucket/t", "bucket/t", {**EU, "timeout": "3s"}, {**BUCKET, **EU}),
         (
             "s3://bucket/t",
             "bucket/t",

@@ -163,5 +163,5 @@ def _opened(
 def _value(name: str, value: Any) -> Any:
     """A value as obstore takes it: times are in seconds, a certificate is a path."""
     if name.endswith("timeout") and not isinstance(value, timedelta):
-        return timedelta(seconds=float(value))
+        return timedelta(seconds=float(str(value).removesuffix("s")))
     return Path(value).read_bytes() if name == "root_certificate" else value
