@@ -53,7 +53,7 @@ BUDGETS = {
     "build": 2723,
     "cli": 1442,
     "expressions": 1984,
-    "indexes": 7337,
+    "indexes": 7349,
     "layout": 2567,
     "log": 3144,
     "planner": 18105,

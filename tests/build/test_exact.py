@@ -7,9 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import skipindex as sx
+from skipindex.expressions.domain import domain_of
+from skipindex.indexes.encoding.column import EncodedColumn
+from skipindex.indexes.kinds import exact
 from tests.tables import kept, put
 
 N_ROWS = 4000
@@ -122,3 +126,26 @@ def test_an_index_does_not_depend_on_that_of_another_column(folder: Path) -> Non
 def test_little_memory_builds_the_same_answers(folder: Path) -> None:
     sx.build_indexes(folder, {"*": "exact"}, workers=1, memory="300MB")
     check(folder, {f"{i}.parquet": rows_of(i) for i in range(4)})
+
+
+def test_columns_that_begin_alike_are_not_compared_in_pairs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Sensors that are silent at first, and attributes that are seldom set."""
+    compared = 0
+    by_code_of = exact._Whole.by_code_of
+
+    def counted(one: Any, other: Any) -> Any:
+        nonlocal compared
+        compared += 1
+        return by_code_of(one, other)
+
+    monkeypatch.setattr(exact._Whole, "by_code_of", counted)
+    rng = np.random.default_rng(1)
+    columns, domain = [], domain_of(pa.int64())
+    for i in range(12):
+        values = rng.integers(0, 200 + i, 20_000)
+        values[:1000] = 0
+        columns.append(EncodedColumn(f"c{i}", pa.array(values), domain))
+    sx.Exact().build_together(columns)
+    assert compared < len(columns)

@@ -70,7 +70,8 @@ _PART_BYTES: Final = 20
 """A part beside its bytes, in the directory and in padding."""
 _MAPPING_BITS: Final = 1200
 """A mapping beside its codes: a header, and the places of parts."""
-_SAMPLED_ROWS: Final = 1000
+_BLOCKS: Final = 20
+_BLOCK_ROWS: Final = 50
 _MOST_MAPPINGS: Final = 16
 _MOST_BYTES_KEPT: Final = 1 << 12
 """Bytes of a mapping that stays in memory for the next file that has the same one."""
@@ -130,7 +131,7 @@ class _Whole:
         width: of a code, in bits.
         n_bits: that its runs take, without the dictionary.
         n_bits_of_ranks: that ranks take more than values, which need no dictionary.
-        sampled: the codes of the first rows, renumbered from 0 on.
+        sampled: the codes of the sampled rows, renumbered from 0 on.
     """
 
     column: EncodedColumn
@@ -150,7 +151,7 @@ class _Whole:
         has_null = column.null_count > 0
         width = code_width(n, has_null=has_null)
         n_runs = int(np.count_nonzero(starts(codes)))
-        _, sampled = np.unique(codes[:_SAMPLED_ROWS], return_inverse=True)
+        _, sampled = np.unique(codes[_sample(len(codes))], return_inverse=True)
         return cls(
             column,
             codes,
@@ -165,7 +166,7 @@ class _Whole:
     def is_function_of(self, other: _Whole) -> bool:
         """Whether rows with one code of ``other`` have one code here too."""
         some = np.empty(len(other.sampled), np.uint32)
-        some[other.sampled] = mine = self.codes[:_SAMPLED_ROWS]
+        some[other.sampled] = mine = self.codes[_sample(len(self.codes))]
         if (some[other.sampled] != mine).any():
             return False
         return not (self.by_code_of(other)[other.codes] != self.codes).any()
@@ -175,6 +176,17 @@ class _Whole:
         result = np.zeros(other.n, np.uint32)
         result[other.codes] = self.codes
         return result
+
+
+@lru_cache(maxsize=4)
+def _sample(n_rows: int) -> Ints:
+    """Rows that are compared first: blocks from all of a file.
+
+    The beginning of a file may be like no other part of it, and neighbours are alike.
+    """
+    n = min(_BLOCK_ROWS, n_rows)
+    firsts = np.linspace(0, n_rows - n, _BLOCKS).astype(np.int64)
+    return np.unique(firsts[:, np.newaxis] + np.arange(n))
 
 
 def _sources(columns: Sequence[_Whole]) -> dict[int, int]:
