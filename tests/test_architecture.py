@@ -56,7 +56,7 @@ BUDGETS = {
     "indexes": 7349,
     "layout": 2567,
     "log": 3144,
-    "planner": 18105,
+    "planner": 18118,
     "rewrite": 3789,
     "spark": 7340,
     "storage": 5050,

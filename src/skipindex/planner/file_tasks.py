@@ -5,7 +5,7 @@ A residual is TRUE for the same rows of its file as the whole predicate.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
@@ -28,6 +28,8 @@ from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.planner.stages.rows import RowEvaluator
 from skipindex.storage.deadline import checked
 
+_MOST_RESIDUALS: Final = 1000
+"""Files whose residuals are compared."""
 _MOST_ROWS: Final = 10_000_000
 """Rows whose positions are found only to count row groups."""
 
@@ -122,6 +124,14 @@ def _residual(evaluation: Evaluation, file: int) -> BoundPredicate:
         return leaf
 
     return simplify(with_leaves(evaluation.tree, of_leaf))
+
+
+def residual_of(evaluation: Evaluation, files: Sequence[int]) -> BoundPredicate:
+    """The residual of all of some files; the whole predicate if they have several."""
+    first = _residual(evaluation, files[0]) if files else evaluation.tree
+    every = (_residual(evaluation, file) for file in files[:_MOST_RESIDUALS])
+    alike = len(files) <= _MOST_RESIDUALS and all(one == first for one in every)
+    return first if alike else evaluation.tree
 
 
 def selections(evaluation: Evaluation, files: Ints) -> Iterator[RowSelection]:

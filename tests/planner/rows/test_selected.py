@@ -327,6 +327,44 @@ def test_engines_scan_with_their_own_readers(
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
 @pytest.mark.usefixtures("without_arrow")
+def test_engines_scan_tables_with_folders(tmp_path: Path, engine: str) -> None:
+    """What the folders decide is no part of the condition, and columns have no NaN."""
+    for day in range(3):
+        numbers = np.arange(100) + 100 * day
+        columns = {"id": numbers, "day": numbers * 0, "f": numbers / 4}
+        put(tmp_path / f"day={day}" / "0.parquet", columns)
+    table = build(tmp_path, {"id": "minmax", "f": "minmax"})
+    for where, expected in (
+        ("day = 1 AND id < 150", range(100, 150)),
+        ("day >= 1 AND id NOT IN (150, 250)", set(range(100, 300)) - {150, 250}),
+        ("day = 2", range(200, 300)),
+        ("(day = 0 AND id > 50) OR (day = 5 AND id > 60)", range(51, 100)),
+    ):
+        found = READERS[engine](table.plan(where), columns=["f", "id"])
+        assert sorted(row["id"] for row in found) == sorted(expected), where
+        assert all(row["f"] == row["id"] / 4 for row in found)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_folders_that_decide_otherwise_for_each_file(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Columns of folders, and conditions with another residual for each file."""
+    monkeypatch.setattr(engines, "_MOST_BLOCKS", -1)
+    for day in range(3):
+        numbers = np.arange(100) + 100 * day
+        put(tmp_path / f"day={day}" / "0.parquet", {"id": numbers, "day": numbers * 0})
+    table = build(tmp_path)
+    plan = table.plan("(day = 1 AND id < 150) OR (day = 2 AND id < 250)")
+    expected = [*range(100, 150), *range(200, 250)]
+    found = READERS[engine](plan, columns=["id"])
+    assert sorted(row["id"] for row in found) == expected
+    rows = READERS[engine](table.plan("day = 1 AND id < 150"), columns=["day", "id"])
+    assert {row["day"] for row in rows} == {1}
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.usefixtures("without_arrow")
 def test_times_are_compared_by_engines(tmp_path: Path, engine: str) -> None:
     start = datetime(2024, 1, 1)
     moments = [start + timedelta(hours=n) for n in range(48)]

@@ -15,7 +15,7 @@ import pyarrow.dataset as ds
 from skipindex.errors import EngineError, PlanError
 from skipindex.expressions.arrays import Ints
 from skipindex.planner.bound_predicate import BoundPredicate
-from skipindex.planner.file_tasks import selections
+from skipindex.planner.file_tasks import residual_of, selections
 from skipindex.planner.rows import Rows
 from skipindex.planner.rows.condition import (
     FILES_INSTEAD,
@@ -298,7 +298,8 @@ class _Source:
             raise NotNativeError
         condition = None
         if self._rows == "matching" and not self._is_certain:
-            condition = native_condition(self._plan.tree, self._table, dialect)
+            tree = residual_of(self._plan.evaluation, self._files)
+            condition = native_condition(tree, self._table, dialect)
         paths = native_paths(self._table, self._files, self._reader, self.schema)
         return paths, condition
 

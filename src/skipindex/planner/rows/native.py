@@ -73,7 +73,8 @@ def native_paths(
         PlanError: Arrow may do so too, or a file changed.
     """
     paths = [table.location.full(table.listing[i].path) for i in files]
-    simple = all(map(_is_simple, schema.types)) and not table.partitions
+    hidden = {name for partition in table.partitions for name in partition.names}
+    simple = all(map(_is_simple, schema.types)) and hidden.isdisjoint(schema.names)
     if not (simple and paths and table.location.is_local and table.other_log is None):
         raise NotNativeError
     if any(_PATTERN & set(path) for path in paths):
@@ -112,7 +113,8 @@ def native_condition(tree: BoundPredicate, table: TableState, dialect: Dialect) 
     def of_leaf(leaf: Leaf | Computed) -> Any:
         info = table.stored(leaf.column)
         atom = leaf.question if isinstance(leaf, Computed) else leaf.atom
-        if isinstance(leaf, Computed) or info.domain is None or len(info.path) > 1:
+        is_column = len(info.path) == 1 and not info.is_partition
+        if isinstance(leaf, Computed) or info.domain is None or not is_column:
             raise NotNativeError
         is_text = info.domain.name == "string"
         column = (dialect.text if is_text else dialect.column)(info.own_name)

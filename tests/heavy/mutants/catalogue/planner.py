@@ -492,6 +492,22 @@ PLANNER: Final = (
         _BY_KEYS,
     ),
     Mutant(
+        "one-residual-for-all-files",
+        "planner.file_tasks.residual_of",
+        "return first if alike else evaluation.tree",
+        "return first",
+        "the residual of the first file is evaluated on the others",
+        ("tests/planner/rows/test_selected.py",),
+    ),
+    Mutant(
+        "ranges-ahead-of-any-content",
+        "storage.file_system.store_input.StoreSource.fetch_ahead",
+        "self._tag is not None",
+        "False",
+        "an object that is replaced while it is read gives rows of another content",
+        ("tests/storage/test_rows_of_stores.py",),
+    ),
+    Mutant(
         "rows-of-the-next-key",
         "planner.rows.located.Located._order",
         "np.append(0, ends)[given]",
