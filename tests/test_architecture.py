@@ -53,10 +53,10 @@ BUDGETS = {
     "build": 2723,
     "cli": 1442,
     "expressions": 1984,
-    "indexes": 7349,
+    "indexes": 7347,
     "layout": 2567,
     "log": 3144,
-    "planner": 18118,
+    "planner": 18120,
     "rewrite": 3789,
     "spark": 7340,
     "storage": 5050,
@@ -64,7 +64,7 @@ BUDGETS = {
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""
-BUDGETS_BESIDE = {"benchmarks": 4196, "ssb": 8513}
+BUDGETS_BESIDE = {"benchmarks": 4197, "ssb": 8513}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

@@ -211,7 +211,7 @@ def unmet_request(table: TableState) -> str:
     """A note on requested indexes of columns that the table, as it is open, lacks."""
     record = table.snapshot.properties.indexes
     asked = record if isinstance(record, Mapping) else {}
-    known = {"*", *(column.name for column in table.leaves)}
+    known = {"*", *(one.name for one in (*table.columns, *table.leaves))}
     lacking = sorted(name for name in asked.keys() - known if asked[name])
     if not lacking:
         return ""

@@ -222,7 +222,8 @@ class Round:
         keys = self.rng.sample(kind.pool, min(3, len(kind.pool)))
 
         def judge() -> str:
-            told = self.table.locate(pa.array(keys, kind.arrow), name).read_all()
+            located = self.table.locate(pa.array(keys, kind.arrow), name)
+            told = located.read_all()
             base = Path(self.folder)
             places = {
                 (os.path.realpath(base / one["file"]), one["row"])
@@ -235,7 +236,13 @@ class Round:
                 if not {(file, row), (file, None)} & places:
                     return f"misses row {row} of {file}"
             spare = [one for one in places if one[1] is not None and one not in right]
-            return f"names rows without a key: {sorted(spare)[:3]}" if spare else ""
+            if spare:
+                return f"names rows without a key: {sorted(spare)[:3]}"
+            self.duckdb.register("located", located.read([name.partition(".")[0]]))
+            rows = self.duckdb.sql(f"SELECT {name} FROM located").fetchall()
+            read, held = [norm(v) for (v,) in rows], [norm(v) for v, *_ in values]
+            ordered = [norm(key) for key in keys for _ in range(held.count(norm(key)))]
+            return "" if read == ordered else f"reads {read}, expected {ordered}"[:900]
 
         return f"locate({keys!r}, {name!r})", judge
 

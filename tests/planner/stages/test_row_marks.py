@@ -204,6 +204,9 @@ def test_a_file_that_is_said_to_have_a_billion_rows_takes_no_memory_for_them(
         at = files.schema.get_field_index("n_rows")
         n_rows = pa.array([1 << 30] * len(files), files["n_rows"].type)
         files = files.set_column(at, files.schema.field(at), n_rows)
+        at = files.schema.get_field_index("groups")
+        nothing = pa.nulls(len(files), files.schema.field(at).type)
+        files = files.set_column(at, files.schema.field(at), nothing)
         return replace(base.manifest, files=files), base.properties
 
     commit(table.state.location, claimed, operation="test")

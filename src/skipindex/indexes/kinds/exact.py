@@ -180,10 +180,8 @@ class _Whole:
 
 @lru_cache(maxsize=4)
 def _sample(n_rows: int) -> Ints:
-    """Rows that are compared first: blocks from all of a file.
-
-    The beginning of a file may be like no other part of it, and neighbours are alike.
-    """
+    """Rows that are compared first: blocks from all of a file."""
+    # Its beginning may be like no other part of it, and neighbours are alike.
     n = min(_BLOCK_ROWS, n_rows)
     firsts = np.linspace(0, n_rows - n, _BLOCKS).astype(np.int64)
     return np.unique(firsts[:, np.newaxis] + np.arange(n))

@@ -333,8 +333,8 @@ class _Source:
 
         def distinct(expression: pc.Expression) -> pa.Array:
             every = (self._whole.empty_table(), *tables())
-            found = [distinct_in(one)(expression) for one in every]
-            return pc.unique(pa.chunked_array(found))
+            parts = [distinct_in(one)(expression) for one in every]
+            return pc.unique(pa.chunked_array(parts))
 
         if self._rows == "files":
             result = list(tables())

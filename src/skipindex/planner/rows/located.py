@@ -82,7 +82,9 @@ class Located:
 
         table, located = self._table, dict(self._locations.by_file())
         log, files = table.other_log, [*located]
-        if log is not None and log.unlike_plain(table.paths_at(np.array(files))):
+        if log is not None and log.unlike_plain(
+            table.paths_at(np.array(files, np.int64))
+        ):
             whole = pa.schema([field.remove_metadata() for field in log.schema])
             schema, reader = chosen_of(whole, columns), None
         else:
