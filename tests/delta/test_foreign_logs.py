@@ -119,6 +119,21 @@ def renamed(path: str, names: dict[str, str]) -> None:
     commit(path, protocol("columnMapping"), {"metaData": meta})
 
 
+def test_an_index_of_a_column_that_was_dropped_is_not_missed(tmp_path: Path) -> None:
+    """The log has all columns of the table, so no schema would have more."""
+    path = str(tmp_path / "t")
+    write_deltalake(path, pa.table({"a": [1, 2], "b": [3, 4]}))
+    sx.build_indexes(path, {"a": "exact"}, workers=1)
+    renamed(path, {})
+    meta = actions_of(path, "metaData")[-1]
+    schema = json.loads(meta["schemaString"])
+    schema["fields"] = [one for one in schema["fields"] if one["name"] != "a"]
+    commit(path, {"metaData": {**meta, "schemaString": json.dumps(schema)}})
+    assert [one.name for one in sx.open_table(path).columns] == ["b"]
+    assert sx.open_table(path).refresh_indexes(workers=1).notes == ()
+    assert sx.open_table(path).status().fresh
+
+
 @pytest.mark.parametrize(
     "names",
     [

@@ -210,9 +210,10 @@ def status_of(table: TableState) -> Status:
 def unmet_request(table: TableState) -> str:
     """A note on requested indexes of columns that the table, as it is open, lacks."""
     record = table.snapshot.properties.indexes
-    asked = record if isinstance(record, Mapping) else {}
+    if not isinstance(record, Mapping) or table.other_log is not None:
+        return ""  # the log has all columns: what it lacks was dropped or renamed
     known = {"*", *(one.name for one in (*table.columns, *table.leaves))}
-    lacking = sorted(name for name in asked.keys() - known if asked[name])
+    lacking = sorted(name for name in record.keys() - known if record[name])
     if not lacking:
         return ""
     return (
