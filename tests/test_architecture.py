@@ -51,7 +51,7 @@ BUDGETS = {
     "advice": 2101,
     "api": 4364,
     "build": 2723,
-    "cli": 1442,
+    "cli": 1443,
     "expressions": 1984,
     "indexes": 7347,
     "layout": 2567,
@@ -60,7 +60,7 @@ BUDGETS = {
     "rewrite": 3789,
     "spark": 7340,
     "storage": 5050,
-    "table": 7019,
+    "table": 7020,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

@@ -17,6 +17,7 @@ import os
 import random
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -33,7 +34,12 @@ from skipindex.errors import PlanError
 from skipindex.expressions.arrays import Ints
 from skipindex.planner.rows import engines
 from skipindex.planner.rows.dataset import Files
-from skipindex.planner.rows.pages import NotPagedError, flat_columns, wanted_pages
+from skipindex.planner.rows.pages import (
+    NotPagedError,
+    WantedPages,
+    flat_columns,
+    wanted_pages,
+)
 from skipindex.planner.rows.selected import Bytes, rows_at
 from skipindex.table import UNREADABLE, DataFile
 from tests.heavy.catalogue import Told, rounds
@@ -221,26 +227,29 @@ WRITERS: Final[Mapping[str, Callable[[random.Random, Path, int], None]]] = {
 }
 
 
+def _chunks(source: pa.NativeFile, file: DataFile) -> Iterator[tuple[int, WantedPages]]:
+    """The pages of each column chunk that has some, with the first row of its group."""
+    try:
+        columns = flat_columns(source, file).values()
+    except NotPagedError:
+        return
+    first = 0
+    for group in file.groups:
+        for one in columns:
+            with suppress(NotPagedError):
+                every = np.arange(group.num_rows)
+                yield first, wanted_pages(source, group, one.place, every)
+        first += group.num_rows
+
+
 def positions(rng: random.Random, path: Path) -> Iterator[Ints]:
     """Selections of rows: of all pages both ends, one row, few, ranges, all."""
     with pa.OSFile(str(path)) as source:
-        file, ends, first = DataFile(source), {0}, 0
+        file, ends = DataFile(source), {0}
         n_rows = file.metadata.num_rows
-        try:
-            columns = flat_columns(source, file).values()
-        except NotPagedError:
-            columns = ()
-        for g in range(file.metadata.num_row_groups):
-            group = file.metadata.row_group(g)
-            for one in columns:
-                try:
-                    every = np.arange(group.num_rows)
-                    pages = wanted_pages(source, group, one.place, every).pages
-                except NotPagedError:
-                    continue
-                for at in np.cumsum([page.n_values for page in pages]).tolist():
-                    ends |= {first + at - 1, first + at}
-            first += group.num_rows
+        for first, chunk in _chunks(source, file):
+            for at in np.cumsum([page.n_values for page in chunk.pages]).tolist():
+                ends |= {first + at - 1, first + at}
     edges = np.array(sorted(ends - {n_rows}), np.int64)
     yield edges
     yield edges[rng.randrange(len(edges)) :][:1]
@@ -442,22 +451,10 @@ def _places(path: Path, data: bytes) -> list[int]:
     result: list[int] = []
     end = 4
     with pa.OSFile(str(path)) as source:
-        file = DataFile(source)
-        try:
-            columns = flat_columns(source, file).values()
-        except NotPagedError:
-            columns = ()
-        for g in range(file.metadata.num_row_groups):
-            group = file.metadata.row_group(g)
-            for one in columns:
-                try:
-                    every = np.arange(group.num_rows)
-                    wanted = wanted_pages(source, group, one.place, every)
-                except NotPagedError:
-                    continue
-                for page in wanted.all_pages:
-                    result += range(page.offset, page.offset + min(page.size, 24))
-                    end = max(end, page.offset + page.size)
+        for _, chunk in _chunks(source, DataFile(source)):
+            for page in chunk.all_pages:
+                result += range(page.offset, page.offset + min(page.size, 24))
+                end = max(end, page.offset + page.size)
     footer = int.from_bytes(data[-8:-4], "little")
     result += range(end, len(data) - 8 - footer)
     return result or list(range(4, len(data) - 8 - footer))

@@ -31,7 +31,7 @@ from skipindex.api.maintenance.run import maintain_all, tables_below
 from skipindex.api.progress import followed
 from skipindex.api.types import BuildReport
 from skipindex.build.wanted import SpecLike
-from skipindex.cli.answer import Answer, shown
+from skipindex.cli.answer import Answer, shown, tell
 from skipindex.cli.sample import write_events
 from skipindex.cli.sessions import session
 from skipindex.cli.tables import files, size, table
@@ -183,9 +183,8 @@ def _maintained(options: SimpleNamespace) -> Answer:
     steps = [step for one in every for step in one.steps if step.failed]
     wrong = [f"{one.table}: {one.step} was {one.note}" for one in steps]
     wrong += [f"{one['table']}: not opened: {one['error']}" for one in failed]
-    sys.stderr.writelines(
-        shown(f"skipindex: error: {one}\n", sys.stderr) for one in wrong
-    )
+    for one in wrong:
+        tell("error", one)
     return Answer("\n".join(lines), {"tables": records}, int(bool(wrong)))
 
 

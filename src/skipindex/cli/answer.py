@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from dataclasses import dataclass
 from typing import Any, Final, TextIO
 
@@ -20,6 +21,11 @@ class Answer:
     text: str
     record: Any
     code: int = 0
+
+
+def tell(what: str, text: str) -> None:
+    """Say something in a line on stderr, such as an error."""
+    sys.stderr.write(shown(f"skipindex: {what}: {one_line(text)}\n", sys.stderr))
 
 
 def shown(text: str, stream: TextIO) -> str:

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import click
 
-from skipindex.cli.answer import Answer, shown
+from skipindex.cli.answer import Answer, shown, tell
 from skipindex.cli.interrupts import at_work, exit_interrupted, was_pressed
-from skipindex.errors import SkipIndexError, one_line
+from skipindex.errors import SkipIndexError
 
 _PROG: Final = "skipindex"
 Option = click.Parameter
@@ -362,18 +362,14 @@ def run(arguments: Sequence[str] | None) -> int:
     except click.UsageError as error:
         where = error.ctx.command_path if error.ctx is not None else _PROG
         told = error.format_message().rstrip(".").replace("\n", " ")
-        _tell("error", f"{told[0].lower()}{told[1:]} (see: {where} --help)")
+        tell("error", f"{told[0].lower()}{told[1:]} (see: {where} --help)")
         return 2
     except click.Abort as error:
         raise KeyboardInterrupt from error
     except SkipIndexError as error:
-        _tell("error", str(error))
+        tell("error", str(error))
         return 2
     return code if isinstance(code, int) else 0
-
-
-def _tell(what: str, text: str) -> None:
-    sys.stderr.write(shown(f"{_PROG}: {what}: {one_line(text)}\n", sys.stderr))
 
 
 def _run(name: str, **given: Any) -> int:
@@ -384,7 +380,7 @@ def _run(name: str, **given: Any) -> int:
     try:
         with at_work(), warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: (
-                None if options.quiet else _tell("warning", str(message))
+                None if options.quiet else tell("warning", str(message))
             )
             answer: Answer = actions.run(name, options)
     except KeyboardInterrupt:  # to which click would add an empty line

@@ -96,19 +96,13 @@ class DeltaWorld(World):
         self._commit(*first, *(self._add(one) for one in made))
 
     @property
-    def acts(self) -> Mapping[str, Callable[[], None]]:
-        return {
-            **super().acts,
-            **{
-                one.__name__: one
-                for one in (
-                    *(self.append, self.delete, self.add_again, self.remove),
-                    *(self.remove_and_add, self.add_column, self.checkpointed),
-                    *(self.compacted, self.mapped, self.rename, self.swap),
-                    *(self.drop_column, self.optimize, self.derive),
-                )
-            },
-        }
+    def own_acts(self) -> Sequence[Callable[[], None]]:
+        return (
+            *(self.append, self.delete, self.add_again, self.remove),
+            *(self.remove_and_add, self.add_column, self.checkpointed),
+            *(self.compacted, self.mapped, self.rename, self.swap),
+            *(self.drop_column, self.optimize, self.derive),
+        )
 
     @property
     def weights(self) -> Mapping[str, int]:

@@ -160,19 +160,13 @@ class IcebergWorld(World):
         self._append(files)
 
     @property
-    def acts(self) -> Mapping[str, Callable[[], None]]:
-        return {
-            **super().acts,
-            **{
-                one.__name__: one
-                for one in (
-                    *(self.append, self.delete, self.list_twice, self.remove),
-                    *(self.rewrite_manifests, self.rename, self.swap, self.widen),
-                    *(self.add_column, self.drop_column, self.map_by_hand),
-                    *(self.partition, self.make_again, self.upgrade),
-                )
-            },
-        }
+    def own_acts(self) -> Sequence[Callable[[], None]]:
+        return (
+            *(self.append, self.delete, self.list_twice, self.remove),
+            *(self.rewrite_manifests, self.rename, self.swap, self.widen),
+            *(self.add_column, self.drop_column, self.map_by_hand),
+            *(self.partition, self.make_again, self.upgrade),
+        )
 
     @property
     def weights(self) -> Mapping[str, int]:

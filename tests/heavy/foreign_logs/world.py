@@ -43,13 +43,14 @@ class World:
     @property
     def acts(self) -> Mapping[str, Callable[[], None]]:
         """What can be done, by name."""
-        return {
-            one.__name__.strip("_"): one
-            for one in (
-                *(self.index, self.refresh, self.drop, self.vacuum),
-                *(self.maintain, self.compact),
-            )
-        }
+        ours = self.index, self.refresh, self.drop, self.vacuum
+        every = *ours, self.maintain, self.compact, *self.own_acts
+        return {one.__name__: one for one in every}
+
+    @property
+    def own_acts(self) -> Sequence[Callable[[], None]]:
+        """Those of the format's writers, and those of skipindex that need it."""
+        raise NotImplementedError
 
     @property
     def weights(self) -> Mapping[str, int]:

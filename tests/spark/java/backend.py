@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from setuptools import build_meta  # type: ignore[import-untyped]
 from setuptools.build_meta import *  # type: ignore[import-untyped] # noqa: F403 - all hooks
@@ -26,33 +27,23 @@ _COMPILE: Final = """if True:
 """
 
 
-def build_wheel(
-    wheel_directory: str,
-    config_settings: dict[str, str] | None = None,
-    metadata_directory: str | None = None,
-) -> str:
-    """Compile what is missing, if that is possible, and build."""
-    _compile()
-    return str(
-        build_meta.build_wheel(wheel_directory, config_settings, metadata_directory)
-    )
-
-
-def build_editable(
-    wheel_directory: str,
-    config_settings: dict[str, str] | None = None,
-    metadata_directory: str | None = None,
-) -> str:
-    """Compile what is missing, if that is possible, and refer to the checkout."""
-    _compile()
-    return str(
-        build_meta.build_editable(wheel_directory, config_settings, metadata_directory)
-    )
-
-
 def _compile() -> None:
     command = [sys.executable, "-I", "-c", _COMPILE]  # -I leaves pip's environment
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode and not list(_CLASSES.glob("*.jar")):
         why = done.stderr.strip().rpartition("\n")[2]
         print(f"no Java classes, so queries of Spark will read all files: {why}")
+
+
+def _compiling(build: Callable[..., str]) -> Callable[..., str]:
+    """A hook that compiles what is missing, if that is possible, and builds."""
+
+    def hook(*given: Any, **options: Any) -> str:
+        _compile()
+        return build(*given, **options)
+
+    return hook
+
+
+build_wheel = _compiling(build_meta.build_wheel)
+build_editable = _compiling(build_meta.build_editable)
