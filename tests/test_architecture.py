@@ -55,12 +55,12 @@ BUDGETS = {
     "expressions": 1984,
     "indexes": 7347,
     "layout": 2567,
-    "log": 3144,
-    "planner": 18120,
+    "log": 3145,
+    "planner": 18113,
     "rewrite": 3789,
     "spark": 7340,
     "storage": 5050,
-    "table": 7020,
+    "table": 7066,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 makes a package larger raises its number, and says why."""

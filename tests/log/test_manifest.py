@@ -169,15 +169,17 @@ def test_a_manifest_in_many_pieces_is_none() -> None:
 @pytest.mark.parametrize(
     ("groups", "what"),
     [
-        ([[1], [1, 1]], "another number of rows"),
-        ([[1], []], "another number of rows"),
-        ([[2, -1], [1]], "out of range"),
-        ([None, b"1234"], "no number of rows"),
-        ([None, [1]], ""),
-        ([[0, 1, 0], [1]], ""),
+        ([[[1, 4, 9]], [[1, 4, 9], [1, 13, 9]]], "another number of rows"),
+        ([[[1, 4, 9]], []], "another number of rows"),
+        ([[[2, 4, 9], [-1, 13, 9]], [[1, 4, 9]]], "out of range"),
+        ([[[1, -4, 9]], [[1, 4, 9]]], "out of range"),
+        ([None, [[1, 4]]], "no rows, first byte and bytes"),
+        ([None, b"1234"], "no rows, first byte and bytes"),
+        ([None, [[1, 4, 9]]], ""),
+        ([[[0, 4, 0], [1, 4, 9], [0, 13, 0]], [[1, 4, 9]]], ""),
     ],
 )
-def test_the_rows_of_row_groups_add_up(groups: list[Any], what: str) -> None:
+def test_row_groups_are_checked(groups: list[Any], what: str) -> None:
     whole = manifest(2)
     packed = [
         np.array(one, "<i8").tobytes() if isinstance(one, list) else one

@@ -8,12 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from skipindex import Bloom, Table
 from skipindex.errors import PlanError
 from skipindex.planner import file_tasks
+from skipindex.storage.thrift import read_struct, varint
 from skipindex.table import DataFile
+from skipindex.table.files import footer_of
 from tests.tables import build, put, put_all, set_mtime
 
 
@@ -171,10 +174,30 @@ def test_row_groups_that_no_manifest_has_are_not_told(
     assert plan.row_groups is plan.to_dict()["row_groups"] is None
     assert "row groups of" not in plan.explain()
     put(folder / "0.parquet", {"a": [5], "s": ["v1"]})
-    monkeypatch.setattr(DataFile, "rows_of_groups", lambda _: None)
+    monkeypatch.setattr(DataFile, "row_groups", lambda _: None)
     again = build(folder, {"a": "bitmap"})
     assert again.plan("a IN (5, 106)").row_groups is None
     assert again.plan("a = 106").row_groups == (1, 1)
+
+
+def test_row_groups_are_known_as_spark_places_them(tmp_path: Path) -> None:
+    """Of a file whose footer has another size of a row group, they are not known."""
+    file = tmp_path / "0.parquet"
+    columns = {"a": np.arange(600) * 7919 % 1000, "s": ["v1"] * 600}
+    put(file, columns, row_group_size=200)
+    table = build(tmp_path, {"a": "exact"})
+    (known,) = table.state.row_groups(np.array([0])) or ()
+    groups = read_struct(footer_of(pa.OSFile(str(file))), 0)[0][4]
+    for (rows, begin, size), group in zip(known.tolist(), groups, strict=True):
+        chunk = group[1][0][3]
+        assert (rows, begin, size) == (200, chunk.get(11) or chunk[9], group[6])
+    told = varint(groups[1][6] << 1)
+    assert file.read_bytes().count(told) == 1
+    other = varint((groups[1][6] + 1) << 1)
+    file.write_bytes(file.read_bytes().replace(told, other))
+    table = build(tmp_path, {"a": "exact"})
+    assert table.plan("a = 5").count() == 1
+    assert table.state.row_groups(np.array([0])) is None
 
 
 def test_stages_that_were_not_run_say_why(table: Table) -> None:

@@ -182,7 +182,7 @@ def _row(
         "footer_crc": footer_crc,
         "n_rows": -1 if file is None else file.metadata.num_rows,
         "note": note,
-        "groups": file and file.rows_of_groups(),
+        "groups": file and file.row_groups(),
     }
 
 

@@ -12,8 +12,9 @@ One Arrow IPC file, one row a data file::
     slots       list<int32>    the file's slot in each of them
     tag         string         its ETag where a store gives one; part of the identity.
                                A manifest without any has no such column
-    groups      binary         the rows of each row group, each as an int64, or null if
-                               not known.  An older manifest has no such column
+    groups      binary         of each row group its rows, first byte and bytes, each as
+                               an int64, or null if not known.  An older manifest has no
+                               such column
     s0, s1, …   struct         statistics of one column (``table.summaries``); the
                                field's metadata holds the column and its domain
 

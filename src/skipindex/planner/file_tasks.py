@@ -185,6 +185,8 @@ def row_groups(
         if selection.rows is None:
             result += len(groups[i])
         else:
-            group_of = groups[i].cumsum().searchsorted(selection.rows, side="right")
+            group_of = (
+                groups[i][:, 0].cumsum().searchsorted(selection.rows, side="right")
+            )
             result += len(np.unique(group_of))
     return result, int(lengths.sum())

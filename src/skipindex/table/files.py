@@ -11,7 +11,7 @@ from __future__ import annotations
 import errno
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from skipindex.errors import TableError, UnsupportedTypeError
 from skipindex.expressions import stored_name
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import SUMMARIES, is_data_name, is_shown
+from skipindex.storage.thrift import read_struct
 from skipindex.table.dictionaries import is_as_written
 from skipindex.table.field_ids import FieldIds, Names, renamed, unmapped_name
 from skipindex.table.partitions.hive import partition_folders
@@ -183,11 +184,32 @@ class DataFile:
         """The row groups, in order."""
         return [*map(self.metadata.row_group, range(self.metadata.num_row_groups))]
 
-    def rows_of_groups(self) -> bytes | None:
-        """The rows of each row group, as in a manifest; None if they do not add up."""
-        rows = [group.num_rows for group in self.groups]
-        is_right = sum(rows) == self.metadata.num_rows and min(rows, default=0) >= 0
-        return np.array(rows, "<i8").tobytes() if is_right else None
+    def row_groups(self) -> bytes | None:
+        """Each row group as in a manifest; None if Spark may place one elsewhere."""
+        if self.is_signed:
+            return None
+        places, end = [], 0
+        for group in self.groups:
+            chunks = [*map(group.column, range(group.num_columns))]
+            begin = min(map(chunk_begin, chunks[:1]), default=end)
+            size = sum(chunk.total_compressed_size for chunk in chunks)
+            if min(group.num_rows, begin - end, size) < 0:
+                return None
+            places.append((group.num_rows, begin, size))
+            end = begin + size
+        if sum(rows for rows, _, _ in places) != self.metadata.num_rows:
+            return None
+        if len(places) > 1:
+            # Spark reads a row group if its middle is in the range that is read, and
+            # takes its size from the footer's own field, which it may lack.
+            with suppress(LookupError, ValueError):
+                groups = read_struct(footer_of(self._source), 0)[0][4]
+                if all(
+                    n.get(6, p[2]) == p[2] for n, p in zip(groups, places, strict=True)
+                ):
+                    return np.array(places, "<i8").tobytes()
+            return None
+        return np.array(places, "<i8").tobytes()
 
     def text_bytes(self, path: Sequence[str], least: float) -> float:
         """The bytes of a column before compression, as far as the footer tells.
@@ -280,6 +302,27 @@ def _is_dictionary(chunk: pq.ColumnChunkMetaData) -> bool:
     # Only Spark's writer says so; else a small dictionary counts as one of all values.
     n_bytes = chunk.data_page_offset - chunk.dictionary_page_offset
     return bool(0 < n_bytes < _SMALL_DICTIONARY)
+
+
+def footer_of(source: pa.NativeFile) -> bytes:
+    """The bytes of the footer of an open file.
+
+    Raises:
+        ValueError: it is larger than the file.
+    """
+    length = int.from_bytes(source.read_at(8, source.size() - 8)[:4], "little")
+    if length > source.size() - 12:
+        raise ValueError("the footer is larger than the file")
+    footer: bytes = source.read_at(length, source.size() - 8 - length)
+    return footer
+
+
+def chunk_begin(chunk: pq.ColumnChunkMetaData) -> int:
+    """Where the first page of a column chunk begins."""
+    start, first = chunk.data_page_offset, chunk.dictionary_page_offset
+    if chunk.has_dictionary_page and first is not None and 0 < first < start:
+        start = first
+    return int(start)
 
 
 def footer_crc(location: Location, info: FileInfo) -> int:

@@ -226,12 +226,15 @@ class TableState:
         return "never indexed" if has_any else "the table has no index"
 
     def row_groups(self, files: Ints) -> list[Ints] | None:
-        """The rows of each row group of some files; None if one has unknown ones."""
+        """Rows, first byte and bytes of the row groups of each file, a row for each.
+
+        None if those of a file are not known.
+        """
         groups = as_one_array(self.snapshot.manifest.files["groups"])
         known = take(groups, self.rows[files])
         if known.null_count:
             return None
-        return [np.frombuffer(rows, "<i8") for rows in known.to_pylist()]
+        return [np.frombuffer(one, "<i8").reshape(-1, 3) for one in known.to_pylist()]
 
     @cached_property
     def n_bytes(self) -> int:

@@ -39,6 +39,7 @@ from skipindex.storage.thrift import (
     varint,
 )
 from skipindex.table import UNREADABLE, DataFile
+from skipindex.table.files import chunk_begin, footer_of
 
 _MAGIC: Final = b"PAR1"
 _CODECS: Final = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6}
@@ -140,7 +141,7 @@ def flat_columns(source: pa.NativeFile, file: DataFile) -> Mapping[str, FlatColu
         NotPagedError: the footer cannot be parsed.
     """
     with _damage():
-        footer = _footer(source)
+        footer = footer_of(source)
         writer = file.metadata.created_by or ""
         keeps_type = b"ARROW:schema" in (file.metadata.metadata or {})
         result: dict[str, FlatColumn] = {}
@@ -166,7 +167,7 @@ def index_ranges(source: pa.NativeFile) -> list[list[Range | None]]:
         NotPagedError: the footer cannot be parsed.
     """
     with _damage():
-        footer, _ = read_struct(_footer(source), 0)
+        footer, _ = read_struct(footer_of(source), 0)
         return [
             [(index(one[4]), index(one[5])) if 5 in one else None for one in group[1]]
             for group in footer[4]
@@ -295,9 +296,7 @@ def _pages(
 
 def _span(chunk: pq.ColumnChunkMetaData) -> tuple[int, int]:
     """Where a column chunk begins and ends."""
-    start, first = chunk.data_page_offset, chunk.dictionary_page_offset
-    if chunk.has_dictionary_page and first is not None and 0 < first < start:
-        start = first
+    start = chunk_begin(chunk)
     return start, start + chunk.total_compressed_size
 
 
@@ -314,14 +313,6 @@ def _page_header(source: pa.NativeFile, at: int, stop: int) -> tuple[Fields, int
         except IndexError:
             continue
     raise NotPagedError("a page has no header")
-
-
-def _footer(source: pa.NativeFile) -> bytes:
-    length = int.from_bytes(source.read_at(8, source.size() - 8)[:4], "little")
-    if length > source.size() - 12:
-        raise NotPagedError("the footer is larger than the file")
-    footer: bytes = source.read_at(length, source.size() - 8 - length)
-    return footer
 
 
 def _schema_elements(footer: bytes) -> Iterator[tuple[bytes, Fields]]:
