@@ -46,6 +46,7 @@ from tests.heavy.catalogue import Told, rounds
 
 N_DAMAGES: Final = 25
 _EPOCH: Final = datetime(1970, 1, 1)
+_FINITE: Final = (0.0, -0.0, 1.5, -1.5, 5e-324, -5e-324, math.inf, -math.inf)
 _NUMBERS: Final = (0.0, -0.0, 1.5, math.nan, math.inf, -math.inf, 1e-300)
 
 SETTINGS: Final = (
@@ -67,6 +68,7 @@ VALUES: Final[Mapping[str, tuple[pa.DataType, Draw]]] = {
     "unsigned": (pa.uint32(), lambda r: r.randint(0, 2**32 - 1)),
     "float": (pa.float32(), lambda r: r.choice(_NUMBERS[:6])),
     "double": (pa.float64(), lambda r: r.choice([*_NUMBERS, r.random()])),
+    "number": (pa.float64(), lambda r: r.choice([*_FINITE, r.uniform(-2, 2)])),
     "city": (pa.string(), lambda r: f"city {r.randint(0, 20)}"),
     "text": (pa.string(), lambda r: "é" * r.randint(0, 3) + str(r.random())),
     "long_text": (pa.large_string(), lambda r: "x" * r.randint(0, 500)),
@@ -350,20 +352,32 @@ def compared(writer: str, seed: int, folder: Path) -> tuple[int, str]:
 def questions(rng: random.Random, rows: pa.Table) -> Iterator[str]:
     """Conditions on the columns of a table, with values that it holds."""
     for field in rows.schema:
-        if not (pa.types.is_integer(field.type) or pa.types.is_string(field.type)):
+        if field.name not in VALUES or pa.types.is_binary(field.type):
             continue
-        some = rows[field.name].drop_null().unique().to_pylist()[:50]
-        if not some:
-            continue
-        a, b = (
-            repr(one) if isinstance(one, int) else "'" + one.swapcase() + "'"
-            for one in (rng.choice(some), rng.choice(some))
-        )
+        some = [VALUES[field.name][1](rng)]
+        with suppress(pa.ArrowException):  # two kinds of NaN are one value to no kernel
+            some += rows[field.name].drop_null().unique().to_pylist()[:50]
+        a, b = (_literal(field.type, rng.choice(some)) for _ in "ab")
         name = f"`{field.name}`"
         yield rng.choice(
             [f"{name} = {a}", f"{name} < {a}", f"{name} IN ({a}, {b})",
-             f"{name} NOT IN ({a})", f"{name} >= {a} OR {name} IS NULL"]
+             f"{name} NOT IN ({a})", f"{name} >= {a} OR {name} IS NULL",
+             f"{name} <= {a}", f"{name} > {a}", f"NOT {name} BETWEEN {a} AND {b}"]
         )  # fmt: skip
+
+
+def _literal(dtype: pa.DataType, value: Any) -> str:
+    """A value in SQL."""
+    types = pa.types
+    if types.is_date(dtype):
+        return f"DATE '{value}'"
+    if types.is_timestamp(dtype):
+        return f"{'TIMESTAMP' if dtype.tz else 'TIMESTAMP_NTZ'} '{value:%F %T.%f}'"
+    if types.is_floating(dtype):
+        return f"CAST('{value}' AS DOUBLE)"
+    if types.is_decimal(dtype):
+        return f"{value:f}"
+    return "'" + value.swapcase() + "'" if isinstance(value, str) else repr(value)
 
 
 def engines_differ(folder: Path, rows: pa.Table, rng: random.Random) -> str:
@@ -372,11 +386,17 @@ def engines_differ(folder: Path, rows: pa.Table, rng: random.Random) -> str:
 
     kind = rng.choice(["exact", "minmax"])
     asked = list(questions(rng, rows))
-    table = sx.build_indexes(folder, {"id": kind}, workers=1).table
+    request = {"id": kind} if rng.random() < 0.3 else {"id": kind, "*": "minmax"}
+    table = sx.build_indexes(folder, request, workers=1).table
     for where in rng.sample(asked, min(3, len(asked))):
         plan = table.plan(where, timezone="UTC")
-        with mock.patch.object(engines, "_MOST_BLOCKS", -1):
-            expected = sorted(plan.to_arrow().to_table(["id"])["id"].to_pylist())
+        try:
+            with mock.patch.object(engines, "_MOST_BLOCKS", -1):
+                expected = sorted(plan.to_arrow().to_table(["id"])["id"].to_pylist())
+        except pa.ArrowInvalid as error:
+            if "Cannot compare timestamp with timezone" not in str(error):
+                raise
+            continue  # some files have local times, and INT96 made the table's instants
         before, after = (rng.choice(SETTINGS) for _ in range(2))
         with (
             mock.patch.object(engines, "_MOST_BLOCKS", rng.choice([-1, math.inf])),

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -390,39 +391,125 @@ def test_times_are_compared_by_engines(tmp_path: Path, engine: str) -> None:
         assert [row["id"] for row in found] == list(expected), where
 
 
+NUMBERS: dict[str, tuple[Any, ...]] = {
+    "f": (0.0, -0.0, 1.5, math.inf, -math.inf, 5e-324, -1.5, None),
+    "d": (*(Decimal(n).scaleb(-2) for n in (-5, 0, 5, 6, 150, 999)), None, None),
+    "b": (True, False, None, None, True, True, False, False),
+}
+
+
+@pytest.mark.parametrize(
+    ("where", "test"),
+    [
+        ("f > 0", lambda x: x > 0),
+        ("f <= 0", lambda x: x <= 0),
+        ("f <= CAST('Infinity' AS DOUBLE)", lambda x: True),
+        ("f < CAST('NaN' AS DOUBLE)", lambda x: True),
+        ("f IN (1.5D, CAST('NaN' AS DOUBLE))", lambda x: x == 1.5),
+        ("f >= CAST('NaN' AS DOUBLE) OR f < 1", lambda x: x < 1),
+        ("f NOT IN (1.5D, 2.5D)", lambda x: x != 1.5),
+        ("d >= 0.05 AND d < 9.99", lambda x: Decimal("0.05") <= x < 9),
+        ("d IN (1.5, 1000000.25, 0.051)", lambda x: x == Decimal("1.5")),
+        ("d < 0.051", lambda x: x <= Decimal("0.05")),
+        ("d > -1000000", lambda x: True),
+        ("d NOT IN (1.5)", lambda x: x != Decimal("1.5")),
+        ("b AND id IS NOT NULL", lambda x: x),
+        ("b = false", lambda x: not x),
+        ("b >= true", lambda x: x),
+    ],
+)
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+@pytest.mark.usefixtures("without_arrow")
+def test_numbers_are_compared_by_engines(
+    tmp_path: Path, engine: str, where: str, test: Callable[[Any], bool]
+) -> None:
+    """Floats of which none is NaN, decimals and booleans."""
+    columns = {name: [*values] * 9 for name, values in NUMBERS.items()}
+    decimals = pa.array(columns["d"], pa.decimal128(5, 2))
+    put(tmp_path / "0.parquet", {"id": range(72), **columns, "d": decimals})
+    table = build(tmp_path, {"*": "minmax"})
+    found = READERS[engine](table.plan(where), columns=["id", "f", "d"])
+    values = enumerate(columns[where[0]])
+    expected = [n for n, x in values if x is not None and test(x)]
+    assert [row["id"] for row in found] == expected
+
+
 ODD: dict[str, tuple[dict[str, Any], str]] = {
     "NaN, which bounds leave out": ({"x": [1, 2], "f": [1.0, math.nan]}, "x > 0"),
     "a narrower type": ({"x": pa.array([1, 2], pa.int32())}, "x > 0"),
     "a field of a struct": ({"x": [1, 2], "n": [{"a": 1}, None]}, "x > 0"),
     "a function": ({"x": [1, 2], "s": ["a", "b"]}, "upper(s) >= 'A'"),
     "a pattern": ({"x": [1, 2], "s": ["a", "b"]}, "s LIKE '%a%' OR x = 2"),
-    "a comparison of floats": ({"x": [1, 2], "f": [1.0, 2.0]}, "f > 0"),
+    "a float without bounds": ({"x": [1, 2], "f": [1.0, 2.0]}, "f > 0"),
     "two columns": ({"x": [1, 2], "y": [1, 2]}, "x >= y"),
 }
+ODD_CONDITIONS: dict[str, tuple[Any, str]] = {
+    "NaN": ([1.0, math.nan, -1.0], "c > 0"),
+    "zero, which has two signs": ([-0.0, 2.0, 1.0], "c IN (0, 2)"),
+    "a narrow float": (pa.array([1.0, 2.0, 0.0], pa.float32()), "c > 0"),
+    "a time of milliseconds": (
+        pa.array([2, 3, 1], pa.timestamp("ms")),
+        "c > TIMESTAMP_NTZ '1970-01-01 00:00:00.001'",
+    ),
+}
+
+
+@pytest.fixture
+def by_arrow(monkeypatch: pytest.MonkeyPatch) -> list[Files]:
+    """The files that Arrow reads; no pages are looked for."""
+    result: list[Files] = []
+    dataset = Files.dataset
+
+    def noted(own: Files) -> ds.FileSystemDataset:
+        result.append(own)
+        return dataset(own)
+
+    monkeypatch.setattr(Files, "dataset", noted)
+    monkeypatch.setattr(engines, "_MOST_BLOCKS", -1)
+    return result
 
 
 @pytest.mark.parametrize("what", ODD)
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
 def test_what_engines_may_read_otherwise_is_read_by_arrow(
-    tmp_path: Path, what: str, engine: str, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, what: str, engine: str, by_arrow: list[Files]
 ) -> None:
     columns, where = ODD[what]
     put(tmp_path / "0.parquet", columns)
     wide = pa.table(columns)
     fields = [f.with_type(pa.int64()) if f.name == "x" else f for f in wide.schema]
-    done: list[Files] = []
-    dataset = Files.dataset
-
-    def noted(own: Files) -> ds.FileSystemDataset:
-        done.append(own)
-        return dataset(own)
-
-    monkeypatch.setattr(Files, "dataset", noted)
-    monkeypatch.setattr(engines, "_MOST_BLOCKS", -1)
     table = sx.open_table(tmp_path, schema=pa.schema(fields))
     found = READERS[engine](table.plan(where))
     assert [row["x"] for row in found] == [1, 2]
-    assert done
+    assert by_arrow
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_files_with_old_times_beside_others_are_read_by_arrow(
+    tmp_path: Path, engine: str, by_arrow: list[Files]
+) -> None:
+    times = pa.array([1, 2], pa.timestamp("us"))
+    for i in range(2):
+        table = pa.table({"x": [2 * i, 2 * i + 1], "t": times})
+        pq.write_table(
+            table, tmp_path / f"{i}.parquet", use_deprecated_int96_timestamps=i == 1
+        )
+    found = READERS[engine](build(tmp_path).plan("x > 0"), columns=["x", "t"])
+    assert [row["x"] for row in found] == [1, 2, 3]
+    assert by_arrow
+
+
+@pytest.mark.parametrize("what", ODD_CONDITIONS)
+@pytest.mark.parametrize("engine", ["duckdb", "polars"])
+def test_what_engines_may_compare_otherwise_is_compared_by_arrow(
+    tmp_path: Path, what: str, engine: str, by_arrow: list[Files]
+) -> None:
+    values, where = ODD_CONDITIONS[what]
+    put(tmp_path / "0.parquet", {"x": [1, 2, 3], "c": values})
+    plan = build(tmp_path, {"*": "minmax"}).plan(where, timezone="UTC")
+    found = READERS[engine](plan, columns=["x"])
+    assert [row["x"] for row in found] == [1, 2]
+    assert by_arrow
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])

@@ -296,11 +296,13 @@ class _Source:
         """
         if self._log is not None:
             raise NotNativeError
-        condition = None
+        condition, names = None, {*self.schema.names}
         if self._rows == "matching" and not self._is_certain:
             tree = residual_of(self._plan.evaluation, self._files)
-            condition = native_condition(tree, self._table, dialect)
-        paths = native_paths(self._table, self._files, self._reader, self.schema)
+            condition, asked = native_condition(tree, self._table, self._files, dialect)
+            names |= asked
+        read = pa.schema([field for field in self._whole if field.name in names])
+        paths = native_paths(self._table, self._files, self._reader, read)
         return paths, condition
 
     def dataset(self) -> ds.Dataset:
@@ -310,8 +312,8 @@ class _Source:
         whole = self._reader.dataset()
         if self._rows == "files" or self._is_certain:
             return whole
-        distinct = distinct_in(whole)
-        return whole.filter(condition_of(self._plan.tree, self._table, distinct))
+        tree = residual_of(self._plan.evaluation, self._files)
+        return whole.filter(condition_of(tree, self._table, distinct_in(whole)))
 
     @property
     def _is_certain(self) -> bool:

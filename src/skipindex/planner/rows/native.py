@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from skipindex.expressions import atoms
-from skipindex.expressions.domain import NAN
+from skipindex.expressions.domain import NAN, Domain, float_key
 from skipindex.planner.bound_predicate import (
     BoundPredicate,
     Computed,
@@ -25,15 +25,24 @@ from skipindex.planner.bound_predicate import (
 )
 from skipindex.planner.rows.dataset import Files
 from skipindex.planner.rows.values import (
+    compared_type,
     ends_of,
     is_between,
     joined,
+    number_of,
     scalar_of,
 )
-from skipindex.table import TableState
+from skipindex.table import ColumnInfo, TableState
 
-_COMPARED: Final = frozenset({"int", "date", "timestamp", "timestamp_ntz", "string"})
+_COMPARED: Final = frozenset(
+    {
+        *("int", "bool", "date", "timestamp", "timestamp_ntz"),
+        *("decimal", "big_decimal", "float", "string"),
+    }
+)
 """Domains whose values all engines compare in one way."""
+_INFINITE: Final = float_key(float("-inf")), float_key(float("inf")) + 1
+"""The numbers that are not NaN."""
 _MOST_VALUES: Final = 1000
 """Values of an IN; engines bind longer lists slowly."""
 _PATTERN: Final = frozenset("*?[]{}\\\\")
@@ -79,17 +88,18 @@ def native_paths(
         raise NotNativeError
     if any(_PATTERN & set(path) for path in paths):
         raise NotNativeError
-    # Engines pass over row groups by bounds that leave NaN out.
     for column in table.columns:
         if column.own_name in schema.names and pa.types.is_floating(
             schema.field(column.own_name).type
         ):
-            stats = table.stats(column)
-            if not (stats.bounded[files].all() and (stats.high[files] < NAN).all()):
-                raise NotNativeError
+            _require_numbers(table, files, column)
 
     def stored(i: int) -> pa.Schema:
         with reader.opened(i) as (file, _):
+            leaves = map(file.schema.column, range(len(file.schema)))
+            # Arrow reads INT96 in the type of other times.
+            if any(leaf.physical_type == "INT96" for leaf in leaves):
+                raise NotNativeError
             return file.schema_arrow
 
     first, *others = reader.each(stored)
@@ -103,12 +113,15 @@ def native_paths(
     return paths
 
 
-def native_condition(tree: BoundPredicate, table: TableState, dialect: Dialect) -> Any:
-    """The condition as an expression of an engine.
+def native_condition(
+    tree: BoundPredicate, table: TableState, files: Sequence[int], dialect: Dialect
+) -> tuple[Any, set[str]]:
+    """The condition on the rows of ``files`` in an engine, and its columns.
 
     Raises:
         NotNativeError: it may mean something else there.
     """
+    names: set[str] = set()
 
     def of_leaf(leaf: Leaf | Computed) -> Any:
         info = table.stored(leaf.column)
@@ -116,6 +129,7 @@ def native_condition(tree: BoundPredicate, table: TableState, dialect: Dialect) 
         is_column = len(info.path) == 1 and not info.is_partition
         if isinstance(leaf, Computed) or info.domain is None or not is_column:
             raise NotNativeError
+        names.add(info.own_name)
         is_text = info.domain.name == "string"
         column = (dialect.text if is_text else dialect.column)(info.own_name)
         match atom:
@@ -124,25 +138,28 @@ def native_condition(tree: BoundPredicate, table: TableState, dialect: Dialect) 
             case atoms.NotNullAtom():
                 return dialect.is_valid(column)
         domain, dtype = info.domain, table.type_of(info)
+        ends = ends_of(domain, dtype)
         if domain.name not in _COMPARED:
             raise NotNativeError
-        ends = ends_of(domain, dtype)
+        if not is_text and compared_type(domain, dtype) != dtype:
+            raise NotNativeError
+        if domain.name == "float":
+            _require_numbers(table, files, info)
+            ends = _INFINITE
 
         def has(value: Any) -> bool:
             return ends is None or is_between(value, *ends)
 
         def python(value: Any) -> Any:
-            try:
-                if isinstance(value, bytes):
-                    return value.decode()
-                return scalar_of(value, domain, dtype).as_py()
-            except (ValueError, OverflowError) as error:
-                raise NotNativeError from error
+            return _python(value, domain, dtype)
 
         def among(values: Any) -> Any:
-            if len(values) > _MOST_VALUES:
+            # A filter of Parquet that is asked for 0.0 may leave -0.0 out.
+            is_zero = domain.name == "float" and 0 in values
+            if is_zero or len(values) > _MOST_VALUES:
                 raise NotNativeError
-            here = [python(value) for value in values if has(value)]
+            numbers = (number_of(value, domain) for value in values)
+            here = [python(value) for value in numbers if has(value)]
             if here:
                 return dialect.is_in(column, here)
             return ~dialect.is_valid(column) & dialect.is_valid(column)
@@ -152,7 +169,15 @@ def native_condition(tree: BoundPredicate, table: TableState, dialect: Dialect) 
                 return among(values)
             case atoms.NoneOf(values=values):
                 return dialect.is_valid(column) & ~among(values)
+            case atoms.Range(low=low, high=high) if domain.name == "bool":
+                return among(
+                    [value for value in (0, 1) if is_between(value, low, high)]
+                )
             case atoms.Range(low=low, high=high):
+                low, high = (
+                    None if end is None else number_of(end, domain)
+                    for end in (low, high)
+                )
                 if ends is not None and not (
                     is_between(ends[0], None, high) and is_between(low, None, ends[1])
                 ):
@@ -168,7 +193,7 @@ def native_condition(tree: BoundPredicate, table: TableState, dialect: Dialect) 
     def refused(_: object) -> Any:
         raise NotNativeError
 
-    return fold(
+    condition = fold(
         tree,
         leaf=of_leaf,
         all_of=lambda parts: joined(list(parts), every=True),
@@ -176,6 +201,27 @@ def native_condition(tree: BoundPredicate, table: TableState, dialect: Dialect) 
         constant=refused,
         unknown=refused,
     )
+    return condition, names
+
+
+def _python(value: Any, domain: Domain, dtype: pa.DataType) -> Any:
+    """A value of Python that engines take for that of a column."""
+    try:
+        if isinstance(value, bytes):
+            return value.decode()
+        return scalar_of(value, domain, dtype).as_py()
+    except (ValueError, OverflowError) as error:
+        raise NotNativeError from error
+
+
+def _require_numbers(
+    table: TableState, files: Sequence[int], column: ColumnInfo
+) -> None:
+    """Raise ``NotNativeError`` if a float column may have NaN."""
+    # Engines pass over row groups by bounds that leave NaN out.
+    stats = table.stats(column)
+    if not (stats.bounded[files].all() and (stats.high[files] < NAN).all()):
+        raise NotNativeError
 
 
 def require_equal(own: object, usual: object) -> None:
