@@ -79,6 +79,24 @@ def test_a_table_of_deltalake_is_its_version(delta: str) -> None:
         sx.open_table(DeltaTable(delta), version=0)
 
 
+def test_each_call_opens_a_table_in_all_ways(delta: str, tmp_path: Path) -> None:
+    """A library's table, a version and columns, not by ``open_table`` alone."""
+    report = sx.build_indexes(DeltaTable(delta), {"a": "exact"}, workers=1)
+    assert report.files == 2
+    assert len(sx.plan_files("a = 25", table=DeltaTable(delta)).paths) == 0
+    assert len(sx.plan_files(delta, "a = 25", version=1).paths) == 1
+    with pytest.raises(TableError, match="not a version: -1"):
+        sx.plan_files(delta, "a = 25", version=-1)
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    pq.write_table(pa.table({"a": [1]}), folder / "0.parquet")
+    schema = pa.schema({"a": pa.int64(), "later": pa.string()})
+    built = sx.build_indexes(folder, {"later": "exact"}, schema=schema, workers=1)
+    assert built.table.plan("later = 'x'").paths == []
+    with pytest.raises(TableError, match=r"is open and keeps its schema .accepted: a"):
+        sx.plan_files(built.table, "later = 'x'", schema=schema)
+
+
 def test_a_vacuum_of_delta_leaves_the_indexes(delta: str) -> None:
     sx.build_indexes(delta, {"a": "exact"}, workers=1)
     DeltaTable(delta).vacuum(0, dry_run=False, enforce_retention_duration=False)
@@ -179,6 +197,7 @@ def test_the_log_of_skipindex_never_stands_for_that_of_delta(delta: str) -> None
 def test_spark_reads_a_version_and_writes_none(delta: str, spark: Any) -> None:
     sx.build_indexes(delta, {"a": "exact"}, workers=1)
     assert sx.read(delta, "a IN (24, 25)", spark=spark).count() == 1
+    assert sx.read(delta, "a IN (24, 25)", spark=spark, version=1).count() == 2
     old = sx.open_table(delta, version=1).plan("a IN (24, 25)")
     assert old.read(spark).count() == 2
     before = sorted(Path(delta).rglob("*"))

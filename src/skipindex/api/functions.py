@@ -83,67 +83,103 @@ AnyTable: TypeAlias = (
 
 
 class Opening(TypedDict, total=False):
+    """The arguments of ``open_table`` by name, which other functions hand on."""
+
+    schema: pa.Schema | StructType | None
+    partition_types: Mapping[str, pa.DataType] | None
+    derived: Derived | None
+    plain: bool
+    storage_options: StorageOptions | None
+    trust: Trust
+    sidecar: str | os.PathLike[str] | None
+    version: int | None
+
+
+def place_of(
+    table: AnyTable,
+    spark: SparkSession | None = None,
+    question: Question | None = None,
+    **given: Unpack[Opening],
+) -> TableState | Location:
+    """A table that is open, or where it is, with the options of its file system.
+
+    One that is named as in the catalog of a session is opened, with the catalog's
+    schema.  Without ``spark`` that is the active session, if there is one.  With a
+    ``question``, a table of given columns is opened as far as that needs it.
+
+    Raises:
+        TableError: it is no table, an option is unknown or refused, or the table is
+            open already.
+    """
+    if isinstance(table, Table):
+        for name, value in given.items():
+            if value and value != "listing":
+                raise TableError(
+                    f"{table!r} is open and keeps its {name} (accepted: a path or URI)"
+                )
+        return table.state
+    options, sidecar = given.get("storage_options"), given.get("sidecar")
+    check_sidecar(sidecar)
+    how = _how(given)
+    if isinstance(table, str):
+        table = _of_iceberg_catalog(table)
+    if (known := _of_library(table, given.get("version"))) is not None:
+        folder, how["version"] = known
+        return open_state(location_in(folder, options, sidecar), **how)
+    if not isinstance(table, Location | str | os.PathLike):
+        raise no_table(table)
+    named = _catalog_table(table, options, spark)
+    if named is not None:
+        place = with_sidecar(named.location, sidecar, options)
+        return _of_catalog(replace(named, location=place), question, how)
+    if not isinstance(table, Location):
+        check_place(table)
+        if is_metadata(os.fspath(table)):
+            folder, _, _ = os.fspath(table).rpartition("/metadata/")
+            at = how.get("version", NEWEST)
+            how["version"] = replace(at, metadata=os.fspath(table))
+            return open_state(location_in(folder, options, sidecar), **how)
+    location = location_in(table, options, sidecar)
+    if (needed := _needed(location, question, how)) is not None:
+        return needed
+    return open_state(location, **how) if how.keys() - {"plain"} else location
+
+
+class _How(TypedDict, total=False):
     """What ``open_state`` takes by name."""
 
     schema: pa.Schema | None
     partition_types: Mapping[str, pa.DataType] | None
     derived: Derived | None
     plain: bool
-    fresh: bool
     trust: Trust
     folders: CatalogFolders | None
     version: AtVersion
 
 
-def place_of(
-    table: AnyTable,
-    options: StorageOptions | None,
-    spark: SparkSession | None = None,
-    question: Question | None = None,
-    sidecar: str | os.PathLike[str] | None = None,
-    **how: Unpack[Opening],
-) -> TableState | Location:
-    """A table that is open, or where it is, with the options of its file system.
-
-    One that is named as in the catalog of a session is opened, with the catalog's
-    schema.  Without ``spark`` that is the active session, if there is one.  With a
-    ``question``, a table of given columns is opened as far as that needs it.  A
-    ``sidecar`` has the indexes.
-
-    Raises:
-        TableError: it is no table, an option is unknown or refused, or the table is
-            open already.
-    """
-    check_sidecar(sidecar)
-    if (known := _of_library(table)) is not None:
-        folder, how["version"] = known
-        return open_state(location_in(folder, options, sidecar), **how)
-    if isinstance(table, Location | str | os.PathLike):
-        named = _catalog_table(table, options, spark)
-        if named is None:
-            if not isinstance(table, Location):
-                check_place(table)
-            if not isinstance(table, Location) and is_metadata(os.fspath(table)):
-                folder, _, _ = os.fspath(table).rpartition("/metadata/")
-                at = how.get("version", NEWEST)
-                how["version"] = replace(at, metadata=os.fspath(table))
-                return open_state(location_in(folder, options, sidecar), **how)
-            location = location_in(table, options, sidecar)
-            return _needed(location, question, how) or location
-        place = with_sidecar(named.location, sidecar, options)
-        return _of_catalog(replace(named, location=place), question, how)
-    if not isinstance(table, Table):
-        raise no_table(table)
-    if options or sidecar is not None:
-        given = "storage_options" if options else "sidecar"
+def _how(given: Opening) -> _How:
+    """What was given, as ``open_state`` takes it; what is None is left out."""
+    check_types(given.get("partition_types"), given.get("derived"))
+    version = given.get("version")
+    is_number = hasattr(version, "__index__") and not isinstance(version, bool)
+    if version is not None and not (is_number and 0 <= version < 1 << 63):
         raise TableError(
-            f"{table!r} is open and keeps its {given} (accepted: a path or URI)"
+            f"not a version: {version!r} (accepted: the number of a version of Delta, "
+            "or of a snapshot of Iceberg)"
         )
-    return table.state
+    known: dict[str, Any] = {
+        **given,
+        "schema": _arrow_schema(given.get("schema")),
+        "version": None if version is None else AtVersion(version),
+    }
+    names = _How.__annotations__
+    return cast(
+        "_How", {k: v for k, v in known.items() if k in names and v is not None}
+    )
 
 
 def _of_catalog(
-    named: CatalogTable, question: Question | None, how: Opening
+    named: CatalogTable, question: Question | None, how: _How
 ) -> TableState:
     """A table of the catalog, opened as this says."""
     if how.get("schema") is None:
@@ -191,7 +227,7 @@ def table_of_catalog(
 
 
 def _needed(
-    location: Location, question: Question | None, how: Opening
+    location: Location, question: Question | None, how: _How
 ) -> TableState | None:
     """The table as far as a question needs it; None if it needs all."""
     schema = how.get("schema")
@@ -229,19 +265,19 @@ def _named(
 
 def state_of(
     table: AnyTable,
-    options: StorageOptions | None,
     spark: SparkSession | None = None,
     question: Question | None = None,
-    sidecar: str | os.PathLike[str] | None = None,
-    **how: Unpack[Opening],
+    *,
+    fresh: bool = False,
+    **given: Unpack[Opening],
 ) -> TableState:
-    """The table as it is, opened if it is not; the arguments are those of ``place_of``.
+    """The table as it is, opened if it is not; ``fresh`` lists its files again.
 
     Raises:
         TableError: as for ``open_table``.
     """
-    place = place_of(table, options, spark, question, sidecar, **how)
-    return open_state(place, **how)
+    place = place_of(table, spark, question, **given)
+    return open_state(place, plain=given.get("plain", False), fresh=fresh)
 
 
 def _of_library(
@@ -358,32 +394,18 @@ def open_table(
     >>> [column.name for column in sx.open_table(path).columns]
     ['city', 'price']
     """
-    check_types(partition_types, derived)
-    is_number = hasattr(version, "__index__") and not isinstance(version, bool)
-    if version is not None and not (is_number and 0 <= version < 1 << 63):
-        raise TableError(
-            f"not a version: {version!r} (accepted: the number of a version of Delta, "
-            "or of a snapshot of Iceberg)"
-        )
-    if isinstance(table, str):
-        table = _of_iceberg_catalog(table)
-    if isinstance(table, Table):
-        place_of(table, storage_options, sidecar=sidecar)  # refuses options
-        return table
-    table, at = _of_library(table, version) or (table, AtVersion(version))
-    return Table(
-        state_of(
-            table,
-            storage_options,
-            schema=_arrow_schema(schema),
-            partition_types=partition_types,
-            derived=derived,
-            plain=plain,
-            trust=trust,
-            sidecar=sidecar,
-            version=at,
-        )
+    state = state_of(
+        table,
+        schema=schema,
+        partition_types=partition_types,
+        derived=derived,
+        plain=plain,
+        storage_options=storage_options,
+        trust=trust,
+        sidecar=sidecar,
+        version=version,
     )
+    return table if isinstance(table, Table) else Table(state)
 
 
 def _arrow_schema(schema: pa.Schema | StructType | None) -> pa.Schema | None:
@@ -409,25 +431,21 @@ def build_indexes(
     spark: SparkSession | None = None,
     workers: int | None = None,
     progress: ProgressLike | None = None,
-    plain: bool = False,
     repair: bool | None = None,
-    storage_options: StorageOptions | None = None,
     memory: MemoryLike | None = None,
-    sidecar: str | os.PathLike[str] | None = None,
+    **opening: Unpack[Opening],
 ) -> BuildReport[Table]:
     """Build the missing indexes beside the data, in one commit.
 
-    ``open_table(table, plain=…, sidecar=…, …).build_indexes(indexes, …)`` does the
-    same.  ``Table.build_indexes`` documents the arguments and errors.
+    ``open_table(table, **opening).build_indexes(indexes, …)`` does the same.
+    ``Table.build_indexes`` documents the other arguments and the errors.
 
     >>> report = sx.build_indexes(path, {"price": "bit_sliced"}, workers=1)
     >>> report.files, report.table.plan("price > 4").count()
     (2, 1)
     """
     return built(
-        state_of(
-            table, storage_options, spark, plain=plain, fresh=True, sidecar=sidecar
-        ),
+        state_of(table, spark, fresh=True, **opening),
         indexes,
         AdviceRequest(columns, queries, max_bytes_ratio, timezone),
         spark=spark,
@@ -446,8 +464,7 @@ def maintain(
     policy: PolicyLike = None,
     spark: SparkSession | None = None,
     workers: int | None = None,
-    storage_options: StorageOptions | None = None,
-    sidecar: str | os.PathLike[str] | None = None,
+    **opening: Unpack[Opening],
 ) -> MaintainReport:
     """Do what a table needs next, as far as a budget allows.
 
@@ -473,8 +490,7 @@ def maintain(
             values, or the path of a TOML file.
         spark: a session that clusters; without it no data file is rewritten.
         workers: as for ``Table.build_indexes``.
-        storage_options: as for ``open_table``.
-        sidecar: as for ``open_table``.
+        opening: as for ``open_table``.
 
     Raises:
         TableError: the table does not exist, or the budget or the policy has a value
@@ -497,9 +513,7 @@ def maintain(
     states, failed = [], []
     for one in cast("list[AnyTable]", tables):
         try:
-            states.append(
-                state_of(one, storage_options, spark, fresh=True, sidecar=sidecar)
-            )
+            states.append(state_of(one, spark, fresh=True, **opening))
         except SkipIndexError as error:
             if is_one:
                 raise
@@ -542,7 +556,7 @@ def via(key: str, table: AnyTable, table_key: str, attribute: str) -> JoinedAttr
     >>> sx.Clustering(by=[same, "price"]).by
     [JoinedAttribute(key='price', ...), 'price']
     """
-    place = place_of(table, None)
+    place = place_of(table)
     location = place.location if isinstance(place, TableState) else place
     return JoinedAttribute(key, location, table_key, attribute)
 
@@ -551,8 +565,8 @@ _MISSING: Final = object()
 """Stands for an argument that is not given, as None is one."""
 
 
-class PlanOptions(TypedDict, total=False):
-    """The keyword arguments of ``plan_files`` that are those of ``Table.plan``."""
+class PlanOptions(Opening, total=False):
+    """The keyword arguments of ``plan_files``: of ``open_table`` and ``Table.plan``."""
 
     timezone: str | None
     case_sensitive: bool
@@ -560,11 +574,7 @@ class PlanOptions(TypedDict, total=False):
     without: Collection[str] | str
     limit: int | None
     order_by: str | Sequence[str] | None
-    schema: pa.Schema | StructType | None
-    plain: bool
     session: CacheSession | None
-    storage_options: StorageOptions | None
-    sidecar: str | os.PathLike[str] | None
     now: datetime | None
 
 
@@ -591,10 +601,6 @@ def plan_files(
     predicate: Any = _MISSING,
     *,
     table: AnyTable | None = None,
-    schema: pa.Schema | StructType | None = None,
-    plain: bool = False,
-    storage_options: StorageOptions | None = None,
-    sidecar: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Plan:
     """The files that can hold a row for which ``predicate`` is TRUE.
@@ -602,8 +608,7 @@ def plan_files(
     No other file holds such a row.  Pass the table first,
     ``plan_files(table, predicate)``, or by name,
     ``plan_files(predicate, table=table)``.
-    ``open_table(table, plain=…, storage_options=…).plan(predicate, …)`` does the same,
-    and ``Table.plan`` documents the other arguments.
+    ``open_table(table, …).plan(predicate, …)`` does the same.
 
     If the columns are known, by ``schema`` or by the name of a catalog table, partition
     folders that cannot hold such a row are not listed.  The plan's notes then have the
@@ -613,13 +618,10 @@ def plan_files(
         first: the table, or, with ``table``, the predicate.
         predicate: a WHERE condition in Spark SQL, one built with ``col``, or a
             PySpark ``Column``.
-        table: a ``Table``, a path or a URI, or the name of a catalog table.
-        schema: as for ``open_table``, with the partition columns.
-        plain: as for ``open_table``.
-        storage_options: as for ``open_table``.
-        sidecar: as for ``open_table``.
-        options: ``timezone``, ``case_sensitive``, ``kinds``, ``without``, ``limit``,
-            ``order_by``, ``session`` and ``now``, as for ``Table.plan``.
+        table: as for ``open_table``.
+        options: those of ``open_table``, and of ``Table.plan``: ``timezone``,
+            ``case_sensitive``, ``kinds``, ``without``, ``limit``, ``order_by``,
+            ``session`` and ``now``.
 
     Raises:
         TypeError: the table or the predicate is missing, or given twice.
@@ -641,6 +643,9 @@ def plan_files(
             "a plan is for one table and one predicate (accepted: plan_files(table, "
             "predicate, …) or plan_files(predicate, table=table, …))"
         )
+    given = {
+        name: options.pop(name) for name in Opening.__annotations__.keys() & options
+    }
     options["now"] = options.get("now") or datetime.now(UTC)
     question = Question(
         predicate,
@@ -650,15 +655,7 @@ def plan_files(
     )
     check_zone(options.get("timezone"))
     try:
-        state = state_of(
-            table,
-            storage_options,
-            None,
-            question,
-            sidecar,
-            schema=_arrow_schema(schema),
-            plain=plain,
-        )
+        state = state_of(table, None, question, **given)
     except TableError as error:
         if isinstance(predicate, str | os.PathLike) and Path(predicate).is_dir():
             raise TableError(
@@ -674,9 +671,7 @@ def read(
     predicate: AnyPredicate,
     *,
     spark: SparkSession | None = None,
-    plain: bool = False,
-    storage_options: StorageOptions | None = None,
-    sidecar: str | os.PathLike[str] | None = None,
+    **opening: Unpack[Opening],
 ) -> DataFrame:
     """The rows of ``table`` for which ``predicate`` is TRUE; plans, then reads.
 
@@ -684,12 +679,10 @@ def read(
     with ``spark.sql.parquet.mergeSchema`` too.
 
     Args:
-        table: as for ``plan_files``.
+        table: as for ``open_table``.
         predicate: as for ``plan_files``.
         spark: the session that reads; the plan uses its settings.
-        plain: as for ``open_table``.
-        storage_options: as for ``open_table``; Spark has settings of its own.
-        sidecar: as for ``open_table``.
+        opening: as for ``open_table``.  Spark has settings of its own for stores.
 
     Raises:
         PredicateError: ``predicate`` cannot be parsed, or a column does not exist.
@@ -715,7 +708,8 @@ def read(
         is_case_sensitive(spark),
         datetime.now(UTC),
     )
-    place = place_of(table, storage_options, spark, question, sidecar, plain=plain)
+    place = place_of(table, spark, question, **opening)
+    plain = opening.get("plain", False)
     return on_spark.read(spark, place, predicate, plain=plain, now=question.now)
 
 
@@ -852,7 +846,7 @@ def append(
         from skipindex.spark.writers import append as on_spark  # noqa: PLC0415
     check_frame(df)
     check_indexes(indexes)
-    place = place_of(table, storage_options, df.sparkSession)
+    place = place_of(table, df.sparkSession, storage_options=storage_options)
     is_named = isinstance(table, str) and isinstance(place, TableState)
     with followed(progress, unit="tasks") as count:
         state = on_spark.append(

@@ -104,7 +104,7 @@ def register(spark: SparkSession, table: AnyTable) -> None:
     """
     with needs_spark():
         check_session(spark)
-    state = state_of(table, None, spark)
+    state = state_of(table, spark)
     declared = None if isinstance(table, str) else state.options.derived
     if state.options.folders is not None or declared != state.options.derived:
         state = state.by_folder(declared)  # each query asks the catalog itself

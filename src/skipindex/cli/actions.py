@@ -437,7 +437,7 @@ def _verify(options: SimpleNamespace) -> Answer:
     place = (
         _opened(options).state
         if options.catalog
-        else place_of(options.path, None, sidecar=options.sidecar)
+        else place_of(options.path, sidecar=options.sidecar)
     )
     with followed(not options.quiet, "checking", "parts") as count:
         report = verify(place, plain=options.plain, runner=runner, progress=count)
