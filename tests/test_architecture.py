@@ -52,7 +52,7 @@ BUDGETS = {
     "api": 4358,
     "build": 2723,
     "cli": 1443,
-    "expressions": 1984,
+    "expressions": 1982,
     "indexes": 7347,
     "layout": 2567,
     "log": 3145,
@@ -63,7 +63,7 @@ BUDGETS = {
     "table": 7066,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
-makes a package larger raises its number, and says why."""
+raises a number lowers another one by as much."""
 BUDGETS_BESIDE = {"benchmarks": 4197, "ssb": 8513}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
@@ -315,9 +315,16 @@ def over_budget(budgets: Mapping[str, int]) -> list[str]:
     for part, most in budgets.items():
         n_lines = lines_of(part)
         if n_lines > most:
-            name = part or "the top"
+            name = f"{part} ({purpose_of(part)})" if part else "the top"
             wrong.append(f"{name}: {n_lines} lines, {n_lines - most} above its number")
     return wrong
+
+
+def purpose_of(part: str) -> str:
+    """What a package is for, in ``docs/architecture.md``."""
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    (result,) = re.findall(rf"^ *{part}/ +(\S.*)$", text, re.MULTILINE)
+    return str(result)
 
 
 def test_each_package_keeps_to_its_number_of_lines() -> None:
@@ -330,5 +337,8 @@ def test_each_package_keeps_to_its_number_of_lines() -> None:
 def test_a_package_above_its_number_is_told_by_how_much() -> None:
     most = {part: lines_of(part) - (part == "build") for part in BUDGETS}
     assert over_budget(most) == [
-        f"build: {lines_of('build')} lines, 1 above its number"
+        (
+            "build (building, merging, repairing and dropping indexes, each in one "
+            f"commit): {lines_of('build')} lines, 1 above its number"
+        )
     ]

@@ -64,8 +64,6 @@ _DTYPES: Final = {
     "string": pa.string(),
     "binary": pa.binary(),
 }
-DOMAINS: Final = frozenset({*_DTYPES, "decimal", "big_decimal"})
-"""The names of all domains."""
 _TEXTS: Final = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 _BYTES: Final = (
     pa.types.is_binary,
