@@ -43,7 +43,7 @@ under every value, because it leaves open what they decide:
 ``spark.sql.legacy.timeParserPolicy``           all: text of days before 1582 is open
 ``spark.sql.optimizer.excludedRules``           all: LIKE of U+FFFD is open
 ``spark.sql.legacy.consecutiveStringLiterals``  all: a doubled quote is read both ways
-``spark.sql.icu.caseMappings.enabled``          all: letters beyond ASCII are open
+``spark.sql.icu.caseMappings.enabled``          all: letters that differ are open
 ``spark.sql.legacy.interval.enabled``           all: only whole units of one kind
 ``…decimal.retainFractionDigitsOnTruncate``     all: only what fits in 38 digits
 ``spark.sql.legacy.nullInEmptyListBehavior``    all: an empty list is read as a constant

@@ -190,7 +190,8 @@ def test_hours_and_unpadded_folders(tmp_path: Path) -> None:
         ("left(s, 2)", ["ab", "b"], "s = 'abcdef'", [0]),
         ("upper(s)", ["AB", "B"], "s IN ('ab', 'aB')", [0]),
         ("upper(s)", ["AB", "B"], "upper(s) LIKE 'B%'", [1]),
-        ("upper(s)", ["AB", "B"], "s IN ('ab', 'é')", [0, 1]),  # 'é' is Java's affair
+        ("upper(s)", ["AB", "B"], "s IN ('ab', 'é')", [0]),
+        ("upper(s)", ["AB", "B"], "s IN ('ab', '\ufb01')", [0, 1]),  # Java's affair
         ("upper(s)", ["AB", "B"], "s > 'x'", [0, 1]),
         ("i DIV 10", ["0", "1"], "i BETWEEN 3 AND 9", [0]),
         ("i - i % 10", ["0", "10"], "i = 13", [1]),

@@ -9,7 +9,7 @@ inverse.  Where the function may be unsure (an overflow), the rows stay possible
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from skipindex.expressions import atoms
 from skipindex.expressions.domain import Domain
+from skipindex.planner.binding.scalar import is_about
 from skipindex.planner.binding.terms import (
     Asked,
     BoundColumn,
@@ -34,6 +35,7 @@ from skipindex.planner.bound_predicate import (
     Unknown,
 )
 from skipindex.planner.functions.registry import (
+    UNSURE,
     Function,
     Plain,
     from_plain,
@@ -77,6 +79,15 @@ class BoundCall:
         if None in result:
             return None
         return self.function.apply(*result)
+
+    def _alike(self, value: atoms.Value | None) -> Collection[Plain]:
+        """Values of which one answers some questions as its own does."""
+        assert self.function.alike is not None
+        try:
+            plains = [argument.value(value) for argument in self.arguments]
+            return () if None in plains else self.function.alike(*plains)
+        except UNSURE:
+            return ()
 
     @cached_property
     def varying(self) -> BoundTerm | None:
@@ -173,6 +184,8 @@ class BoundCall:
         if function.slack:
             return self._rough_preimage(child, question, asked)
         if not function.direction or isinstance(question, atoms.Matches):
+            if function.alike and is_about(question, function.letters):
+                return computed(self, question, asked, self._alike)
             return computed(self, question, asked)
         if isinstance(question, atoms.NullAtom | atoms.NotNullAtom):
             known: BoundPredicate = child.preimage(question, asked)

@@ -6,7 +6,7 @@ both "not TRUE".
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import assert_never
 
 from skipindex.expressions import atoms
@@ -45,6 +45,29 @@ def holds(atom: atoms.Atom, value: atoms.Value | None) -> bool | None:
             return matches(pattern, value, negated=negated)
         case _:
             assert_never(atom)
+
+
+def is_about(atom: atoms.Atom, letters: Collection[str]) -> bool:
+    """Whether other letters in a value may be exchanged for any others but these."""
+    match atom:
+        case atoms.Range(_, bytes(low), high) if high == atoms.after_prefix(low):
+            texts: Iterable[object] = (low,)
+        case atoms.Range(_, low, high):  # in which order those are is known of ASCII
+            return all(end is None or bytes(end).isascii() for end in (low, high))
+        case atoms.OneOf(_, values) | atoms.NoneOf(_, values):
+            texts = values
+        case atoms.Matches(_, pattern):
+            texts = (one for one in pattern if one is not atoms.Wildcard.ANY_TEXT)
+        case _:
+            return True
+    return all(
+        isinstance(text, bytes) and all(map(letters.__contains__, _decoded(text)))
+        for text in texts
+    )
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode(errors="replace")
 
 
 def _between(

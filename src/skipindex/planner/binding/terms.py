@@ -155,8 +155,16 @@ def _ranged(
     return Leaf(Range(column.name, low, high), asked.text)
 
 
-def computed(operand: BoundTerm, question: Atom, asked: Asked) -> BoundPredicate:
-    """The question as a test of the one column that ``operand`` takes."""
+def computed(
+    operand: BoundTerm,
+    question: Atom,
+    asked: Asked,
+    alike: Callable[[Value | None], Collection[Plain]] | None = None,
+) -> BoundPredicate:
+    """The question as a test of the one column that ``operand`` takes.
+
+    Where its value is unsure, one of the values ``alike`` answers as it does.
+    """
     if len(operand.columns) != 1:
         return Unknown(asked.text, "a function of several columns")
     (column,) = operand.columns
@@ -165,7 +173,9 @@ def computed(operand: BoundTerm, question: Atom, asked: Asked) -> BoundPredicate
         try:
             return answer(question, operand.domain, operand.value(value))
         except UNSURE:
-            return None
+            plains = () if alike is None else alike(value)
+            answers = {answer(question, operand.domain, plain) for plain in plains}
+            return answers.pop() if len(answers) == 1 else None
 
     remembered = Remembered(test)
     return Computed(

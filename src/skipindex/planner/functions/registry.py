@@ -13,7 +13,7 @@ microseconds, decimals unscaled), ``bytes`` for binary.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, Protocol, TypeAlias
@@ -119,6 +119,9 @@ class Function:
         is_identity: every value stays what it is in its domain, whatever it is.
         texts: if it reads dates or times, of which texts.  It holds of who wrote text
             in a pattern, by Spark's default parser, and of no query: others read more.
+        alike: where ``apply`` is unsure, texts of which one answers as the value does
+            if a question is only about these letters; may be unsure.
+        letters: of such questions.
     """
 
     domain: Domain
@@ -134,6 +137,8 @@ class Function:
     key: Hashable = None
     is_identity: bool = False
     texts: Texts | None = None
+    alike: Callable[..., Collection[Plain]] | None = None
+    letters: Collection[str] = ()
 
 
 Resolver: TypeAlias = Callable[..., Function | None]

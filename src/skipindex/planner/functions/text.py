@@ -1,10 +1,17 @@
-"""Functions of text.  Letters beyond ASCII change case by the rules of the JVM."""
+"""Functions of text.
+
+Letters beyond ASCII change case by the Unicode version and the language of the JVM.
+Most Latin and Cyrillic letters change alike in every one; of the others it is known
+that they never become one of those, which is enough for most conditions.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
+from unicodedata import category
 
 from skipindex.expressions.atoms import after_prefix
 from skipindex.expressions.domain import Domain
@@ -33,6 +40,63 @@ def ascii_only(text: str) -> str:
     if not text.isascii():
         raise UnsureError
     return text
+
+
+_PAIRED: Final = frozenset(
+    letter
+    for letter in map(chr, (*range(0xC0, 0x180), *range(0x400, 0x460)))
+    if letter != letter.swapcase() and letter.swapcase().swapcase() == letter
+)
+"""Latin and Cyrillic letters of pairs that every Unicode version from Java 8 on has."""
+STEADY: Final = _PAIRED | set(map(chr, range(128))) | {"ß"}
+"""What no other character becomes if its case changes, whatever the JVM is."""
+_OTHER: Final = "\N{REPLACEMENT CHARACTER}"
+"""Stands for some text, at least one character long, that has none of ``STEADY``."""
+_DOTLESS: Final = "\u0131"
+_DOTTED: Final = {"\u0130": "i\u0307", "ß": "ß"}
+_LOWER: Final = (
+    _DOTTED,
+    _DOTTED | {"\u0130": "i", "I": _DOTLESS},
+    _DOTTED | dict(zip("ÌÍĨ", ("i̇̀", "i̇́", "i̇̃"), strict=True)),
+)
+_UPPER: Final = (
+    {_DOTLESS: "I", "ß": "SS"},
+    {_DOTLESS: "I", "ß": "SS", "i": "\u0130"},
+)
+"""In the languages that a JVM may have: most, Turkish, and Lithuanian if it differs."""
+
+
+def _add_case(
+    names: str, change: Callable[[str], str], languages: Sequence[Mapping[str, str]]
+) -> None:
+    """Register a function that changes the case of letters."""
+
+    @lru_cache(1 << 10)
+    def changed(letter: str) -> str:
+        new = change(letter)
+        if letter.isascii() or letter in _PAIRED:
+            return new
+        if category(letter) == "Cn" or letter == "\u0307" or STEADY.intersection(new):
+            raise UnsureError
+        return _OTHER
+
+    def alike(text: str) -> set[str]:
+        return {
+            "".join(language.get(letter) or changed(letter) for letter in text)
+            for language in languages
+        }
+
+    def apply(text: str) -> str:
+        if text.isascii():
+            return change(text)
+        texts = alike(text)
+        if len(texts) > 1 or _OTHER in "".join(texts):
+            raise UnsureError
+        return texts.pop()
+
+    @FUNCTIONS.named(*names.split(), takes="string")
+    def resolver(_: Argument) -> Function:
+        return Function(STRING, apply, alike=alike, letters=STEADY)
 
 
 def _add(
@@ -64,8 +128,8 @@ def _padding(text: str, length: int, pad: str) -> str:
     return (pad * (missing // len(pad) + 1))[:missing]
 
 
-_add("upper ucase", "string", STRING, lambda s: ascii_only(s).upper())
-_add("lower lcase", "string", STRING, lambda s: ascii_only(s).lower())
+_add_case("upper ucase", str.upper, _UPPER)
+_add_case("lower lcase", str.lower, _LOWER)
 _add("reverse", "string", STRING, lambda s: s[::-1])
 _add("length char_length character_length len", "string", _INT, len)
 _add("octet_length", "string", _INT, lambda s: len(s.encode()))
