@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from skipindex.errors import EngineError, PlanError, PredicateError, kind_of
-from skipindex.expressions import Predicate, Unsupported, to_sql
+from skipindex.expressions import Predicate, to_sql
 from skipindex.expressions.atoms import Value
 from skipindex.indexes import index_types, parse_spec
 from skipindex.indexes.file_map import FILE_MAP
@@ -54,7 +54,6 @@ from skipindex.planner.rows import Rows
 from skipindex.planner.simplify import simplify
 from skipindex.planner.sql.moment import Moment, MomentConstant, at_moment
 from skipindex.planner.sql.parser import parse
-from skipindex.planner.stages.cost import too_many_conditions
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.lazy_list import LazyList
 from skipindex.planner.stages.limit import (
@@ -579,15 +578,6 @@ def _selections_of(evaluation: Evaluation, files: np.ndarray) -> list[RowSelecti
     return list(selections(evaluation, files))
 
 
-def worth_judging(condition: str | Predicate, table: TableState) -> Predicate:
-    """The tree of a condition; it keeps all files where reading them is quicker."""
-    reason = too_many_conditions(condition, table)
-    if reason:
-        text = condition if isinstance(condition, str) else to_sql(condition)
-        return Unsupported(text, reason)
-    return parse(condition) if isinstance(condition, str) else condition
-
-
 def record_plan(
     plan: Plan,
     recording: Recording,
@@ -656,7 +646,7 @@ def plan_files(
             )
         if moment is not None:
             condition = None  # the text is of the moment, and says all of it
-        tree = parse(where) if kinds else worth_judging(where, opened)
+        tree = parse(where)
 
     def planned(offsets: OffsetsOf) -> Plan:
         rules = ZoneRules(offsets)

@@ -9,13 +9,8 @@ import pytest
 
 from skipindex import Table
 from skipindex.errors import UnknownIndexError
-from skipindex.expressions import In, Not, Reference, Unsupported
-from skipindex.expressions.atoms import IntegerSet
-from skipindex.planner import plan as plan_module
 from skipindex.planner.bound_predicate import leaves
-from skipindex.planner.plan import worth_judging
 from skipindex.planner.sql.parser import parse
-from skipindex.planner.stages import cost
 from skipindex.planner.stages.cost import in_order
 from tests.tables import build, put, put_all
 
@@ -116,36 +111,16 @@ def alternatives(n: int) -> str:
     return " OR ".join(f"(a = {1000 + i} AND b = {i})" for i in range(n))
 
 
-def test_thousands_of_conditions_are_not_judged_for_small_files(table: Table) -> None:
-    """To read the files takes a fraction of what it takes to parse the text."""
-    plan = table.plan(alternatives(400))
-    assert plan.paths == ["0.parquet", "1.parquet"]
-    (found,) = plan.conditions
-    assert found.reason == (
-        "evaluating 800 conditions takes longer than reading all 2 files"
-    )
-    assert found.reason in plan.explain()
-    assert table.plan(alternatives(400), kinds=["minmax", "bitmap"]).paths == []
-    assert table.plan(alternatives(100)).paths == []
-    listed = ", ".join(map(str, range(1000, 9000)))
-    assert table.plan(f"a IN ({listed})").paths == [], "a list is one condition"
-
-
-def test_conditions_of_a_tree_are_counted_without_its_text(
-    table: Table, monkeypatch: pytest.MonkeyPatch
+def test_thousands_of_conditions_on_small_files_are_planned_by_statistics(
+    table: Table,
 ) -> None:
-    """A list of a million members is one condition, and is not rendered."""
-    many = parse(alternatives(400))
-    assert isinstance(worth_judging(many, table.state), Unsupported)
-    few = Not(parse(alternatives(100)))
-    assert worth_judging(few, table.state) is few
-    monkeypatch.setattr(plan_module, "to_sql", pytest.fail)
-    listed = In(Reference(("a",)), IntegerSet(np.arange(1_000_000)))
-    assert worth_judging(listed, table.state) is listed
-
-
-def test_thousands_of_conditions_are_judged_for_large_files(
-    table: Table, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(cost, "SECONDS_PER_FILE", 1.0)
     assert table.plan(alternatives(400)).paths == []
+    within = " OR ".join(f"a > {10 * n} AND a < {10 * n + 5}" for n in range(400))
+    plan = table.plan(within, without="file_map")
+    assert plan.paths == ["0.parquet", "1.parquet"]
+    assert "not worth it" in plan.explain()
+    assert plan.to_arrow().count_rows() == 0
+    functions = " OR ".join(f"abs(a) = {5 + i}" for i in range(1000))
+    for condition in (functions, parse(functions)):
+        rows = table.plan(condition).to_arrow().to_table(columns=["a"])
+        assert sorted(rows["a"].to_pylist()) == [-5, 9, 599, 999]

@@ -10,7 +10,8 @@ does not look at.  So a condition on floats has a part that Arrow cannot foresee
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import Final, TypeAlias, assert_never
+from functools import cache, cached_property
+from typing import Any, Final, TypeAlias, assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -73,24 +74,24 @@ def condition_of(
         PlanError: a part of the predicate is one that Spark alone can judge.
     """
 
+    @cache
+    def column_of(name: str) -> _Column:
+        return _Column(table, table.stored(name), distinct)
+
     def of_leaf(leaf: Leaf | Computed) -> pc.Expression:
-        column = table.stored(leaf.column)
         if isinstance(leaf, Computed):
-            return _Column(table, column, distinct).tested(leaf.test, leaf.text)
+            return column_of(leaf.column).tested(leaf.test, leaf.text)
         match leaf.atom:
             case atoms.NullAtom():  # of a list or a struct too
-                return pc.field(*column.path).is_null()
+                return pc.field(*table.stored(leaf.column).path).is_null()
             case atoms.NotNullAtom():
-                return pc.field(*column.path).is_valid()
+                return pc.field(*table.stored(leaf.column).path).is_valid()
             case atom:
-                return _Column(table, column, distinct).holds(atom, leaf.text)
+                return column_of(leaf.column).holds(atom, leaf.text)
 
     def of_unknown(node: Unknown) -> pc.Expression:
         if isinstance(node, ComparedColumns):
-            left, right = (
-                _Column(table, table.stored(name), distinct)
-                for name in (node.left, node.right)
-            )
+            left, right = column_of(node.left), column_of(node.right)
             return left.compared(node.operator, right)
         if node.in_arrow is None:
             raise PlanError(
@@ -153,8 +154,7 @@ class _Column:
         self, test: Callable[[Value | None], bool | None], text: str
     ) -> pc.Expression:
         """Whether a test of the value is TRUE; it is asked for each value there is."""
-        result = self._domain.encode(self._distinct(self._own))
-        answers = {value: test(value) for value in result.to_pylist()}
+        answers = {value: test(value) for value in self._values}
         if None in answers.values():
             raise PlanError(
                 f"{text} cannot be evaluated without Spark for some of the values "
@@ -164,6 +164,11 @@ class _Column:
         true = [value for value, answer in answers.items() if answer]
         expression = self._among(true) if true else NO_ROW
         return expression | self._own.is_null() if with_null else expression
+
+    @cached_property
+    def _values(self) -> list[Any]:
+        """The distinct values of the column, one of them maybe NULL."""
+        return list(self._domain.encode(self._distinct(self._own)).to_pylist())
 
     def compared(self, operator: Operator, other: _Column) -> pc.Expression:
         """Whether the value and that of another column of one order compare so."""

@@ -14,13 +14,12 @@ spread evenly between a file's bounds.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final, assert_never
 
 import numpy as np
 
-from skipindex.expressions import And, Not, Or, Predicate, atoms
+from skipindex.expressions import atoms
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.bound_predicate import (
     AllOf,
@@ -44,11 +43,6 @@ SECONDS_PER_LISTED: Final = {False: 1e-7, True: 4e-8}
 """In addition, for every value of a list, or of the column if it has fewer; the key is
 whether they are many integers whose rows are asked for, which are looked up together.
 """
-_SECONDS_PER_CONDITION: Final = 3e-4
-"""To read a condition of a text, to bind it and to ask the statistics and maps."""
-_ALWAYS_JUDGED: Final = 512
-"""Conditions of a text that are judged however small the files are."""
-_CONNECTIVE: Final = re.compile(r"\b(?:AND|OR)\b", re.IGNORECASE)
 SECONDS_PER_STEP: Final = 2e-6
 """To combine the rows of a condition that was asked before with those of others."""
 _LOOKED_AT: Final = 64
@@ -77,38 +71,6 @@ def reading_seconds(table: TableState) -> np.ndarray:
     """About how long one core reads each file."""
     seconds: np.ndarray = SECONDS_PER_FILE + table.sizes / BYTES_PER_SECOND
     return seconds
-
-
-def too_many_conditions(condition: str | Predicate, table: TableState) -> str:
-    """Why to judge a condition would take longer than to read all files; empty if not.
-
-    A word of a string in a text may be counted as a connective, too.
-    """
-    if isinstance(condition, str):
-        n = 1 + sum(1 for _ in _CONNECTIVE.finditer(condition))
-    else:
-        n = _n_leaves(condition)
-    if n <= _ALWAYS_JUDGED:
-        return ""
-    if n * _SECONDS_PER_CONDITION < reading_seconds(table).sum():
-        return ""
-    reading = f"reading all {len(table):,} files"
-    return f"evaluating {n:,} conditions takes longer than {reading}"
-
-
-def _n_leaves(tree: Predicate) -> int:
-    """The number of conditions under AND, OR and NOT, however deep they are."""
-    n, rest = 0, [tree]
-    while rest:
-        node = rest.pop()
-        match node:
-            case And(children) | Or(children):
-                rest += children
-            case Not(child):
-                rest.append(child)
-            case _:
-                n += 1
-    return n
 
 
 def asking_seconds(

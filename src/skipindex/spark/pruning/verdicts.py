@@ -23,7 +23,7 @@ from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.domain import EPOCH
 from skipindex.planner.functions.zones import listed_offsets
-from skipindex.planner.plan import Plan, plan_files, worth_judging
+from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.limit import needed
 from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.spark.catalyst.conditions import Conditions, conditions
@@ -207,7 +207,7 @@ def _plan(
         raise PlanError("rows of a join, or of a list of unknown type, are not counted")
     parts = [*keys, *more]
     if asked.parts or not parts:
-        parts.insert(0, worth_judging(asked.tree, table.state))
+        parts.insert(0, asked.tree)
     return plan_files(
         conjunction(parts),
         table=table.typed(question.data, question.derived),

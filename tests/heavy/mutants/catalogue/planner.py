@@ -350,7 +350,7 @@ PLANNER: Final = (
     Mutant(
         "moment-not-in-text",
         "planner.plan.plan_files",
-        "tree = parse(where) if kinds else worth_judging(where, opened)",
+        "tree = parse(where)",
         "tree, where = parse(where), text",
         "Spark evaluates now() when a plan is read",
         ("tests/planner/sql/test_moment.py",),
