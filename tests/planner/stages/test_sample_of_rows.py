@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import skipindex as sx
+from skipindex.planner.stages.cost import sample_of
 from tests.tables import build, put_all
 
 N_FILES = 300
@@ -50,13 +53,33 @@ def test_kinds_that_are_named_are_asked_everywhere(dense: sx.Table) -> None:
     assert plan.notes == []
 
 
+def test_a_sample_is_of_all_writers_that_take_turns() -> None:
+    for n_writers, n_files, n_together in itertools.product(
+        range(2, 9), (256, 300, 512, 1000, 1024, 4096), (1, 2)
+    ):
+        turns = sample_of(np.arange(n_files)) // n_together % n_writers
+        shares = np.bincount(turns, minlength=n_writers) / len(turns)
+        assert shares.min() > 0.2 / n_writers, (n_writers, n_files, n_together)
+
+
+def test_files_of_one_writer_are_left_where_others_hold_many_matches(
+    tmp_path: Path,
+) -> None:
+    paths = sorted(f"{i}.parquet" for i in range(N_FILES))
+    numbers = [int(path.partition(".")[0]) for path in paths]
+    table = table_of(tmp_path, dict.fromkeys(numbers[::4], 0), 80)
+    assert len(table.plan(CONDITION).paths) == N_FILES - N_FILES // 4
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize(("others", "few"), [(80, 1), (80, 0), (5, 5)])
 def test_one_file_of_the_sample_with_few_matches_has_all_asked(
     tmp_path: Path, others: int, few: int
 ) -> None:
     paths = sorted(f"{i}.parquet" for i in range(N_FILES))
-    absent, asked = (int(paths[i].partition(".")[0]) for i in (1, 2))
+    sample = sample_of(np.arange(N_FILES))
+    places = next(i for i in range(N_FILES) if i not in sample), sample[0]
+    absent, asked = (int(paths[i].partition(".")[0]) for i in places)
     table = table_of(tmp_path, {absent: 0, asked: few}, others)
     plan = table.plan(CONDITION)
     assert len(plan.paths) == N_FILES - 1 - (few == 0)

@@ -133,8 +133,17 @@ def not_worth_it(
 
 def sample_of(files: np.ndarray) -> np.ndarray:
     """Some of the files, spread evenly; none if these are too few to save time."""
-    step = len(files) // _LOOKED_AT
-    return files[step // 2 :: step] if step >= _LEAST_STEP else files[:0]
+    few = len(files) // _LOOKED_AT < _LEAST_STEP
+    return files[:0] if few else _spread(files, _LOOKED_AT)
+
+
+def _spread(files: np.ndarray, n: int) -> np.ndarray:
+    """About ``n`` of the files, one from each run of as many neighbours."""
+    # Writers that take turns have the same place in a run; multiples of an irrational
+    # number have all places alike often, and miss none of a few writers.
+    step = max(1, len(files) // n)
+    runs = np.arange(len(files) // step)
+    return files[runs * step + (runs * math.sqrt(2) % 1 * step).astype(np.int64)]
 
 
 def hardly_empty(n_files: int, matches: Sequence[int]) -> str:
@@ -178,7 +187,7 @@ def in_order(
     ``files`` comes next.  ``costs`` are of asking for all rows of a file, by column
     name; 0 without an index.
     """
-    sample = files[:: max(1, len(files) // _SAMPLE)]
+    sample = _spread(files, _SAMPLE)
 
     def of_leaf(leaf: Leaf | Computed) -> float:
         column = column_of(leaf)
