@@ -19,6 +19,7 @@ import pytest
 import skipindex as sx
 from skipindex.errors import EngineError, PlanError
 from skipindex.planner.plan import plan_files
+from skipindex.planner.rows import dataset
 from tests.rewrite.arrow_writer import optimized
 from tests.storage.s3_server import s3_server
 from tests.table.test_encrypted import encrypt, rows
@@ -641,6 +642,31 @@ def test_hybrid_dates_are_refused(tmp_path: Path, is_deep: bool) -> None:
     pq.write_table(old, tmp_path / "0.parquet")
     found = sx.open_table(tmp_path).plan("x = 1").to_arrow().to_table()
     assert found["d"].to_pylist() == old["d"].to_pylist()
+
+
+def test_files_of_the_same_columns_are_checked_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others are checked: of other types, or with other notes of their writer."""
+    checked: list[object] = []
+    compare = dataset._compare
+
+    def noted(*given: Any, **named: Any) -> None:
+        checked.append(given)
+        compare(*given, **named)
+
+    monkeypatch.setattr(dataset, "_compare", noted)
+    days = {"d": [date(2020, 1, 1)], "x": [1]}
+    put_all(tmp_path, [days] * 9)
+    narrow = {**days, "x": pa.array([1], pa.int32())}
+    put(tmp_path / "narrow.parquet", narrow)
+    put(tmp_path / "same.parquet", narrow)
+    assert sx.open_table(tmp_path).plan("x >= 1").to_arrow().count_rows() == 11
+    assert len(checked) == 2
+    old = pa.table(days).replace_schema_metadata({"org.apache.spark.version": "2.4.8"})
+    pq.write_table(old, tmp_path / "old.parquet")
+    with pytest.raises(PlanError, match="'d': the file holds dates of the old hybrid"):
+        sx.open_table(tmp_path).plan("x >= 1").to_arrow()
 
 
 def test_rewritten_files_that_are_still_hidden_are_read(tmp_path: Path) -> None:
