@@ -134,6 +134,8 @@ def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
                 "-XX:TieredStopAtLevel=1 -XX:MaxJavaStackTraceDepth=40"
             ),
             "spark.sql.shuffle.partitions": "4",
+            # Most tests look at the files of scans.
+            "skipindex.rowsFromPlanner": "0",
             **REBASE,
             **of_iceberg(),
             **(NO_CODEGEN if is_quick(pytestconfig) else {}),

@@ -31,9 +31,12 @@ def enable(spark: SparkSession) -> None:
 
     ``spark.conf.set("skipindex.enabled", "false")`` turns it off for the next queries
     of the session, ``disable`` for all sessions.  A DataFrame that has run keeps its
-    list of files: define it again after files were replaced in place.  If the setting
-    ``skipindex.answers`` is true (false by default), counts, extremes and groups are
-    computed from indexes.
+    list of files: define it again after files were replaced in place.
+
+    If few rows can match, the planner reads them in place of the scan: up to the bytes
+    of the setting ``skipindex.rowsFromPlanner`` (``4m``; ``0`` turns it off).  If the
+    setting ``skipindex.answers`` is true (false by default), counts, extremes and
+    groups are computed from indexes.
 
     ``spark.conf.set("skipindex.queries", "table")`` records the queries of the session
     beside each table (``skipindex.api.record_queries``).
@@ -54,7 +57,7 @@ def enable(spark: SparkSession) -> None:
     >>> spark.read.parquet(path).where("price < 4").count()
     3
     >>> print(sx.last_plans(spark)[-1])
-    /...table: 1 of 2 files for: ...price < 4...
+    /...1 of 2 files for: ...price < 4...
     >>> sx.disable(spark)
     """
     with needs_spark():
@@ -122,7 +125,7 @@ def last_plans(spark: SparkSession) -> Sequence[QueryPlan]:
     with indexes was found for: their ``problem`` says so.  Each has the ``folder`` of
     the table, the evaluated ``condition``, ``n_files``, ``n_skipped``, ``n_read``,
     ``seconds``, the ``problem`` if planning failed, and the ``plan`` with the reason
-    for every file.
+    for every file.  If the planner read the rows, there are ``n_rows`` and ``n_bytes``.
 
     Args:
         spark: a session; the plans are those of all sessions of its application.  There

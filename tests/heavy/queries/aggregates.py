@@ -15,6 +15,7 @@ from tests.heavy.queries.tables import Made
 from tests.heavy.queries.texts import Draft, Source, Writer
 
 SETTING: Final = "skipindex.answers"
+ROWS: Final = "skipindex.rowsFromPlanner"
 _FORMS: Final = (
     "SELECT count(*), min({a}), max({b}), count({a}) FROM v WHERE «0»",
     "SELECT min({a}), max({a}), count(1) + 1 FROM v",
@@ -48,6 +49,17 @@ def with_answers(script: Script, made: Made, rng: Random) -> Script:
     if rng.random() < 0.6 and not _uses_what_is_planned(script):
         settings[SETTING] = "true"
     return replace(script, steps=(*script.steps, *steps), settings=settings)
+
+
+def with_rows(script: Script, rng: Random) -> Script:
+    """The script with a limit for the rows that the planner reads.
+
+    A frame that has been planned has its rows too.
+    """
+    limit = rng.choice(("0", "300", "5000", "4m", "4m", "4m"))
+    if _uses_what_is_planned(script):
+        limit = "0"
+    return replace(script, settings={**script.settings, ROWS: limit})
 
 
 def _uses_what_is_planned(script: Script) -> bool:

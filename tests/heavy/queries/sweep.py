@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from ssb.session import local_session
 from tests.heavy.catalogue import Told, check_parts
-from tests.heavy.queries.aggregates import with_answers
+from tests.heavy.queries.aggregates import with_answers, with_rows
 from tests.heavy.queries.judge import Runs, Tally, difference, drops_by_floats
 from tests.heavy.queries.player import Player, Sessions
 from tests.heavy.queries.scripts import Drawer, Script
@@ -83,7 +83,8 @@ class Sweep:
     def script(self, number: int, made: Made) -> Script:
         """The script of a case."""
         script = Drawer(Random(f"{self.seed} case {number}"), made, _VERSION).draw()
-        return with_answers(script, made, Random(f"{self.seed} answers {number}"))
+        script = with_answers(script, made, Random(f"{self.seed} answers {number}"))
+        return with_rows(script, Random(f"{self.seed} rows {number}"))
 
     def case(self, number: int, *, tell: bool = False, shrinks: bool = True) -> str:
         """Run one case; what is wrong, with a script made smaller."""

@@ -62,10 +62,12 @@ class Reply:
     Args:
         files: the files that need not be read.
         results: over these files.
+        rows: of other files, by path, if they were asked for.
     """
 
     files: list[str]
     results: str
+    rows: Mapping[str, list[dict[str, Any]]] | None = None
 
 
 def skipped(
@@ -94,6 +96,7 @@ def asked(
     number: int = 1,
     seconds: float = 60.0,
     age: float = 0.0,
+    wanted: Mapping[str, Any] | None = None,
 ) -> Reply | None:
     """What the planner replies to a question about a scan.
 
@@ -115,6 +118,7 @@ def asked(
         number: of the question.
         seconds: that the planner has for the answer.
         age: for which the question waited to be asked.
+        wanted: the rows that are asked for, with ``rows`` as the purpose.
     """
     question = {
         "version": VERSION,
@@ -141,8 +145,9 @@ def asked(
         paths, *_ = listing(planner, listed_as)
         listed = "".join("01"[path not in unlisted] for path in paths)
         question |= {"listing": listed_as, "listed": listed, **more}
+    rows = "" if wanted is None else f"{json.dumps(wanted)}\n"
     text = (
-        f"{purpose} {number} {seconds} {age}\n{json.dumps(question)}\n"
+        f"{purpose} {number} {seconds} {age}\n{rows}{json.dumps(question)}\n"
         f"{json.dumps(conjuncts)}"
     )
     answer = planner.answer(text)
@@ -157,7 +162,16 @@ def asked(
         there = (table / paths[i]).stat()
         assert there.st_size == sizes[i]
         assert there.st_mtime_ns // 1_000_000 == millis[i]
-    return Reply([paths[i] for i in files], answer[end:].decode())
+    skipped = [paths[i] for i in files]
+    if wanted is None:
+        return Reply(skipped, answer[end:].decode())
+    n = struct.unpack_from("<i", answer, end)[0]
+    pairs = np.frombuffer(answer, "<i4", 2 * n, end + 4).reshape(-1, 2)
+    rows_of = pa.ipc.open_stream(answer[end + 4 + 8 * n :]).read_all().to_pylist()
+    spans = pairs[:, 1].cumsum().tolist()
+    there = zip(pairs.tolist(), spans, strict=True)
+    by_file = {paths[i]: rows_of[stop - n : stop] for (i, n), stop in there}
+    return Reply(skipped, "", by_file)
 
 
 def listing(

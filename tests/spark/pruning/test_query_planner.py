@@ -237,10 +237,10 @@ def test_enough_of_any_rows_need_no_file_that_is_not_known(
         reply = asked(planner, table, **more)
         return "" if reply is None else reply.results
 
-    assert results(more=ANY_TEN) == ENOUGH
+    assert results(more=ANY_TEN) == ENOUGH.decode()
     assert results(more={"first": {"n": 41, "order": None}}) == ""
     assert results(more=first_rows(10)) == ""
-    assert results(more=ANY_TEN, unlisted=OTHERS_OF_15) == ENOUGH
+    assert results(more=ANY_TEN, unlisted=OTHERS_OF_15) == ENOUGH.decode()
     eleven = {"first": {"n": 11, "order": None}}
     assert results(more=eleven, unlisted=OTHERS_OF_15) == ""
 

@@ -235,7 +235,7 @@ final class Answers {
     return arguments;
   }
 
-  private static LogicalPlan local(List<Attribute> output, List<? extends InternalRow> rows) {
+  static LogicalPlan local(List<Attribute> output, List<? extends InternalRow> rows) {
     var empty = LocalRelation.fromExternalRows(Scala.listed(output), Scala.none());
     Object[] arguments = arguments(empty);
     arguments[1] = Scala.listed(rows);

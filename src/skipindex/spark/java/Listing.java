@@ -90,6 +90,7 @@ public class Listing {
 
   /** Which files of a listing are ruled out. */
   static class Answer {
+    private static final String ENOUGH = "enough";
     final Listing listing;
     final byte[] bits;
     final Path root;
@@ -101,7 +102,7 @@ public class Listing {
       this.listing = listing;
       this.bits = bits;
       this.root = root;
-      this.isEnough = text().equals("enough");
+      this.isEnough = bits.length - start() == ENOUGH.length() && text().equals(ENOUGH);
     }
 
     /** Whether none of the rows of this very file is needed, as it was judged. */
@@ -110,10 +111,13 @@ public class Listing {
       return i < 0 ? isEnough : isMarked(i);
     }
 
-    /** What follows the marks. */
+    /** Where that begins which follows the marks. */
+    int start() {
+      return 8 + (listing.judged + 7) / 8;
+    }
+
     String text() {
-      int start = 8 + (listing.judged + 7) / 8;
-      return new String(bits, start, bits.length - start, StandardCharsets.US_ASCII);
+      return new String(bits, start(), bits.length - start(), StandardCharsets.US_ASCII);
     }
 
     boolean isMarked(int i) {

@@ -117,11 +117,18 @@ public class PlannerCalls {
         return false; // it is met again when the question is asked now
       }
     }
+
+    /** The answer, which is awaited; throws NoAnswer if there is none. */
+    Numbered answer(PlannerCalls planner, Query query, Path root) {
+      if (call == null) throw new NoAnswer("the planner is busy");
+      return planner.numbered(number, planner.result(call, query, root, number), query, root);
+    }
   }
 
-  Ahead askAhead(String question, Query query, Path root) {
+  /** purpose: "ahead", or "rows", whose answer may be rows. */
+  Ahead askAhead(String purpose, String question, Query query, Path root) {
     long number = QUESTIONS.incrementAndGet();
-    Asking.Text text = text("ahead", number, query.seconds, question);
+    Asking.Text text = text(purpose, number, query.seconds, question);
     long end = System.nanoTime() + aheadMillis * 1000000L;
     return new Ahead(number, Asking.ahead(plan, text, root), end);
   }
@@ -210,7 +217,10 @@ public class PlannerCalls {
     if (isResting(root, query, !purpose.equals("estimate"))) throw new NoAnswer("left alone");
     long number = QUESTIONS.incrementAndGet();
     Asking.Text text = text(purpose, number, query.left() / 1e9, question);
-    byte[] bits = call(plan, text, query, root, number);
+    return numbered(number, call(plan, text, query, root, number), query, root);
+  }
+
+  private Numbered numbered(long number, byte[] bits, Query query, Path root) {
     if (bits == null) return new Numbered(number, null, null);
     if (bits.length == 0) throw new NoAnswer("the planner has none");
     Listing listing = listing(number(bits), query, root, number);

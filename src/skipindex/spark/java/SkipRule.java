@@ -114,7 +114,8 @@ public class SkipRule extends Rule<LogicalPlan> {
       if (!isEnabled) return skipping;
       compareListings(plan);
       // With results that indexes know; its scans know which rows are needed.
-      LogicalPlan result = tried(withKeys(skipping), one -> TopRows.in(Answers.in(one, planner)));
+      LogicalPlan keyed = tried(withKeys(skipping), one -> PlannedRows.in(one, shared));
+      LogicalPlan result = tried(keyed, one -> TopRows.in(Answers.in(one, planner)));
       for (LogicalPlan leaf : Scala.each(result.collectLeaves())) {
         SkippingFileIndex index = indexOf(leaf);
         if (index != null) index.askAhead();

@@ -174,7 +174,7 @@ public class SkippingFileIndex extends Wrapping {
     if (scanned.planner().isResting(scanned.root(), query, false)) return;
     String asked = scanned.question(keys(), condition);
     if (query.get("ahead\n" + asked) instanceof PlannerCalls.Ahead known && !known.isOver()) return;
-    query.put("ahead\n" + asked, scanned.planner().askAhead(asked, query, scanned.root()));
+    query.put("ahead\n" + asked, scanned.planner().askAhead("ahead", asked, query, scanned.root()));
   }
 
   /** For each column that is joined, its name, and a list of keys or what it is joined with. */

@@ -39,7 +39,8 @@ class Call:
     """The first line of a question.
 
     Args:
-        purpose: ``read``, ``ahead`` of it, an ``estimate`` of sizes, or ``partitions``.
+        purpose: ``read``, ``ahead`` of it, ``rows`` and else ``ahead``, an ``estimate``
+            of sizes, or ``partitions``.
         number: of the question, by which the driver tells what was read; 0 if it will
             not tell.
         seconds: that the query waits in all.
@@ -56,6 +57,26 @@ class Call:
         """The words of a line."""
         purpose, number, seconds, age = line.split(" ")
         return cls(purpose, int(number), float(seconds), float(age))
+
+
+@dataclass(frozen=True, kw_only=True)
+class WantedRows:
+    """The second line of a question for rows, in JSON.
+
+    Args:
+        columns: of the files, that the query needs.
+        bytes: of the rows in memory, at most.
+        rows: at most.
+    """
+
+    columns: Sequence[str]
+    bytes: int
+    rows: int
+
+    @classmethod
+    def of(cls, line: str) -> WantedRows:
+        """The members of a line."""
+        return _read(cls, json.loads(line))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -308,12 +329,12 @@ class Answer:
         listing: the number of the planner's listing.
         files: for each file of it, whether it need not be read; None tells the number
             alone.
-        results: over these files, where results are requested.
+        results: over these files, or rows of the others, where they are requested.
     """
 
     listing: int
     files: Mask | None = None
-    results: str = ""
+    results: bytes = b""
 
     def to_bytes(self) -> bytes:
         """The number, a bit for each file, and the results."""
@@ -321,7 +342,7 @@ class Answer:
         if self.files is None:
             return number
         bits = np.packbits(self.files, bitorder="little").tobytes()
-        return number + bits + self.results.encode()
+        return number + bits + self.results
 
 
 def _with_sides(body: dict[str, Any]) -> dict[str, Any]:

@@ -54,6 +54,9 @@ class QueryPlan:
         of_partitions: whether the counted files stand for partitions of a catalog
             table, of which only those that are read are listed.
         dimensions: the dimensions that the scan is joined with, and their keys.
+        n_rows: the number of rows that the planner read, in place of the scan, of the
+            files that are not skipped; None if Spark reads these files.
+        n_bytes: the bytes of the pages that the planner read.
 
     >>> sx.enable(spark)
     >>> spark.read.parquet(path).where("price < 4").count()
@@ -76,6 +79,8 @@ class QueryPlan:
     number: int = 0
     of_partitions: bool = False
     dimensions: Sequence[DimensionKeys] = ()
+    n_rows: int | None = None
+    n_bytes: int = 0
 
     @property
     def n_read(self) -> int:
@@ -91,6 +96,9 @@ class QueryPlan:
         result = self.problem or f"{self.n_read} of {self.n_files} {what}"
         if self.n_unindexed:
             result = f"{result} ({self.n_unindexed} have no index yet)"
+        if self.n_rows is not None:
+            read = f"{self.n_rows:,} rows ({self.n_bytes:,} bytes)"
+            result = f"{read}, read by the planner from {result}"
         if self.answered:
             result = f"{self.answered} from indexes and {result}"
         return f"{self.folder}: {result} for: {self.condition}"

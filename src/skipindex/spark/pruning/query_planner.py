@@ -25,6 +25,7 @@ from skipindex.spark.pruning.dimensions import (
     Session,
     tells_files_apart,
 )
+from skipindex.spark.pruning.few_rows import FewRows, few_rows
 from skipindex.spark.pruning.partitions import needed_partitions
 from skipindex.spark.pruning.protocol import (
     NO_ANSWER,
@@ -35,6 +36,7 @@ from skipindex.spark.pruning.protocol import (
     Problem,
     Question,
     Read,
+    WantedRows,
     read_report,
 )
 from skipindex.spark.pruning.query_plan import DimensionKeys, QueryPlan
@@ -100,13 +102,16 @@ class QueryPlanner:
         lists them, and what it means is remembered.
         """
         line, asked = text.split("\n", 1)
-        call, root = Call.of(line), ""
+        call, root, wanted = Call.of(line), "", None
+        if call.purpose == "rows":
+            line, asked = asked.split("\n", 1)
+            wanted = WantedRows.of(line)
         moment, deadline = _times(call.seconds, call.age)
         try:
             with running_until(deadline):
                 question = Question.read(asked)
                 root = question.root
-                return self._answer(call, moment, asked, question)
+                return self._answer(call, moment, asked, question, wanted)
         except PlanCancelledError:
             pass  # the driver has gone on without the answer, and told why
         except Exception as error:  # noqa: BLE001 (a query never fails by its plan)
@@ -132,7 +137,8 @@ class QueryPlanner:
         """The records without those of other scans, such as one that reads keys."""
         with self._lock:
             told = self._told.items()
-            others = {id(plan) for (_, scan), plan in told if scan not in scans}
+            known = {0, *scans}  # 0 is that of rows, which have no scan
+            others = {id(plan) for (_, scan), plan in told if scan not in known}
             return [plan for plan in self.records if id(plan) not in others]
 
     def _read_all(self, one: NoTable) -> None:
@@ -206,7 +212,12 @@ class QueryPlanner:
         self._warn(f"{root}: {problem}" if root else problem)
 
     def _answer(
-        self, call: Call, moment: float, asked: str, question: Question
+        self,
+        call: Call,
+        moment: float,
+        asked: str,
+        question: Question,
+        wanted: WantedRows | None,
     ) -> bytes | None:
         start = time.perf_counter()
         check_reading(question.settings, question.reader, question.options)
@@ -231,12 +242,17 @@ class QueryPlanner:
             return None
         if key:
             self._remember(key, result)
-        files = result.files
+        files, rows = result.files, None
+        if wanted is not None:
+            rows = self._rows(table, result, wanted, question)
         is_asked_again = len(files) or table.rewrites
-        if is_asked_again and call.purpose == "ahead":
+        is_ahead = call.purpose in {"ahead", "rows"} and rows is None
+        if is_asked_again and is_ahead:
             return NO_ANSWER
         is_enough = result.results == ENOUGH
-        if not (result.answered or is_enough):  # else it does not matter for the others
+        if not (
+            result.answered or is_enough or rows
+        ):  # else it does not matter for the others
             files = files[table.unchanged(files)]
         is_left = np.ones(len(table.state), np.bool_)
         if result.plan is not None:
@@ -246,26 +262,41 @@ class QueryPlanner:
         if recording is not None and call.number:
             with self._lock:
                 _put(self._recording, call.number, recording)
-        self._record(
-            QueryPlan(
-                location.plain_path(""),
-                result.condition,
-                len(table.state),
-                len(files),
-                time.perf_counter() - start,
-                is_estimate=call.purpose == "estimate",
-                plan=result.plan,
-                answered=result.answered,
-                n_unindexed=int((is_left & (table.state.rows < 0)).sum()),
-                number=call.number,
-                dimensions=dimensions,
-            )
+        record = QueryPlan(
+            location.plain_path(""),
+            result.condition,
+            len(table.state),
+            len(files),
+            time.perf_counter() - start,
+            is_estimate=call.purpose == "estimate",
+            plan=result.plan,
+            answered=result.answered,
+            n_unindexed=int((is_left & (table.state.rows < 0)).sum()),
+            number=call.number,
+            dimensions=dimensions,
         )
-        if not (len(files) or table.rewrites or is_enough):
+        if rows is None:
+            self._record(record)
+        else:  # the driver tells whether it takes them
+            counted = replace(record, n_rows=rows.rows.num_rows, n_bytes=rows.n_bytes)
+            with self._lock:
+                _put(self._asked, call.number, counted)
+        if not (len(files) or table.rewrites or is_enough or rows):
             return None
         is_skipped = np.zeros(len(table.state), np.bool_)
         is_skipped[files] = True
-        return Answer(table.number, is_skipped, result.results).to_bytes()
+        results = result.results if rows is None else rows.to_bytes()
+        return Answer(table.number, is_skipped, results).to_bytes()
+
+    def _rows(
+        self, table: ScannedTable, known: Verdict, wanted: WantedRows, scan: Question
+    ) -> FewRows | None:
+        """The rows that can match; None if Spark reads the files."""
+        try:
+            return few_rows(table, known.plan, wanted, scan.settings[ZONE])
+        except Exception as error:  # noqa: BLE001 (Spark reads them, or says why not)
+            LOG.debug("Spark reads %s: %s", scan.uri, first_line(error))
+            return None
 
     def _joined(
         self, table: ScannedTable, question: Question

@@ -95,7 +95,7 @@ def needed_files(plan: Plan, table: ScannedTable, listed: Mask) -> tuple[Mask, b
 
 
 ZONE: Final = "spark.sql.session.timeZone"
-ENOUGH: Final = "enough"
+ENOUGH: Final = b"enough"
 _FEW: Final = 8
 """Keys of a join that are shown one by one."""
 ColumnKeys: TypeAlias = tuple[str, Sequence[Any]]
@@ -118,7 +118,7 @@ class Verdict:
     condition: str
     plan: Plan | None = None
     answered: str = ""
-    results: str = ""
+    results: bytes = b""
 
 
 def verdict(
@@ -140,15 +140,15 @@ def verdict(
         known = answer(question.answer, judged, plan_of, table, question.is_listed())
         if known is None:
             return None
-        return Verdict(known.files, text, known.plan, known.asked, known.text)
+        return Verdict(known.files, text, known.plan, known.asked, known.text.encode())
     first = FirstRows.of(question.first, judged)
     if first is None and not (asked.parts or keys):
         return Verdict(np.zeros(0, np.int64), text)
     plan = plan_of((), first)
-    kept, results = plan.evaluation.possible, ""
+    kept, results = plan.evaluation.possible, b""
     if first is not None:
         kept, is_enough = needed_files(plan, table, question.is_listed())
-        results = ENOUGH if is_enough else ""
+        results = ENOUGH if is_enough else b""
         text = f"{text} {first}"
     return Verdict(np.flatnonzero(~kept), text, plan, results=results)
 

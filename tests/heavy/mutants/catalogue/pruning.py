@@ -7,6 +7,7 @@ from typing import Final
 from tests.heavy.mutants.mutant import Mutant
 
 _TESTS: Final = ("tests/spark/pruning/test_query_planner.py",)
+_FEW: Final = ("tests/spark/pruning/test_few_rows.py",)
 _PARTITIONS: Final = ("tests/spark/pruning/test_choice_of_partitions.py",)
 _ANSWERS: Final = ("tests/spark/pruning/test_index_results.py",)
 _ROWS: Final = ("tests/planner/test_answers.py",)
@@ -33,10 +34,34 @@ PRUNING: Final = (
     Mutant(
         "remembered-file-skipped",
         "spark.pruning.query_planner.QueryPlanner._answer",
-        "not (result.answered or is_enough)",
+        "not (result.answered or is_enough or rows)",
         "False",
         "a file that was replaced since its verdict is judged by its former content",
         _TESTS,
+    ),
+    Mutant(
+        "row-fewer",
+        "spark.pruning.few_rows.few_rows",
+        "np.arange(n) if one.rows is None else one.rows",
+        "np.arange(n) if one.rows is None else one.rows[1:]",
+        "the planner reads one row fewer than can match",
+        _FEW,
+    ),
+    Mutant(
+        "rows-of-a-changed-table",
+        "spark.pruning.few_rows.few_rows",
+        "not scanned.unchanged(np.arange(len(scanned.state))).all()",
+        "False",
+        "rows count though a file that was to be skipped was replaced",
+        _FEW,
+    ),
+    Mutant(
+        "rows-of-another-type",
+        "spark.pruning.few_rows._check_same",
+        "dtype == wanted",
+        "True",
+        "the planner reads a column that Spark converts or refuses",
+        _FEW,
     ),
     Mutant(
         "verdict-of-another-listing",
