@@ -298,10 +298,20 @@ def test_many_tables_share_a_budget(
     other = build(put_all(tmp_path / "deep" / "other", FILES), {"x": "bitmap"})
     for one in (table, other):
         put(Path(one.folder, "new.parquet"), {"x": [100], "s": ["z"]})
-    paths = tables_below(location_of(tmp_path))
+    bare, parts, deep = (tmp_path / name for name in ("bare", "parts", "x/logged"))
+    for folder in (bare, parts / "p=1/q=2", deep / "data", bare / "_staging"):
+        put_all(folder, FILES)
+    for log in (deep / "_delta_log/0.json", tmp_path / "ice/metadata/1.metadata.json"):
+        log.parent.mkdir(parents=True)
+        log.touch()
+    paths, without = tables_below(location_of(tmp_path))
     assert paths == [other.folder, table.folder]
+    assert without == [str(one) for one in (bare, tmp_path / "ice", parts, deep)]
+    assert main(["status", str(deep.parent)]) == 2
+    assert f"passed over: {deep}; accepted" in capsys.readouterr().err
     assert main(["status", str(tmp_path)]) == 0
-    lines = capsys.readouterr().out.splitlines()
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert last == f"without indexes, and passed over: {', '.join(without)}"
     assert len(lines) == 3
     assert "1 file: never indexed" in lines[1]
     size = Path(other.folder, "new.parquet").stat().st_size
@@ -310,8 +320,9 @@ def test_many_tables_share_a_budget(
     assert report.steps[0].table == other.folder, "the first"
     command = ["maintain", str(tmp_path), "--workers", "1", "--no-spark", "--json"]
     assert main(command) == 0
-    told = json.loads(capsys.readouterr().out)["tables"]
-    assert [len(one["steps"]) for one in told] == [1, 0]
+    told = json.loads(capsys.readouterr().out)
+    assert [len(one["steps"]) for one in told["tables"]] == [1, 0]
+    assert told["without"] == without
     assert all(sx.open_table(one).status().fresh for one in paths)
 
 

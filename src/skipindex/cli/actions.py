@@ -27,7 +27,7 @@ from skipindex.api.calls import runner_of
 from skipindex.api.checks import duration_in
 from skipindex.api.functions import place_of, table_of_catalog
 from skipindex.api.maintenance.policy import Budget, Policy
-from skipindex.api.maintenance.run import maintain_all, tables_below
+from skipindex.api.maintenance.run import maintain_all, passed_over, tables_below
 from skipindex.api.progress import followed
 from skipindex.api.types import BuildReport
 from skipindex.build.wanted import SpecLike
@@ -89,8 +89,8 @@ def _place(options: SimpleNamespace) -> dict[str, Any]:
         ) from error
 
 
-def _tables(options: SimpleNamespace) -> list[str] | None:
-    """The tables below PATH, if it is a folder of tables and none itself."""
+def _tables(options: SimpleNamespace) -> tuple[list[str], list[str]] | None:
+    """The tables below PATH, with indexes and without, if it is none itself."""
     if options.catalog:
         return None
     root = location_of(options.path)
@@ -100,14 +100,21 @@ def _tables(options: SimpleNamespace) -> list[str] | None:
     try:
         open_table(options.path, **_place(options))
     except TableError as error:
-        try:
-            return tables_below(root)
-        except TableError:
-            raise error from None
+        tables, without = tables_below(root)
+        if tables:
+            return tables, without
+        if not without:
+            raise
+        raise TableError(
+            f"no table below {options.path!r} has indexes ({passed_over(without)}; "
+            "accepted: skipindex build TABLE first)"
+        ) from error
     return None
 
 
-def _statuses(paths: Sequence[str], options: SimpleNamespace) -> Answer:
+def _statuses(
+    paths: Sequence[str], without: Sequence[str], options: SimpleNamespace
+) -> Answer:
     """A line for each table, first the one with the most bytes that lack an index."""
     rows, records = [], []
     for path in paths:
@@ -127,7 +134,9 @@ def _statuses(paths: Sequence[str], options: SimpleNamespace) -> Answer:
     rows.sort(key=lambda row: -row[0])
     names = ("table", "files", "size", "overlap", "")
     text = table(names, [cells for _, cells in rows], right=(1, 2, 3))
-    return Answer(text, {"tables": records})
+    lines = [text, passed_over(without)]
+    record = {"tables": records, "without": without}
+    return Answer("\n".join(filter(None, lines)), record)
 
 
 def _maintain(options: SimpleNamespace) -> Answer:
@@ -160,11 +169,12 @@ def _next_round(options: SimpleNamespace, pause: timedelta) -> Answer:
 
 def _maintained(options: SimpleNamespace) -> Answer:
     """One round over a table, or over the tables below a folder."""
-    paths = _tables(options)
+    below = _tables(options)
+    paths, without = below or ((), ())
     states, failed = [], []
-    if paths is None:
+    if below is None:
         states.append(_opened(options).state.refresh())
-    for path in paths or ():
+    for path in paths:
         try:
             states.append(open_table(path, plain=options.plain).state)
         except SkipIndexError as error:  # the others are maintained all the same
@@ -185,13 +195,14 @@ def _maintained(options: SimpleNamespace) -> Answer:
     wrong += [f"{one['table']}: not opened: {one['error']}" for one in failed]
     for one in wrong:
         tell("error", one)
-    return Answer("\n".join(lines), {"tables": records}, int(bool(wrong)))
+    lines += filter(None, [passed_over(without)])
+    record = {"tables": records, "without": list(without)}
+    return Answer("\n".join(lines), record, int(bool(wrong)))
 
 
 def _status(options: SimpleNamespace) -> Answer:
-    paths = _tables(options)
-    if paths is not None:
-        return _statuses(paths, options)
+    if below := _tables(options):
+        return _statuses(*below, options)
     opened = _opened(options)
     status = opened.status()
     at = f"commit {status.version}" if status.version >= 0 else "no commit yet"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import takewhile
+from typing import Final
 
 from skipindex.api.calls import log_action
 from skipindex.api.maintenance.policy import STEPS, Budget, Policy
@@ -13,13 +15,15 @@ from skipindex.api.maintenance.steps import Offer, Session, Subject
 from skipindex.errors import (
     CommitConflictError,
     SkipIndexError,
-    TableError,
     first_line,
 )
 from skipindex.rewrite.expiry import expire
 from skipindex.storage.file_system.location import Location
-from skipindex.storage.file_system.names import FOLDER
+from skipindex.storage.file_system.names import FOLDER, is_data_file
 from skipindex.table import TableState
+
+_MOST: Final = 10
+"""Tables without indexes that a line names."""
 
 
 def maintain_all(
@@ -115,20 +119,36 @@ def _expired(subject: Subject) -> list[StepReport]:
     return [StepReport("vacuum", subject.state.folder, 0, seconds, 0, True, told)]
 
 
-def tables_below(root: Location) -> list[str]:
-    """The folders of the tables with indexes below a folder that is none itself.
+def tables_below(root: Location) -> tuple[list[str], list[str]]:
+    """The tables with indexes below a folder, and those without."""
+    indexed, others = set[str](), set[str]()
+    for file in root.list_own():
+        *folders, name = file.path.split("/")
+        if FOLDER in folders:
+            indexed.add("/".join(folders[: folders.index(FOLDER)]))
+        elif "_delta_log" in folders:
+            others.add("/".join(folders[: folders.index("_delta_log")]))
+        elif folders[-1:] == ["metadata"] and name.endswith(".metadata.json"):
+            others.add("/".join(folders[:-1]))
+        elif name.endswith(".parquet") and is_data_file(file.path):
+            others.add("/".join(takewhile(lambda one: "=" not in one, folders)))
+    known = indexed | others
+    bare = {one for one in others - indexed if known.isdisjoint(_above(one))}
+    tables, without = (
+        [root.plain_path(path) for path in sorted(some)]
+        for some in (indexed, bare - {""})
+    )
+    return tables, without
 
-    Raises:
-        TableError: there are none.
-    """
-    result = [
-        folder.path.removesuffix(FOLDER).rstrip("/")
-        for folder in root.list_folders()
-        if folder.path.endswith(f"/{FOLDER}")
-    ]
-    if not result:
-        raise TableError(
-            f"no table with indexes is below {root.full('')!r} (accepted: a table, or "
-            "a folder of tables that have indexes)"
-        )
-    return [root.plain_path(path) for path in sorted(result)]
+
+def passed_over(without: Sequence[str]) -> str:
+    """A line of tables without indexes; empty if there are none."""
+    more = f" and {len(without) - _MOST:,} more" if len(without) > _MOST else ""
+    listed = ", ".join(without[:_MOST])
+    return f"without indexes, and passed over: {listed}{more}" if without else ""
+
+
+def _above(path: str) -> Iterator[str]:
+    """The folders above a folder, but for the root."""
+    while path := path.rpartition("/")[0]:
+        yield path
