@@ -56,7 +56,7 @@ BUDGETS = {
     "indexes": 7347,
     "layout": 2567,
     "log": 3145,
-    "planner": 18272,
+    "planner": 18299,
     "rewrite": 3789,
     "spark": 7568,
     "storage": 5050,

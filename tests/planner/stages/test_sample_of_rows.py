@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import skipindex as sx
+from skipindex.planner.stages import cost
 from skipindex.planner.stages.cost import sample_of
 from tests.tables import build, put_all
 
@@ -21,9 +22,11 @@ def rows(n_matches: int) -> dict[str, list[int]]:
     return {"a": [0, 1] + [1] * n_matches, "b": [1, 0] + [1] * n_matches}
 
 
-def table_of(folder: Path, matches: dict[int, int], others: int) -> sx.Table:
+def table_of(
+    folder: Path, matches: dict[int, int], others: int, n_files: int = N_FILES
+) -> sx.Table:
     """A table of which file ``i`` holds ``matches[i]`` matching rows."""
-    files = [rows(matches.get(i, others)) for i in range(N_FILES)]
+    files = [rows(matches.get(i, others)) for i in range(n_files)]
     return build(put_all(folder, files), {"a": "bitmap", "b": "bitmap"})
 
 
@@ -69,6 +72,24 @@ def test_files_of_one_writer_are_left_where_others_hold_many_matches(
     numbers = [int(path.partition(".")[0]) for path in paths]
     table = table_of(tmp_path, dict.fromkeys(numbers[::4], 0), 80)
     assert len(table.plan(CONDITION).paths) == N_FILES - N_FILES // 4
+
+
+def test_of_fewer_files_a_small_sample_is_believed_if_asking_costs_as_much(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where files take longer to read than to be asked, all are asked."""
+    monkeypatch.setattr(cost, "SECONDS_PER_FILE", 1e-4)
+    paths = sorted(f"{i}.parquet" for i in range(100))
+    place = next(i for i in range(100) if i not in sample_of(np.arange(100)))
+    table = table_of(tmp_path, {int(paths[place].partition(".")[0]): 0}, 80, 100)
+    plan = table.plan(CONDITION)
+    assert len(plan.paths) == 100
+    (note,) = plan.notes
+    assert "because each of 16 sampled files has at least 80 matches" in note
+    monkeypatch.setattr(cost, "SECONDS_PER_FILE", 1e-2)
+    plan = table.plan(CONDITION)
+    assert len(plan.paths) == 99
+    assert plan.notes == []
 
 
 @pytest.mark.few(2)

@@ -46,8 +46,12 @@ whether they are many integers whose rows are asked for, which are looked up tog
 SECONDS_PER_STEP: Final = 2e-6
 """To combine the rows of a condition that was asked before with those of others."""
 _LOOKED_AT: Final = 64
+_FEW_LOOKED_AT: Final = 16
+"""Files of a sample, and those of one that only tells what asking others is worth."""
 _LEAST_STEP: Final = 4
-"""Fewest files of a sample, and its step at least."""
+"""Files for each of a sample, at least."""
+_SECONDS_PER_ROW: Final = 3e-9
+"""To read and decode an index with row positions, for each row of the file."""
 _MANY: Final = 16
 """Matches in each file of a sample from which other files are taken to have some."""
 _SOME: Final = 2
@@ -133,8 +137,9 @@ def not_worth_it(
 
 def sample_of(files: np.ndarray) -> np.ndarray:
     """Some of the files, spread evenly; none if these are too few to save time."""
-    few = len(files) // _LOOKED_AT < _LEAST_STEP
-    return files[:0] if few else _spread(files, _LOOKED_AT)
+    most = len(files) // _LEAST_STEP
+    n = next((n for n in (_LOOKED_AT, _FEW_LOOKED_AT) if n <= most), 0)
+    return _spread(files, n) if n else files[:0]
 
 
 def _spread(files: np.ndarray, n: int) -> np.ndarray:
@@ -146,16 +151,29 @@ def _spread(files: np.ndarray, n: int) -> np.ndarray:
     return files[runs * step + (runs * math.sqrt(2) % 1 * step).astype(np.int64)]
 
 
-def hardly_empty(n_files: int, matches: Sequence[int]) -> str:
+def price_of_rows(
+    asked: Sequence[Judged], table: TableState, files: np.ndarray
+) -> float:
+    """What asking for the rows of a file costs, relative to reading the file."""
+    decoded = len(set(asked)) * float(table.n_rows.or_else(0)[files].mean())
+    asking = asking_seconds(asked, table, positional=True) + _SECONDS_PER_ROW * decoded
+    return float(asking / reading_seconds(table)[files].mean())
+
+
+def hardly_empty(n_files: int, matches: Sequence[int], price: float) -> str:
     """Why files are not worth asking, as hardly one has no match; empty if they are.
 
     ``matches`` counts the rows that certainly match, for each file of a sample, and
-    ``n_files`` others are not asked yet.
+    ``n_files`` others are not asked yet, at a ``price`` relative to reading them.
     """
     fewest = min(matches, default=0)
-    if fewest < _MANY and (
-        fewest < _SOME or n_files * _share_of_none(matches) > _ODD_FILES
-    ):
+    is_odd = fewest < _SOME or n_files * _share_of_none(matches) > _ODD_FILES
+    if len(matches) >= _LOOKED_AT:
+        is_worth = fewest < _MANY and is_odd
+    else:
+        # By the rule of succession, one file in so many may have no match (Laplace).
+        is_worth = fewest < _MANY or is_odd or price * (len(matches) + 2) < 1.0
+    if is_worth:
         return ""
     return (
         f"the rows of {n_files} files were not probed, because each of {len(matches)} "

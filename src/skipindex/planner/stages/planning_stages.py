@@ -40,6 +40,7 @@ from skipindex.planner.stages.cost import (
     hardly_empty,
     in_order,
     not_worth_it,
+    price_of_rows,
     sample_of,
 )
 from skipindex.planner.stages.derived_partitions import derived_partitions
@@ -254,7 +255,9 @@ class Rows:
         empty = _look_at_rows(evaluation, sample)
         others = np.setdiff1d(files, sample, assume_unique=True)
         matches = [evaluation.rows[file].lower for file in sample.tolist()]
-        if reason := hardly_empty(len(others), matches):
+        asked = _asked(evaluation, positional=True)
+        price = price_of_rows(asked, evaluation.table, others) if matches else 0.0
+        if reason := hardly_empty(len(others), matches, price):
             evaluation.remarks.append(reason)
             deferred[others] = True
         else:
@@ -290,6 +293,17 @@ def _why_not_asked(evaluation: Evaluation, *, positional: bool) -> str:
     """Why row-level indexes, or the others, are not probed."""
     if not evaluation.is_open:
         return _DECIDED
+    asked = _asked(evaluation, positional=positional)
+    if not asked:
+        return "no such index on these columns"
+    left = evaluation.possible & ~evaluation.certain
+    return not_worth_it(
+        evaluation.table, left, asked, positional=positional, kinds=evaluation.forced
+    )
+
+
+def _asked(evaluation: Evaluation, *, positional: bool) -> list[Judged]:
+    """The conditions with row-level indexes, or with others."""
     asked: list[Judged] = [
         leaf
         for leaf in leaves(evaluation.tree)
@@ -300,12 +314,7 @@ def _why_not_asked(evaluation: Evaluation, *, positional: bool) -> str:
         for node in evaluation.compared
         if positional and _has_rows(evaluation, node)
     ]
-    if not asked:
-        return "no such index on these columns"
-    left = evaluation.possible & ~evaluation.certain
-    return not_worth_it(
-        evaluation.table, left, asked, positional=positional, kinds=evaluation.forced
-    )
+    return asked
 
 
 def _has_rows(evaluation: Evaluation, node: ComparedColumns) -> bool:
