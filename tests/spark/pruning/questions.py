@@ -61,7 +61,7 @@ class Reply:
 
     Args:
         files: the files that need not be read.
-        results: over these files.
+        results: over these files: a row a line, with tabs between values.
         rows: of other files, by path, if they were asked for.
     """
 
@@ -164,7 +164,7 @@ def asked(
         assert there.st_mtime_ns // 1_000_000 == millis[i]
     skipped = [paths[i] for i in files]
     if wanted is None:
-        return Reply(skipped, answer[end:].decode())
+        return Reply(skipped, _results(answer[end:]))
     n = struct.unpack_from("<i", answer, end)[0]
     pairs = np.frombuffer(answer, "<i4", 2 * n, end + 4).reshape(-1, 2)
     rows_of = pa.ipc.open_stream(answer[end + 4 + 8 * n :]).read_all().to_pylist()
@@ -172,6 +172,15 @@ def asked(
     there = zip(pairs.tolist(), spans, strict=True)
     by_file = {paths[i]: rows_of[stop - n : stop] for (i, n), stop in there}
     return Reply(skipped, "", by_file)
+
+
+def _results(written: bytes) -> str:
+    """Rows as text; other results are text."""
+    if not written.startswith(b"\xff"):
+        return written.decode()
+    rows = pa.ipc.open_stream(written).read_all().to_pylist()
+    texts = (("" if v is None else str(v) for v in row.values()) for row in rows)
+    return "".join("\t".join(row) + "\n" for row in texts)
 
 
 def listing(

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
-from skipindex.expressions.domain import Domain, big_decimal_key
 from skipindex.spark.pruning import answers
-from skipindex.spark.pruning.answers import encoded
+from skipindex.spark.pruning.answers import array_of
 from skipindex.spark.pruning.query_planner import QueryPlanner
+from skipindex.storage.file_system.location import location_of
+from skipindex.table import open_state
 from tests.spark.pruning.questions import (
     CLASSES,
     Reply,
@@ -216,15 +219,35 @@ def test_a_column_without_an_index(planner: QueryPlanner, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("value", "domain", "text"),
+    ("dtype", "values"),
     [
-        (None, Domain("string"), ""),
-        (b"", Domain("string"), "x"),
-        (b"\t\n\xff", Domain("string"), "x090aff"),
-        (-(1 << 63), Domain("int"), "-9223372036854775808"),
-        (1, Domain("bool"), "1"),
-        (big_decimal_key(-(10**37)), Domain("big_decimal"), str(-(10**37))),
+        (pa.string(), [None, "", "\t\n\U0001f600"]),
+        (pa.int64(), [-(1 << 63), (1 << 63) - 1]),
+        (pa.int8(), [-128, None]),
+        (pa.bool_(), [True, None, False]),
+        (pa.decimal128(38, 3), [Decimal(-(10**34)), Decimal("0.001"), None]),
+        (pa.decimal128(9, 2), [Decimal("-1.25")]),
+        (pa.date32(), [date(1, 1, 1), date(9999, 12, 31)]),
+        (pa.timestamp("us", "UTC"), [datetime(1969, 1, 1, tzinfo=UTC), None]),
+        (pa.timestamp("us"), [datetime(2038, 1, 1, 0, 0, 0, 1)]),
     ],
+    ids=str,
 )
-def test_texts_of_values(value: Any, domain: Domain, text: str) -> None:
-    assert encoded(value, domain) == text
+def test_values_in_the_type_of_their_column(
+    tmp_path: Path, dtype: pa.DataType, values: Sequence[Any]
+) -> None:
+    expected = pa.array(values, dtype)
+    pq.write_table(pa.table({"c": expected}), tmp_path / "0.parquet")
+    state = open_state(location_of(tmp_path))
+    column = state.resolve("c")
+    assert column.domain is not None
+    keys = column.domain.encode(expected).to_pylist()
+    found = array_of(keys, state, column)
+    assert (found.type, found) == (dtype, expected)
+
+
+def test_a_text_that_is_no_text(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"c": ["a"]}), tmp_path / "0.parquet")
+    state = open_state(location_of(tmp_path))
+    found = array_of([b"\xff", None], state, state.resolve("c"))
+    assert found.view(pa.binary()).to_pylist() == [b"\xff", None]

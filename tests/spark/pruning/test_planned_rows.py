@@ -146,6 +146,19 @@ def test_a_look_up_needs_no_job(reading: SparkSession, folder: Path) -> None:
     assert reading.sparkContext._jsc.sc().dagScheduler().numTotalJobs() == before
 
 
+def test_equal_rows_of_a_subquery_are_exchanged_once(
+    reading: SparkSession, folder: Path
+) -> None:
+    assert folder.is_dir()
+    text = (
+        "WITH c AS (SELECT tiny, count(*) n FROM t WHERE k = 3 GROUP BY tiny) "
+        "SELECT * FROM c WHERE n >= (SELECT max(n) - 1 FROM c)"
+    )
+    df, _ = both(reading, lambda: reading.sql(text))
+    assert n_scans(df) == 0
+    assert "ReusedExchange" in df._jdf.queryExecution().executedPlan().toString()
+
+
 LEFT = (
     "SELECT id, input_file_name() <> '' FROM t WHERE k = 3",
     "SELECT id, _metadata.file_size > 0 FROM {t} WHERE k = 3",

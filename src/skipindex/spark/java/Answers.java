@@ -1,10 +1,8 @@
 package skipindex;
 
 import com.fasterxml.jackson.databind.node.*;
-import java.math.BigDecimal;
-import java.math.BigInteger;
+import java.io.IOException;
 import java.util.*;
-import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.expressions.aggregate.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
@@ -12,7 +10,6 @@ import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.*;
-import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.collection.immutable.Seq;
 
@@ -60,8 +57,8 @@ final class Answers {
     json.putObject("answer").put("rows", asked.n());
     Seq<PartitionDirectory> all = asked.index().scanned.all();
     if (ask(asked.index(), all, asked.conjuncts(), json) == null) return null;
-    var rows = Collections.nCopies((int) asked.n(), new GenericInternalRow(new Object[0]));
-    LogicalPlan constants = above(asked.constants(), local(List.of(), rows));
+    var rows = Collections.nCopies((int) asked.n(), new Object[0]);
+    LogicalPlan constants = above(asked.constants(), PlannedRows.local(List.of(), rows));
     return above(limit, above(limit.child(), constants));
   }
 
@@ -145,7 +142,7 @@ final class Answers {
     }
 
     /** The plan with the results over some files as rows; null if there are none. */
-    LogicalPlan plan() {
+    LogicalPlan plan() throws IOException {
       ObjectNode asked = json();
       if (asked == null) return null;
       List<Expression> split = filter == null ? List.of() : SkipRule.split(filter.condition());
@@ -192,7 +189,7 @@ final class Answers {
     }
 
     /** The aggregate of the known rows and, unless they are all, of the other files. */
-    private LogicalPlan changed(Listing.Covered covered, boolean isWhole) {
+    private LogicalPlan changed(Listing.Covered covered, boolean isWhole) throws IOException {
       var made = new ArrayList<NamedExpression>();
       if (group != null) made.add(group);
       for (AggregateExpression one : functions) {
@@ -201,12 +198,14 @@ final class Answers {
       }
       var parts = made.stream().map(NamedExpression::toAttribute).toList();
       var output = isWhole ? parts : parts.stream().map(Attribute::newInstance).toList();
-      LogicalPlan input = local(output, rows(covered.text(), output));
+      var types = output.stream().map(Attribute::dataType).toList();
+      LogicalPlan input = PlannedRows.local(
+          output, PlannedRows.values(covered.bits, covered.start(), types));
       if (!isWhole) {
         LogicalPlan rest = SkipRule.withIndex(scan, index.without(covered));
         if (filter != null) rest = above(filter, rest);
         for (int i = projects.size() - 1; i >= 0; i--) rest = above(projects.get(i), rest);
-        Object[] arguments = arguments(above(aggregate, rest));
+        Object[] arguments = PlannedRows.arguments(above(aggregate, rest));
         arguments[1] = Scala.listed(made);
         LogicalPlan others = above(aggregate, rest).makeCopy(arguments);
         input = new Union(Scala.seq(others, input), false, false);
@@ -228,54 +227,11 @@ final class Answers {
     }
   }
 
-  /** What a node was made of. */
-  private static Object[] arguments(LogicalPlan node) {
-    Object[] arguments = new Object[node.productArity()];
-    for (int i = 0; i < arguments.length; i++) arguments[i] = node.productElement(i);
-    return arguments;
-  }
-
-  static LogicalPlan local(List<Attribute> output, List<? extends InternalRow> rows) {
-    var empty = LocalRelation.fromExternalRows(Scala.listed(output), Scala.none());
-    Object[] arguments = arguments(empty);
-    arguments[1] = Scala.listed(rows);
-    return empty.makeCopy(arguments);
-  }
-
-  /** Whether the text of a value says all of it. */
+  /** Whether indexes hold all of a value. */
   private static boolean isExact(DataType type) {
     return type instanceof LongType || type instanceof IntegerType || type instanceof ShortType
         || type instanceof ByteType || type instanceof BooleanType || type instanceof DateType
         || type instanceof TimestampType || type instanceof TimestampNTZType
         || type instanceof DecimalType || type.catalogString().equals("string");
-  }
-
-  /** The rows of a text: a line for each, with tabs between values. */
-  private static List<InternalRow> rows(String text, List<Attribute> output) {
-    return text.lines()
-        .map(line -> {
-          String[] fields = line.split("\t", -1);
-          var values = new Object[output.size()];
-          Arrays.setAll(values, i -> value(fields[i], output.get(i).dataType()));
-          return (InternalRow) new GenericInternalRow(values);
-        })
-        .toList();
-  }
-
-  private static Object value(String text, DataType type) {
-    if (text.isEmpty()) return null;
-    if (text.charAt(0) == 'x') {
-      return UTF8String.fromBytes(HexFormat.of().parseHex(text, 1, text.length()));
-    }
-    if (type instanceof DecimalType decimal) {
-      var exact = new BigDecimal(new BigInteger(text), decimal.scale());
-      return Decimal.apply(exact, decimal.precision(), decimal.scale());
-    }
-    long number = Long.parseLong(text);
-    if (type instanceof BooleanType) return number != 0L;
-    if (type instanceof ByteType) return (byte) number;
-    if (type instanceof ShortType) return (short) number;
-    if (type instanceof IntegerType || type instanceof DateType) return (int) number;
-    return number;
   }
 }

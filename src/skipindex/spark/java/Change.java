@@ -35,6 +35,10 @@ final class Change extends AbstractPartialFunction {
     return plan.transformDownWithSubqueries(new Change(of));
   }
 
+  static LogicalPlan upWithSubqueries(LogicalPlan plan, Function<TreeNode<?>, TreeNode<?>> of) {
+    return plan.transformUpWithSubqueries(new Change(of));
+  }
+
   static LogicalPlan expressionsDown(LogicalPlan plan, Function<TreeNode<?>, TreeNode<?>> of) {
     return plan.transformExpressionsDown(new Change(of));
   }

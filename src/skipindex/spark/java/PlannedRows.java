@@ -22,9 +22,9 @@ import org.apache.spark.sql.vectorized.*;
 import scala.collection.immutable.Seq;
 
 /**
- * Rows of scans that the planner reads, where few can match.
+ * What the planner knows, as rows of a plan; and rows of scans that it reads, where few can match.
  *
- * They take the place of the scan. The condition above it stays, so rows that do not match do
+ * These take the place of the scan. The condition above it stays, so rows that do not match do
  * no harm. Values of partitions are those that Spark has for the files.
  */
 final class PlannedRows {
@@ -74,16 +74,16 @@ final class PlannedRows {
     if (asked.isEmpty()) return plan;
     LogicalPlan changed = Change.downWithSubqueries(
         plan, node -> asked.containsKey(node) ? asked.get(node).answered() : null);
-    return changed == plan ? plan : computed(changed);
+    return changed == plan ? plan : Change.upWithSubqueries(changed, PlannedRows::computed);
   }
 
-  /** The plan without what Spark computes of local rows, which then needs no job. */
-  private static LogicalPlan computed(LogicalPlan plan) {
+  /** What Spark computes of local rows, which then needs no job; null for other nodes. */
+  private static LogicalPlan computed(TreeNode<?> node) {
+    if (!(node instanceof UnaryNode one && one.child() instanceof LocalRelation)) return null;
     try {
-      LogicalPlan computed = ConvertToLocalRelation$.MODULE$.apply(plan);
-      return computed.fastEquals(plan) ? plan : computed(computed);
+      return ConvertToLocalRelation$.MODULE$.apply((LogicalPlan) node);
     } catch (Throwable failing) {
-      return plan; // it fails when Spark runs it
+      return null; // it fails when Spark runs it
     }
   }
 
@@ -177,8 +177,8 @@ final class PlannedRows {
     LogicalPlan answered() {
       if (!(index.query.get(name) instanceof PlannerCalls.Ahead ahead)) return null;
       try {
-        List<InternalRow> rows = rows(ahead);
-        if (rows != null) return Answers.above(filter, Answers.local(output, rows));
+        List<Object[]> rows = rows(ahead);
+        if (rows != null) return Answers.above(filter, local(output, rows));
       } catch (Throwable problem) {
         index.scanned.planner().report(problem);
       }
@@ -187,7 +187,7 @@ final class PlannedRows {
     }
 
     /** The rows of the files that Spark lists; null if some are not known. */
-    private List<InternalRow> rows(PlannerCalls.Ahead ahead) throws IOException {
+    private List<Object[]> rows(PlannerCalls.Ahead ahead) throws IOException {
       Scanned scanned = index.scanned;
       var found = ahead.answer(scanned.planner(), index.query, scanned.root());
       if (found.answer() == null) return null;
@@ -203,62 +203,77 @@ final class PlannedRows {
         int file = buffer.getInt();
         spans.put(file, new int[] {end, end += buffer.getInt()});
       }
-      Object[][] values = values(answer.bits, buffer.position(), end);
-      var rows = new ArrayList<InternalRow>();
+      var types = new ArrayList<DataType>();
+      for (int i = 0; i < places.size(); i++) {
+        if (places.get(i) < 0) types.add(output.get(i).dataType());
+      }
+      // Without a column, the stream has no rows either.
+      List<Object[]> values = types.isEmpty() ? Collections.nCopies(end, new Object[0])
+                                              : values(answer.bits, buffer.position(), types);
+      if (values.size() != end) throw new IOException("the planner has " + end + " other rows");
+      var rows = new ArrayList<Object[]>();
       for (PartitionDirectory directory : Scala.each(rest.directories())) {
         for (FileStatusWithMetadata file : Scala.each(directory.files())) {
           int[] span = spans.get(answer.listing.find(file.fileStatus(), answer.root));
           if (span == null) return null;
-          for (int i = span[0]; i < span[1]; i++) rows.add(row(values[i], directory.values()));
+          for (int i = span[0]; i < span[1]; i++) rows.add(row(values.get(i), directory.values()));
         }
       }
       scanned.planner().tell(found.number(), 0, rest);
       return rows;
     }
 
-    private InternalRow row(Object[] ofFile, InternalRow ofFolder) {
+    private Object[] row(Object[] ofFile, InternalRow ofFolder) {
       var values = new Object[output.size()];
       int next = 0;
       for (int i = 0; i < values.length; i++) {
         int place = places.get(i);
         values[i] = place < 0 ? ofFile[next++] : ofFolder.get(place, output.get(i).dataType());
       }
-      return new GenericInternalRow(values);
+      return values;
     }
+  }
 
-    /** The values of the columns that files have, by row, from a stream of Arrow. */
-    private Object[][] values(byte[] bytes, int start, int n) throws IOException {
-      var types = new ArrayList<DataType>();
-      for (int i = 0; i < places.size(); i++) {
-        if (places.get(i) < 0) types.add(output.get(i).dataType());
-      }
-      var rows = new Object[n][types.size()];
-      if (types.isEmpty()) return rows;
-      int next = 0;
-      var in = new ByteArrayInputStream(bytes, start, bytes.length - start);
-      try (var memory = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator(
-               "skipindex", 0L, Long.MAX_VALUE);
-           var reader = new ArrowStreamReader(in, memory)) {
-        var root = reader.getVectorSchemaRoot();
-        var columns = root.getFieldVectors()
-                          .stream()
-                          .map(ArrowColumnVector::new)
-                          .toArray(ColumnVector[] ::new);
-        if (!Stream.of(columns).map(ColumnVector::dataType).toList().equals(types)) {
-          throw new IOException("the planner has read other types than " + types);
-        }
-        while (reader.loadNextBatch()) {
-          var batch = new ColumnarBatch(columns, root.getRowCount());
-          for (int i = 0; i < batch.numRows(); i++, next++) {
-            InternalRow row = batch.getRow(i);
-            for (int j = 0; j < columns.length; j++) {
-              if (!row.isNullAt(j)) rows[next][j] = InternalRow.copyValue(row.get(j, types.get(j)));
-            }
+  /** What a node was made of. */
+  static Object[] arguments(LogicalPlan node) {
+    Object[] arguments = new Object[node.productArity()];
+    for (int i = 0; i < arguments.length; i++) arguments[i] = node.productElement(i);
+    return arguments;
+  }
+
+  /** A relation of rows, whose constructor has other arguments in other versions of Spark. */
+  static LogicalPlan local(List<Attribute> output, List<Object[]> rows) {
+    var empty = LocalRelation.fromExternalRows(Scala.listed(output), Scala.none());
+    Object[] arguments = arguments(empty);
+    arguments[1] = Scala.listed(rows.stream().map(GenericInternalRow::new).toList());
+    return empty.makeCopy(arguments);
+  }
+
+  /** The rows of a stream of Arrow, whose columns have these types. */
+  static List<Object[]> values(byte[] bytes, int start, List<DataType> types) throws IOException {
+    var rows = new ArrayList<Object[]>();
+    var in = new ByteArrayInputStream(bytes, start, bytes.length - start);
+    try (var memory = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator(
+             "skipindex", 0L, Long.MAX_VALUE);
+         var reader = new ArrowStreamReader(in, memory)) {
+      var root = reader.getVectorSchemaRoot();
+      var columns =
+          root.getFieldVectors().stream().map(ArrowColumnVector::new).toArray(ColumnVector[] ::new);
+      var found = Stream.of(columns).map(ColumnVector::dataType).toList();
+      if (!found.equals(types))
+        throw new IOException("the planner has rows of " + found + ", and not of " + types);
+      while (reader.loadNextBatch()) {
+        var batch = new ColumnarBatch(columns, root.getRowCount());
+        for (int i = 0; i < batch.numRows(); i++) {
+          InternalRow row = batch.getRow(i);
+          var values = new Object[columns.length];
+          for (int j = 0; j < columns.length; j++) {
+            if (!row.isNullAt(j)) values[j] = InternalRow.copyValue(row.get(j, types.get(j)));
           }
+          rows.add(values);
         }
       }
-      if (next != n) throw new IOException("the planner has read " + next + " rows of " + n);
-      return rows;
     }
+    return rows;
   }
 }

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from skipindex.expressions import Predicate, col, name_parts
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import Value
-from skipindex.expressions.domain import Domain, big_decimal_from_key
 from skipindex.planner.answers import Groups, MatchingRows
 from skipindex.planner.plan import Plan
+from skipindex.planner.rows.values import number_of, scalar_of
 from skipindex.spark.catalyst.node import read_nodes
 from skipindex.spark.catalyst.translator import Translator
 from skipindex.spark.pruning.protocol import Results
 from skipindex.spark.pruning.tables import ScannedTable
-from skipindex.table import ColumnInfo
+from skipindex.table import ColumnInfo, TableState
 
 MAX_ROWS: Final = 10_000
 """More groups than that are left to Spark."""
@@ -81,13 +82,13 @@ class Answer:
     Args:
         asked: what they are results of.
         files: these files.
-        text: a row a line, with the value of the group first; ``encoded`` writes one.
+        rows: with the value of the group first; None if nothing but ``files`` is asked.
         plan: says how it is known which rows match.
     """
 
     asked: str
     files: np.ndarray
-    text: str
+    rows: pa.Table | None
     plan: Plan
 
 
@@ -135,15 +136,12 @@ def _results(
         merged = _merged(groups, files)
         if len(merged) > MAX_ROWS:
             return None
-        n_counts = len(asked.functions)
-        lines = [
-            [encoded(value, column.domain), *[str(n)] * n_counts]
-            for value, n in merged.items()
-        ]
+        counts = [pa.array(merged.values(), pa.int64())] * len(asked.functions)
+        columns = [array_of([*merged], plan.table, column), *counts]
     else:
-        lines = [[_total(plan, f, results, files) for f, results in result]]
-    text = "".join("\t".join(line) + "\n" for line in lines)
-    return Answer(str(asked), files, text, plan)
+        columns = [_total(plan, f, results, files) for f, results in result]
+    rows = pa.table(columns, [str(i) for i in range(len(columns))])
+    return Answer(str(asked), files, rows, plan)
 
 
 def _enough(n: int, plan: Plan, table: ScannedTable, listed: Mask) -> Answer | None:
@@ -154,23 +152,22 @@ def _enough(n: int, plan: Plan, table: ScannedTable, listed: Mask) -> Answer | N
     files = files[table.unchanged(files)]
     if lower[files].sum() < n:
         return None
-    return Answer(f"{n} rows", np.arange(len(lower)), "", plan)
+    return Answer(f"{n} rows", np.arange(len(lower)), None, plan)
 
 
-def encoded(value: Value | None, domain: Domain | None) -> str:
-    """A value as ``Answers.java`` reads it: a number, digits of bytes, or nothing.
-
-    >>> from skipindex.expressions.domain import Domain
-    >>> encoded(-7, Domain("int")), encoded(b"", Domain("string"))
-    ('-7', 'x')
-    """
-    if value is None:
-        return ""
-    if isinstance(value, int):
-        return str(value)
-    if domain is not None and domain.name == "big_decimal":
-        return str(big_decimal_from_key(value))
-    return f"x{value.hex()}"
+def array_of(
+    values: Sequence[Value | None], table: TableState, column: ColumnInfo
+) -> pa.Array:
+    """Values of a column in the type that the table gives it."""
+    domain, dtype = column.domain, table.type_of(column)
+    assert domain is not None
+    if pa.types.is_string(dtype):  # whatever the bytes are
+        return pa.array(values, pa.binary()).view(dtype)
+    scalars = [
+        None if value is None else scalar_of(number_of(value, domain), domain, dtype)
+        for value in values
+    ]
+    return pa.array(scalars, dtype)
 
 
 def _column(plan: Plan, name: str) -> ColumnInfo:
@@ -214,12 +211,13 @@ def _total(
     function: Function,
     results: Mapping[int, Value | None],
     files: np.ndarray,
-) -> str:
+) -> pa.Array:
     """The result over all files."""
     values: list[Any] = [results[file] for file in files.tolist()]
     if function.name == "count":
-        return str(sum(values))
+        return pa.array([sum(values)], pa.int64())
     assert function.column is not None
     extreme = min if function.name == "min" else max
     there = [value for value in values if value is not None]
-    return encoded(extreme(there, default=None), _column(plan, function.column).domain)
+    column = _column(plan, function.column)
+    return array_of([extreme(there, default=None)], plan.table, column)

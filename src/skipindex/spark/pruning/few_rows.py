@@ -22,7 +22,7 @@ from skipindex.planner.file_tasks import selections
 from skipindex.planner.plan import Plan
 from skipindex.planner.rows.dataset import Files
 from skipindex.planner.rows.selected import Bytes, rows_at
-from skipindex.spark.pruning.protocol import WantedRows
+from skipindex.spark.pruning.protocol import WantedRows, arrow_stream
 from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.table import DataFile
 
@@ -59,11 +59,8 @@ class FewRows:
     def to_bytes(self) -> bytes:
         """The counts and a stream of Arrow, for ``PlannedRows.java``."""
         pairs = np.stack([self.files, self.counts], axis=1).astype("<i4")
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, self.rows.schema) as writer:
-            writer.write_table(self.rows)
         head = len(pairs).to_bytes(4, "little")
-        return b"".join([head, pairs.tobytes(), sink.getvalue()])
+        return head + pairs.tobytes() + arrow_stream(self.rows)
 
 
 def few_rows(

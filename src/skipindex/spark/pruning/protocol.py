@@ -16,6 +16,7 @@ from types import UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
+import pyarrow as pa
 
 from skipindex.errors import PlanError
 from skipindex.expressions.arrays import Mask
@@ -343,6 +344,15 @@ class Answer:
             return number
         bits = np.packbits(self.files, bitorder="little").tobytes()
         return number + bits + self.results
+
+
+def arrow_stream(rows: pa.Table) -> bytes:
+    """Rows as ``PlannedRows.java`` reads them."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    result: bytes = sink.getvalue().to_pybytes()
+    return result
 
 
 def _with_sides(body: dict[str, Any]) -> dict[str, Any]:

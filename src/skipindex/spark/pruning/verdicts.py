@@ -32,7 +32,7 @@ from skipindex.spark.catalyst.node import read_nodes
 from skipindex.spark.catalyst.translator import Translator
 from skipindex.spark.pruning.answers import answer
 from skipindex.spark.pruning.judged_columns import columns_of_iceberg, judged_columns
-from skipindex.spark.pruning.protocol import First, Question
+from skipindex.spark.pruning.protocol import First, Question, arrow_stream
 from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.spark.settings import CASE
 
@@ -140,7 +140,8 @@ def verdict(
         known = answer(question.answer, judged, plan_of, table, question.is_listed())
         if known is None:
             return None
-        return Verdict(known.files, text, known.plan, known.asked, known.text.encode())
+        rows = b"" if known.rows is None else arrow_stream(known.rows)
+        return Verdict(known.files, text, known.plan, known.asked, rows)
     first = FirstRows.of(question.first, judged)
     if first is None and not (asked.parts or keys):
         return Verdict(np.zeros(0, np.int64), text)
