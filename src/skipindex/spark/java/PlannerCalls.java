@@ -291,7 +291,7 @@ public class PlannerCalls {
 
   /** Tells that a scan reads a folder which is no table, or more than one. */
   void tellUnknown(FileIndex location) {
-    Seq<Path> paths = location.rootPaths();
+    scala.collection.Seq<Path> paths = location.rootPaths();
     if (paths.isEmpty()) return;
     tell(Question.place(paths.head()).put("scan", System.identityHashCode(location)));
   }
