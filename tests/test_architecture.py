@@ -50,7 +50,7 @@ BUDGETS = {
     "": 430,
     "advice": 2101,
     "api": 4381,
-    "build": 2723,
+    "build": 2741,
     "cli": 1454,
     "expressions": 1982,
     "indexes": 7347,

@@ -56,6 +56,8 @@ class BuildReport(InNotebook, Generic[TableT_co]):
         n_bytes: the size of the new packs, in bytes.
         seconds: wall time.
         notes: data files, or columns of them, without an index, and why.
+        hint: after the first build beside the data, how Polars reads the files; the
+            text of the report ends with it.
     """
 
     table: TableT_co
@@ -65,6 +67,7 @@ class BuildReport(InNotebook, Generic[TableT_co]):
     n_bytes: int
     seconds: float
     notes: tuple[str, ...]
+    hint: str = ""
 
     def __str__(self) -> str:
         unread = f", {self.unread} not readable" if self.unread else ""
@@ -72,7 +75,7 @@ class BuildReport(InNotebook, Generic[TableT_co]):
             f"indexed {self.files} files ({self.unchanged} up to date{unread}), "
             f"{self.n_bytes / 1e6:.1f} MB of indexes, {self.seconds:.1f} s"
         )
-        return "\n".join([text, *self.notes])
+        return "\n".join(filter(None, [text, *self.notes, self.hint]))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, without the table."""
@@ -163,6 +166,21 @@ def build(
             *repairs.notes,
             *unmerged,
         ),
+        hint=_for_polars(table, known),
+    )
+
+
+def _for_polars(table: TableState, before: Snapshot) -> str:
+    """How Polars reads the files of a folder that has its first indexes."""
+    is_first = not len(before.manifest) and len(table.snapshot.manifest)
+    beside = table.location.sidecar is None and table.other_log is None
+    if not (is_first and beside):
+        return ""
+    names = f"{table.folder}{'/*' * table.paths[0].count('/')}/*.parquet"
+    hive = ", hive_partitioning=True" if table.partitions else ""
+    return (
+        "Polars reads no folder that has indexes: call "
+        f"pl.scan_parquet({names!r}{hive}) on its files, or build with a sidecar"
     )
 
 

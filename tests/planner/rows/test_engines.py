@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import sys
 from collections.abc import Callable
 from datetime import date, datetime
@@ -727,3 +728,26 @@ def test_a_collation_of_duckdb_does_not_change_the_condition(
     relations.append(plan.to_duckdb(connection))
     for relation in relations:
         assert len(relation.fetchall()) == plan.to_arrow().count_rows() > 0
+
+
+@pytest.mark.parametrize("folder", ["", "p=1/q=2"])
+def test_a_first_build_says_how_polars_reads_the_files(
+    tmp_path: Path, folder: str
+) -> None:
+    (tmp_path / "t" / folder).mkdir(parents=True)
+    put_all(tmp_path / "t" / folder, [{"x": [1, 2]}, {"x": [3]}])
+    report = sx.build_indexes(tmp_path / "t", {"x": "bitmap"}, workers=1)
+    call = re.search(r"pl\.scan_parquet\((.+?)\) on its files", str(report))
+    assert call is not None
+    rows = eval(f"pl.scan_parquet({call[1]})").collect()
+    assert sorted(rows["x"]) == [1, 2, 3]
+    assert rows.columns == ["x", *(["p", "q"] if folder else [])]
+    with pytest.raises(pl.exceptions.PolarsError):
+        pl.scan_parquet(tmp_path / "t").collect()
+    again = sx.build_indexes(tmp_path / "t", {"x": "exact"}, workers=1)
+    assert "Polars" not in str(again)
+    beside = sx.build_indexes(
+        put_all(tmp_path / "u", [{"x": [1]}]), {"x": "exact"}, sidecar=tmp_path / "s"
+    )
+    assert "Polars" not in str(beside)
+    assert len(pl.scan_parquet(tmp_path / "u").collect()) == 1

@@ -222,7 +222,7 @@ def _built(report: BuildReport[Table]) -> Row:
         "files_unchanged": report.unchanged,
         "files_unread": report.unread,
         "bytes": report.n_bytes,
-        "notes": report.notes,
+        "notes": tuple(filter(None, (*report.notes, report.hint))),
     }
 
 
