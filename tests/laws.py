@@ -49,7 +49,7 @@ LAWS: Final = (
         "Sound",
         (
             *("planner/test_soundness.py", "heavy/soundness", "planner/test_plan.py"),
-            *("planner/stages", "planner/test_simplify.py", "indexes", "table"),
+            *("planner/stages", "conditions/test_simplify.py", "indexes", "table"),
             *("planner/test_before_listing.py", "expressions/test_atoms.py"),
             *("expressions/test_patterns.py", "traps/test_logic.py"),
         ),
@@ -81,7 +81,7 @@ LAWS: Final = (
     Law(
         "Literals",
         (
-            *("planner/binding", "planner/functions", "planner/sql"),
+            *("conditions/binding", "conditions/functions", "conditions/sql"),
             *("planner/test_nanoseconds.py", "expressions/test_domain.py"),
             *("table/test_stored.py", "spark/catalyst", "spark/semantics"),
         ),

@@ -16,8 +16,8 @@ from skipindex.advice.questions import (
     sample_questions,
 )
 from skipindex.advice.sample import take_sample
+from skipindex.conditions.bound_predicate import Leaf
 from skipindex.errors import AdviceError, PredicateError
-from skipindex.planner.bound_predicate import Leaf
 from tests.tables import put_all
 
 

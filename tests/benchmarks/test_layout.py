@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from benchmarks.layout import ANSWERS, Result, other_queries, verdict
-from skipindex.planner.sql.parser import parse
+from skipindex.conditions.sql.parser import parse
 from ssb.queries import QUERIES
 
 

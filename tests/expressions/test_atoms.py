@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from skipindex.conditions.binding.scalar import holds
 from skipindex.expressions import atoms
 from skipindex.expressions.atoms import (
     MANY,
@@ -22,7 +23,6 @@ from skipindex.expressions.atoms import (
     values_between,
     values_of,
 )
-from skipindex.planner.binding.scalar import holds
 
 NUMBERS = st.integers(-5, 5) | st.sampled_from([-(1 << 63), (1 << 63) - 1])
 BEYOND = NUMBERS | st.sampled_from([-(1 << 80), 1 << 63, 1 << 80])

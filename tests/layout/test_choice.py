@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
+from skipindex.conditions.bound_predicate import Leaf, leaves
 from skipindex.errors import LayoutError, PredicateError
 from skipindex.expressions.atoms import Range
 from skipindex.layout import (
@@ -22,7 +23,6 @@ from skipindex.layout import (
     choose_layout,
 )
 from skipindex.layout.workload.what_if import Boxes, WhatIf
-from skipindex.planner.bound_predicate import Leaf, leaves
 from tests.layout.facts import facts, files_of
 
 QUERIES = [

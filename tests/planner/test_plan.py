@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import skipindex as sx
 from skipindex import col
 from skipindex.api.types import Verdict
+from skipindex.conditions.sql.parser import parse
 from skipindex.errors import (
     CorruptIndexError,
     PredicateError,
@@ -24,7 +25,6 @@ from skipindex.errors import (
     UnknownIndexError,
 )
 from skipindex.indexes import index_types
-from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages import planning_stages
 from skipindex.storage.file_system.location import location_of
 from tests import oracle

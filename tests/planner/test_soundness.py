@@ -20,11 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
+from skipindex.conditions.bound_predicate import Unknown, comparisons, unknowns
 from skipindex.expressions import Predicate
 from skipindex.expressions.domain import domain_of
 from skipindex.indexes import index_type
 from skipindex.indexes.kinds.run_length import RunLength
-from skipindex.planner.bound_predicate import Unknown, comparisons, unknowns
 from skipindex.planner.plan import Plan, Verdict
 from tests import oracle
 from tests.quick_run import examples

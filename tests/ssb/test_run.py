@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skipindex import Table, build_indexes
+from skipindex.conditions.sql.parser import parse
 from skipindex.expressions import to_sql
-from skipindex.planner.sql.parser import parse
 from ssb.data.generate import Dataset
 from ssb.layouts import INDEXES, layouts
 from ssb.queries import LOOKUPS, QUERIES, Query

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from skipindex.planner.sql.parser import parse
+from skipindex.conditions.sql.parser import parse
 from ssb.data.generate import Dataset
 from ssb.queries import columns_of
 from ssb.run import matches_per_file

@@ -17,7 +17,7 @@ import skipindex as sx
 from skipindex import api
 from skipindex.advice.questions import names_in
 from skipindex.errors import AdviceError, LayoutError, TableError
-from skipindex.planner.sql.recorded import RecordedQueries, drift
+from skipindex.planner.recorded import RecordedQueries, drift
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import QUERIES
 from skipindex.storage.file_system.sidecar import uri_of

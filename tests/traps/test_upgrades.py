@@ -21,12 +21,12 @@ import pytest
 import skipindex as sx
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
+from skipindex.conditions.binding.constants import with_values
+from skipindex.conditions.sql.parser import parse
 from skipindex.errors import IndexVersionError, StorageError, TableError
 from skipindex.log import Snapshot, commit
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.planner.binding.constants import with_values
-from skipindex.planner.sql.parser import parse
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import FOLDER

@@ -32,10 +32,10 @@ from skipindex.advice.sample import LARGE_SAMPLE, SMALL_SAMPLE, Sample, take_sam
 from skipindex.advice.selection import CandidateScores, choose
 from skipindex.build.column_requests import domain_to_index
 from skipindex.build.wanted import indexable_columns
+from skipindex.conditions.bound_predicate import Computed, Leaf, leaves
 from skipindex.errors import AdviceError
-from skipindex.planner.bound_predicate import Computed, Leaf, leaves
 from skipindex.planner.plan import plan_files
-from skipindex.planner.sql.recorded import RecordedQueries
+from skipindex.planner.recorded import RecordedQueries
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.telling import part
 from skipindex.table import ColumnInfo, TableState, open_state

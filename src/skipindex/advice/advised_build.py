@@ -31,7 +31,7 @@ from skipindex.build.wanted import (
 from skipindex.errors import AdviceError, UnknownIndexError
 from skipindex.indexes import spec_from_json
 from skipindex.log.properties import TableProperties
-from skipindex.planner.sql.recorded import RecordedQueries
+from skipindex.planner.recorded import RecordedQueries
 from skipindex.storage.blobs import spec_key
 from skipindex.table import TableState
 from skipindex.table.queries import is_of_log

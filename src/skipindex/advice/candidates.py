@@ -17,6 +17,7 @@ from pyroaring import AbstractBitMap
 
 from skipindex.advice.sample import SampledColumn
 from skipindex.build.task import reason
+from skipindex.conditions.bound_predicate import Computed, Leaf
 from skipindex.errors import UnsupportedTypeError
 from skipindex.indexes import (
     index_type,
@@ -25,7 +26,6 @@ from skipindex.indexes import (
     spec_to_json,
 )
 from skipindex.indexes.interface import IndexSpec
-from skipindex.planner.bound_predicate import Computed, Leaf
 from skipindex.planner.stages.computed import probe_index
 from skipindex.storage.parts import MemoryParts
 

@@ -8,10 +8,10 @@ from typing import Final
 import numpy as np
 
 from skipindex.advice.sample import Sample, SampledColumn, SampleSize, take_sample
+from skipindex.conditions.functions.registry import UNSURE, from_plain
 from skipindex.errors import PredicateError
 from skipindex.expressions.names import quoted
 from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.planner.functions.registry import UNSURE, from_plain
 from skipindex.planner.stages.derived_partitions import Derivation, derivation
 from skipindex.table import ColumnInfo, Derived, TableState, parts_of_time
 

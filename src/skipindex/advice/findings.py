@@ -18,7 +18,7 @@ from skipindex.advice.report import (
 )
 from skipindex.advice.sample import Sample
 from skipindex.advice.selection import CandidateScores, Selection
-from skipindex.planner.bound_predicate import leaves
+from skipindex.conditions.bound_predicate import leaves
 
 _SORTED: Final = 0.5
 """If a value lies within the bounds of fewer files than this part, a column counts as

@@ -16,11 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from skipindex.advice.sample import Sample, SampledColumn
-from skipindex.errors import AdviceError, PredicateError, first_line
-from skipindex.expressions.atoms import Atom, OneOf, Range, successor
-from skipindex.indexes.encoding.column import NULL_CODE
-from skipindex.planner.binding.binder import Binder
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.binding.binder import Binder
+from skipindex.conditions.bound_predicate import (
     AllOf,
     BoundPredicate,
     Computed,
@@ -30,9 +27,12 @@ from skipindex.planner.bound_predicate import (
     unknowns,
     with_leaves,
 )
-from skipindex.planner.functions.zones import ZoneRules, offsets_here, relying_on
-from skipindex.planner.simplify import simplify
-from skipindex.planner.sql.parser import parse as parse_condition
+from skipindex.conditions.functions.zones import ZoneRules, offsets_here, relying_on
+from skipindex.conditions.simplify import simplify
+from skipindex.conditions.sql.parser import parse as parse_condition
+from skipindex.errors import AdviceError, PredicateError, first_line
+from skipindex.expressions.atoms import Atom, OneOf, Range, successor
+from skipindex.indexes.encoding.column import NULL_CODE
 from skipindex.table import TableState
 
 _SEED: Final = 1994

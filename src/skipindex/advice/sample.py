@@ -12,12 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.build.task import reason
+from skipindex.conditions.bound_predicate import Computed, Leaf
 from skipindex.errors import UnsupportedTypeError, one_line
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.planner.bound_predicate import Computed, Leaf
 from skipindex.planner.stages.computed import probe_stats
 from skipindex.storage.telling import part
 from skipindex.table import ColumnInfo, TableState

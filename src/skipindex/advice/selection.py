@@ -32,7 +32,7 @@ from pyroaring import BitMap
 from skipindex.advice.candidates import Candidate, Rows, both, is_empty
 from skipindex.advice.questions import Question
 from skipindex.advice.sample import Sample
-from skipindex.planner.bound_predicate import Computed, Leaf, fold, leaves
+from skipindex.conditions.bound_predicate import Computed, Leaf, fold, leaves
 from skipindex.storage.telling import part
 
 _NEARLY: Final = 0.1

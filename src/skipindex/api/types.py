@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from skipindex.advice import Advice
 from skipindex.advice.report import ColumnAdvice, QueryAdvice, Trial
-from skipindex.api.functions import AnyTable, PlanOptions
+from skipindex.api.functions import AnyTable, Opening, PlanOptions
 from skipindex.api.maintenance.policy import BudgetLike, Policy, PolicyLike
 from skipindex.api.maintenance.report import MaintainReport, StepReport
 from skipindex.api.progress import Progress, ProgressLike
@@ -70,6 +70,7 @@ __all__ = [
     "MaintainReport",
     "Moment",
     "MomentConstant",
+    "Opening",
     "OptimizeReport",
     "Overlap",
     "PlanOptions",

@@ -35,6 +35,7 @@ from skipindex.cli.answer import Answer, shown, tell
 from skipindex.cli.sample import write_events
 from skipindex.cli.sessions import session
 from skipindex.cli.tables import files, size, table
+from skipindex.conditions.bound_predicate import shorten, unknowns
 from skipindex.errors import (
     AdviceError,
     LayoutError,
@@ -45,7 +46,6 @@ from skipindex.errors import (
 )
 from skipindex.indexes import spec_from_json
 from skipindex.layout import Workload
-from skipindex.planner.bound_predicate import shorten, unknowns
 from skipindex.rewrite.verify_table import verify
 from skipindex.spark.driver import extension_settings
 from skipindex.storage.file_system.location import location_of

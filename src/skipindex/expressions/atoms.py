@@ -1,7 +1,7 @@
 """The six questions that an index answers, in the column's own domain.
 
-Binding (``planner/binding``) has already brought every literal into the domain of its
-column (``domain.py``): an ``int`` or ``bytes``, ordered as Spark orders the column.
+Binding (``conditions/binding``) has already brought every literal into the domain of
+its column (``domain.py``): an ``int`` or ``bytes``, ordered as Spark orders the column.
 So every condition, ``=``, ``<``, ``BETWEEN`` or ``LIKE 'p%'``, is one of six atoms, and
 an index kind implements atoms, not operators.
 """

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from skipindex.conditions.functions.zones import no_offsets
 from skipindex.errors import SkipIndexError
 from skipindex.expressions import Predicate
 from skipindex.log import newest_usable
-from skipindex.planner.functions.zones import no_offsets
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.derived_partitions import derived_partitions
 from skipindex.storage.deadline import carried

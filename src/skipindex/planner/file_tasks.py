@@ -12,9 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from skipindex.expressions.arrays import Ints
-from skipindex.indexes.encoding.column import MAX_ROWS
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     BoundPredicate,
     Computed,
     Leaf,
@@ -22,7 +20,9 @@ from skipindex.planner.bound_predicate import (
     text_of,
     with_leaves,
 )
-from skipindex.planner.simplify import simplify
+from skipindex.conditions.simplify import simplify
+from skipindex.expressions.arrays import Ints
+from skipindex.indexes.encoding.column import MAX_ROWS
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.planner.stages.rows import RowEvaluator

@@ -11,15 +11,25 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from skipindex.conditions.binding.binder import Binder
+from skipindex.conditions.binding.folders import Row
+from skipindex.conditions.binding.terms import BoundColumn
+from skipindex.conditions.bound_predicate import BoundPredicate
+from skipindex.conditions.functions.zones import (
+    OffsetsOf,
+    ZoneRules,
+    instants,
+    offsets_here,
+    relying_on,
+)
+from skipindex.conditions.simplify import simplify
+from skipindex.conditions.sql.moment import Moment, MomentConstant, at_moment
+from skipindex.conditions.sql.parser import parse
 from skipindex.errors import EngineError, PlanError, PredicateError, kind_of
 from skipindex.expressions import Predicate, to_sql
 from skipindex.expressions.atoms import Value
 from skipindex.indexes import index_types, parse_spec
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.planner.binding.binder import Binder
-from skipindex.planner.binding.folders import Row
-from skipindex.planner.binding.terms import BoundColumn
-from skipindex.planner.bound_predicate import BoundPredicate
 from skipindex.planner.engine import OPAQUE, engine_of, engine_type
 from skipindex.planner.file_tasks import (
     FileTask,
@@ -28,13 +38,6 @@ from skipindex.planner.file_tasks import (
     row_groups,
     selections,
     tasks_of,
-)
-from skipindex.planner.functions.zones import (
-    OffsetsOf,
-    ZoneRules,
-    instants,
-    offsets_here,
-    relying_on,
 )
 from skipindex.planner.reports.evidence import (
     ConditionReport,
@@ -51,9 +54,6 @@ from skipindex.planner.reports.explain import (
 )
 from skipindex.planner.reports.verify import VerifyReport, verify_plan
 from skipindex.planner.rows import Rows
-from skipindex.planner.simplify import simplify
-from skipindex.planner.sql.moment import Moment, MomentConstant, at_moment
-from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.lazy_list import LazyList
 from skipindex.planner.stages.limit import (

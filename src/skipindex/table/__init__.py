@@ -6,7 +6,7 @@ newest commit does not know, or knows with another identity, simply has no index
 
 from __future__ import annotations
 
-from skipindex.table.column_indexes import in_any_zone as in_any_zone
+from skipindex.conditions.columns import ColumnInfo as ColumnInfo
 from skipindex.table.files import UNREADABLE as UNREADABLE
 from skipindex.table.files import DataFile as DataFile
 from skipindex.table.files import SparkListing as SparkListing
@@ -24,7 +24,6 @@ from skipindex.table.opening.source import AtVersion as AtVersion
 from skipindex.table.partitions.derived import Derived as Derived
 from skipindex.table.partitions.derived import derived_by as derived_by
 from skipindex.table.partitions.derived import parts_of_time as parts_of_time
-from skipindex.table.schema import ColumnInfo as ColumnInfo
 from skipindex.table.spark_json import declared_schema as declared_schema
 from skipindex.table.statistics import FileStats as FileStats
 from skipindex.table.statistics.overlap import Overlap as Overlap

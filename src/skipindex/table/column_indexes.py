@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.conditions.columns import ColumnInfo
+from skipindex.conditions.functions.zones import in_any_zone
 from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP
@@ -22,21 +24,13 @@ from skipindex.log.manifest import Manifest, StatsColumn, as_one_array, joined
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.file_info import Marks
 from skipindex.table.partitions.hive import PartitionColumn
-from skipindex.table.schema import ColumnInfo, Columns
+from skipindex.table.schema import Columns
 from skipindex.table.statistics import FileStats
 from skipindex.table.statistics.of_log import LogStatistics
 from skipindex.table.summaries import summary_type
 
 Instants: TypeAlias = Callable[[int], tuple[int, int]]
 """Maps a local time in microseconds to the first and last instant that it may be."""
-
-_ANY_ZONE: Final = 18 * 3_600_000_000
-"""No zone of Java is farther from UTC."""
-
-
-def in_any_zone(wall: int) -> tuple[int, int]:
-    """The instants that a local time may be, whatever the zone."""
-    return wall - _ANY_ZONE, wall + _ANY_ZONE
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from skipindex.conditions.columns import ColumnInfo
 from skipindex.errors import UnknownIndexError, one_line
 from skipindex.indexes import MinMax, spec_from_json, spec_to_json
 from skipindex.indexes.interface import IndexSpec
@@ -17,7 +18,6 @@ from skipindex.notebook import bar, block, lines, paragraph, table
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import PACKS
 from skipindex.table.opening.source import LISTED
-from skipindex.table.schema import ColumnInfo
 from skipindex.table.statistics.overlap import Overlap, partition_numbers
 from skipindex.table.table import TableState
 

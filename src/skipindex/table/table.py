@@ -18,6 +18,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.conditions.columns import ColumnInfo
 from skipindex.errors import PlanError, TableError
 from skipindex.expressions import stored_name
 from skipindex.expressions.arrays import Ints
@@ -43,7 +44,7 @@ from skipindex.table.opening.from_log import Trust, check_trust, list_from_log
 from skipindex.table.opening.source import LISTED, NEWEST, AtVersion, OtherLog, Source
 from skipindex.table.partitions.derived import Derived
 from skipindex.table.partitions.inference import INSTANT
-from skipindex.table.schema import ColumnInfo, Columns, columns_of
+from skipindex.table.schema import Columns, columns_of
 from skipindex.table.statistics import FileStats
 from skipindex.table.statistics.counts import Counts
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from skipindex.planner.simplify import merge_disjuncts
+from skipindex.conditions.simplify import merge_disjuncts
 from tests.heavy.mutants import mutant as module
 from tests.heavy.mutants.catalogue import BY_NAME, MUTANTS
 from tests.heavy.mutants.mutant import ROOT, Mutant, Sort, mutated
@@ -133,10 +133,10 @@ def test_a_mutant_in_this_process_is_there_while_it_is_applied() -> None:
 def test_a_harmless_change_survives() -> None:
     same = Mutant(
         "same",
-        "planner.simplify.unwrap",
+        "conditions.simplify.unwrap",
         "dict.fromkeys(node.children)",
         "dict.fromkeys(list(node.children))",
         "nothing is wrong",
-        ("tests/planner/test_simplify.py",),
+        ("tests/conditions/test_simplify.py",),
     )
     assert "passed" in survives(same)

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
+from skipindex.conditions.bound_predicate import Unknown, unknowns
 from skipindex.errors import PlanError
 from skipindex.expressions import Predicate
-from skipindex.planner.bound_predicate import Unknown, unknowns
 from tests import oracle
 from tests.planner.test_soundness import write_files
 from tests.quick_run import examples

@@ -8,9 +8,9 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from skipindex.conditions.bound_predicate import Computed
 from skipindex.expressions.atoms import OneOf, Value
 from skipindex.expressions.domain import Domain
-from skipindex.planner.bound_predicate import Computed
 from skipindex.planner.stages.computed import MAX_RANGE, probe_stats
 from skipindex.table import FileStats
 

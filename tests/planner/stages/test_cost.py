@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from skipindex import Table
+from skipindex.conditions.bound_predicate import leaves
+from skipindex.conditions.sql.parser import parse
 from skipindex.errors import UnknownIndexError
-from skipindex.planner.bound_predicate import leaves
-from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.cost import in_order
 from tests.tables import build, put, put_all
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
+from skipindex.conditions.binding import folders
 from skipindex.errors import PredicateError
-from skipindex.planner.binding import folders
 from tests.tables import kept, put
 
 HIDDEN = {"year": "year(ctime)", "month": "month(ctime)", "day": "day(ctime)"}

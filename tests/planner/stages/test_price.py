@@ -19,6 +19,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
+from skipindex.conditions.binding.terms import Remembered
+from skipindex.conditions.bound_predicate import Computed, Leaf, leaves
 from skipindex.expressions import In, Reference
 from skipindex.expressions.atoms import IntegerSet, OneOf, Value
 from skipindex.expressions.domain import Domain, domain_of
@@ -26,8 +28,6 @@ from skipindex.indexes import EncodedColumn
 from skipindex.indexes.encoding import dictionary
 from skipindex.indexes.file_map import FileMap
 from skipindex.indexes.positional import PositionalIndex
-from skipindex.planner.binding.terms import Remembered
-from skipindex.planner.bound_predicate import Computed, Leaf, leaves
 from skipindex.planner.stages import computed, cost
 from skipindex.planner.stages.computed import (
     SECONDS_PER_TEST,

@@ -11,9 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
+from skipindex.conditions.trees.operands import LiteralOperand, Operand
 from skipindex.expressions import Call, In, Reference, Unsupported, to_sql
 from skipindex.expressions.atoms import IntegerSet
-from skipindex.planner.trees.operands import LiteralOperand, Operand
 from skipindex.spark.catalyst.conditions import Conditions, conditions
 from skipindex.spark.catalyst.node import read_nodes
 from skipindex.spark.catalyst.translator import Translator

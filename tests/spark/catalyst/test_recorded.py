@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from skipindex.conditions.sql.parser import parse
 from skipindex.expressions import And, Not, Or, Predicate, Unsupported, to_sql
-from skipindex.planner.sql.parser import parse
 from skipindex.spark.catalyst.conditions import conditions
 from tests.spark.catalyst.recorded import HERE, TYPES, read
 

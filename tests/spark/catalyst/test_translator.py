@@ -11,6 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from skipindex.conditions.binding.constants import with_values
+from skipindex.conditions.sql.parser import parse
+from skipindex.conditions.trees.operands import LiteralOperand, Operand, operand_of
+from skipindex.conditions.trees.operands import typed as as_typed
 from skipindex.expressions import (
     And,
     Call,
@@ -24,10 +28,6 @@ from skipindex.expressions import (
 from skipindex.expressions import col as column
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.not_judged import NotJudgedError
-from skipindex.planner.binding.constants import with_values
-from skipindex.planner.sql.parser import parse
-from skipindex.planner.trees.operands import LiteralOperand, Operand, operand_of
-from skipindex.planner.trees.operands import typed as as_typed
 from skipindex.spark.catalyst.conditions import Conditions, conditions
 from skipindex.spark.catalyst.forms import MANY
 from skipindex.spark.catalyst.node import read_nodes

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from skipindex.planner.functions.zones import OffsetsOf, no_offsets
+from skipindex.conditions.functions.zones import OffsetsOf, no_offsets
 from skipindex.spark.pruning.dimensions import MAX_BYTES, Dimensions, Session
 from skipindex.spark.pruning.protocol import Dimension
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from skipindex.planner.functions.zones import listed_offsets
+from skipindex.conditions.functions.zones import listed_offsets
 from skipindex.planner.rows.condition import condition_of
 from skipindex.planner.rows.dataset import dataset_of
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION

@@ -16,8 +16,8 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
+from skipindex.conditions.sql.parser import parse
 from skipindex.expressions import literal_sql, to_sql
-from skipindex.planner.sql.parser import parse
 from skipindex.spark.engine import condition_text
 from tests.spark.reading.whole import NO_PUSHDOWN, rows, rows_of_each, settings
 from tests.tables import build, put_all

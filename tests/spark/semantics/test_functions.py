@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
-from skipindex.planner.bound_predicate import Computed, leaves, unknowns
+from skipindex.conditions.bound_predicate import Computed, leaves, unknowns
 from skipindex.planner.plan import Plan, Verdict
 from tests.quick_run import NO_CODEGEN
 from tests.spark.reading.whole import NO_PUSHDOWN, settings

@@ -14,13 +14,13 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
+from skipindex.conditions.binding.constants import with_values
+from skipindex.conditions.functions.clock import Clock
+from skipindex.conditions.functions.zones import ZoneRules, offsets_here, relying_on
+from skipindex.conditions.sql.moment import at_moment
+from skipindex.conditions.sql.parser import parse
 from skipindex.errors import PlanError
 from skipindex.expressions import Comparison, literal_sql
-from skipindex.planner.binding.constants import with_values
-from skipindex.planner.functions.clock import Clock
-from skipindex.planner.functions.zones import ZoneRules, offsets_here, relying_on
-from skipindex.planner.sql.moment import at_moment
-from skipindex.planner.sql.parser import parse
 from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, rows, rows_of_each, settings
 from tests.spark.versions import SPARK
 from tests.tables import build, put_all

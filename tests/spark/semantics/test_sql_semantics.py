@@ -19,6 +19,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
+from skipindex.conditions.binding.constants import with_values
+from skipindex.conditions.sql.parser import parse
 from skipindex.errors import PredicateError
 from skipindex.expressions import (
     And,
@@ -33,8 +35,6 @@ from skipindex.expressions import (
     Unsupported,
     to_sql,
 )
-from skipindex.planner.binding.constants import with_values
-from skipindex.planner.sql.parser import parse
 from tests.oracle import Row, evaluate
 from tests.spark.versions import SPARK, frame_of
 from tests.strategies import integers_of, predicates, tables, to_arrow

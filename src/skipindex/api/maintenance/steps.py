@@ -20,7 +20,7 @@ from skipindex.errors import SkipIndexError, first_line
 from skipindex.layout import Workload
 from skipindex.log.properties import retention_of
 from skipindex.planner.plan import plan_files
-from skipindex.planner.sql.recorded import RecordedQueries, drift
+from skipindex.planner.recorded import RecordedQueries, drift
 from skipindex.rewrite.optimize import OptimizeOptions, choose_groups, require_own
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.table import TableState

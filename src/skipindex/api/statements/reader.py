@@ -28,10 +28,16 @@ from datetime import timedelta
 from itertools import pairwise
 from typing import ClassVar, Final, TypeAlias
 
+from skipindex.conditions.sql.literals import string
+from skipindex.conditions.sql.tokens import (
+    OPENING,
+    Kind,
+    Token,
+    match_brackets,
+    tokenize,
+)
 from skipindex.expressions import stored_name
 from skipindex.expressions.not_judged import NotJudgedError
-from skipindex.planner.sql.literals import string
-from skipindex.planner.sql.tokens import OPENING, Kind, Token, match_brackets, tokenize
 
 CURVES: Final[Mapping[str, str]] = {
     "ZORDER": "zorder",

@@ -17,6 +17,17 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skipindex.conditions.bound_predicate import (
+    BoundPredicate,
+    Computed,
+    Leaf,
+    Unknown,
+    leaves,
+    shorten,
+    text_of,
+    unknowns,
+    with_leaves,
+)
 from skipindex.errors import LayoutError
 from skipindex.expressions.arrays import Ints, Mask
 from skipindex.layout.curve_layout import CurveLayout
@@ -38,17 +49,6 @@ from skipindex.layout.workload.conditions import (
 from skipindex.layout.workload.steps import Steps
 from skipindex.layout.workload.what_if import WhatIf
 from skipindex.layout.workload.workload import BoundWorkload
-from skipindex.planner.bound_predicate import (
-    BoundPredicate,
-    Computed,
-    Leaf,
-    Unknown,
-    leaves,
-    shorten,
-    text_of,
-    unknowns,
-    with_leaves,
-)
 
 FORMAT: Final = 1
 MAX_CONDITIONS: Final = 48

@@ -13,6 +13,13 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from skipindex.conditions.bound_predicate import (
+    BoundPredicate,
+    Computed,
+    Leaf,
+    Unknown,
+    fold,
+)
 from skipindex.errors import LayoutError
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import (
@@ -25,13 +32,6 @@ from skipindex.expressions.atoms import (
     Range,
 )
 from skipindex.layout.workload.steps import Codes, Steps
-from skipindex.planner.bound_predicate import (
-    BoundPredicate,
-    Computed,
-    Leaf,
-    Unknown,
-    fold,
-)
 
 
 @dataclass(frozen=True, slots=True)

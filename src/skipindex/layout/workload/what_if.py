@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skipindex.conditions.bound_predicate import BoundPredicate, Computed, Leaf, fold
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import (
     Matches,
@@ -28,7 +29,6 @@ from skipindex.expressions.atoms import (
 from skipindex.layout.cuts import FileNumbers
 from skipindex.layout.workload.steps import Codes, Steps
 from skipindex.layout.workload.workload import BoundWorkload
-from skipindex.planner.bound_predicate import BoundPredicate, Computed, Leaf, fold
 
 CodeMatrix: TypeAlias = Codes
 """A row for each column, a column for each row of the sample."""

@@ -10,16 +10,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from skipindex.conditions.binding.binder import Binder
+from skipindex.conditions.bound_predicate import BoundPredicate, Leaf, leaves
+from skipindex.conditions.functions.zones import ZoneRules, offsets_here, relying_on
+from skipindex.conditions.simplify import simplify
+from skipindex.conditions.sql.parser import parse
 from skipindex.errors import LayoutError, UnsupportedTypeError
 from skipindex.expressions import Predicate, to_sql
 from skipindex.expressions.atoms import NoneOf, OneOf, Range, Value, successor
 from skipindex.expressions.domain import Domain, domain_of
-from skipindex.planner.binding.binder import Binder
-from skipindex.planner.bound_predicate import BoundPredicate, Leaf, leaves
-from skipindex.planner.functions.zones import ZoneRules, offsets_here, relying_on
-from skipindex.planner.simplify import simplify
-from skipindex.planner.sql.parser import parse
-from skipindex.planner.sql.recorded import RecordedQueries
+from skipindex.planner.recorded import RecordedQueries
 from skipindex.storage.file_system.location import Location
 from skipindex.table import ColumnInfo
 from skipindex.table.queries import is_of_log

@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final, TypeAlias
 
-from skipindex.errors import UnknownIndexError
-from skipindex.expressions.atoms import OneOf
-from skipindex.indexes import index_type
-from skipindex.indexes.file_map import FILE_MAP
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     ComparedColumns,
     Computed,
     Judged,
@@ -20,6 +16,10 @@ from skipindex.planner.bound_predicate import (
     shorten,
     unknowns,
 )
+from skipindex.errors import UnknownIndexError
+from skipindex.expressions.atoms import OneOf
+from skipindex.indexes import index_type
+from skipindex.indexes.file_map import FILE_MAP
 from skipindex.planner.stages.computed import bound_of
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import LIMIT

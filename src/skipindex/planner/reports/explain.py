@@ -8,15 +8,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from skipindex.conditions.bound_predicate import Computed, Leaf, leaves, shorten
+from skipindex.conditions.sql.moment import Moment
 from skipindex.errors import PlanError, one_line
 from skipindex.notebook import bar, block, boxes, fold, paragraph
 from skipindex.notebook import lines as html_lines
 from skipindex.notebook import table as html_table
-from skipindex.planner.bound_predicate import Computed, Leaf, leaves, shorten
 from skipindex.planner.file_tasks import FileTask
 from skipindex.planner.reports.evidence import ConditionReport, Evidence, SkippedFile
 from skipindex.planner.reports.together import together
-from skipindex.planner.sql.moment import Moment
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.lazy_list import LazyList
 from skipindex.planner.stages.limit import RowLimit

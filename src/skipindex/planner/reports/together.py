@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from skipindex.expressions.arrays import Mask
-from skipindex.expressions.bounds import Bounds
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     AllOf,
     BoundPredicate,
     Judged,
@@ -19,6 +17,8 @@ from skipindex.planner.bound_predicate import (
     shorten,
     text_of,
 )
+from skipindex.expressions.arrays import Mask
+from skipindex.expressions.bounds import Bounds
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.records import ROWS
 

@@ -19,19 +19,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from skipindex.errors import PlanError, UnsupportedTypeError, first_line
-from skipindex.expressions import atoms
-from skipindex.expressions.bounds import Bounds
-from skipindex.expressions.operators import NULL_SAFE, Operator
-from skipindex.expressions.patterns import select
-from skipindex.notebook import InNotebook
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     BoundPredicate,
     Computed,
     Judged,
     Leaf,
     evaluate,
 )
+from skipindex.errors import PlanError, UnsupportedTypeError, first_line
+from skipindex.expressions import atoms
+from skipindex.expressions.bounds import Bounds
+from skipindex.expressions.operators import NULL_SAFE, Operator
+from skipindex.expressions.patterns import select
+from skipindex.notebook import InNotebook
 from skipindex.planner.engine import engine_of
 from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.table import (

@@ -17,13 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
-from skipindex.errors import PlanError
-from skipindex.expressions import atoms
-from skipindex.expressions.atoms import Value, Wildcard
-from skipindex.expressions.domain import NAN, Domain, float_key
-from skipindex.expressions.operators import Operator
-from skipindex.expressions.patterns import arrow_pattern, matches
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     BoundPredicate,
     ComparedColumns,
     Computed,
@@ -31,6 +25,12 @@ from skipindex.planner.bound_predicate import (
     Unknown,
     fold,
 )
+from skipindex.errors import PlanError
+from skipindex.expressions import atoms
+from skipindex.expressions.atoms import Value, Wildcard
+from skipindex.expressions.domain import NAN, Domain, float_key
+from skipindex.expressions.operators import Operator
+from skipindex.expressions.patterns import arrow_pattern, matches
 from skipindex.planner.rows.values import (
     array_of,
     compared_type,

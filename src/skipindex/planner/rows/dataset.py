@@ -22,9 +22,9 @@ import pyarrow.dataset as ds
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from skipindex.conditions.functions.zones import fixed_offset
 from skipindex.errors import PlanError, UnsupportedTypeError, first_line
 from skipindex.expressions.domain import EPOCH_UTC
-from skipindex.planner.functions.zones import fixed_offset
 from skipindex.planner.rows.values import joined, number_of, scalar_of
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.store_input import (

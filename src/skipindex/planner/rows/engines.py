@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from skipindex.conditions.bound_predicate import BoundPredicate
 from skipindex.errors import EngineError, PlanError
 from skipindex.expressions.arrays import Ints
-from skipindex.planner.bound_predicate import BoundPredicate
 from skipindex.planner.file_tasks import residual_of, selections
 from skipindex.planner.rows import Rows
 from skipindex.planner.rows.condition import (

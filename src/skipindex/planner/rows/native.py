@@ -15,14 +15,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from skipindex.expressions import atoms
-from skipindex.expressions.domain import NAN, Domain, float_key
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     BoundPredicate,
     Computed,
     Leaf,
     fold,
 )
+from skipindex.expressions import atoms
+from skipindex.expressions.domain import NAN, Domain, float_key
 from skipindex.planner.rows.dataset import Files
 from skipindex.planner.rows.values import (
     compared_type,

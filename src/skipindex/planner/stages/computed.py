@@ -15,12 +15,12 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
+from skipindex.conditions.binding.terms import Remembered
+from skipindex.conditions.bound_predicate import ComparedColumns, Computed, Leaf
 from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.atoms import NullAtom, OneOf, Value, values_of
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.interface import Dictionary, Index
-from skipindex.planner.binding.terms import Remembered
-from skipindex.planner.bound_predicate import ComparedColumns, Computed, Leaf
 from skipindex.planner.stages.cost import SECONDS_PER_QUESTION
 from skipindex.storage.deadline import checked
 

@@ -19,9 +19,7 @@ from typing import Final, assert_never
 
 import numpy as np
 
-from skipindex.expressions import atoms
-from skipindex.expressions.atoms import IntegerSet
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,
@@ -31,6 +29,8 @@ from skipindex.planner.bound_predicate import (
     fold,
     leaves,
 )
+from skipindex.expressions import atoms
+from skipindex.expressions.atoms import IntegerSet
 from skipindex.table import ColumnInfo, TableState
 
 SECONDS_PER_FILE: Final = 1e-3

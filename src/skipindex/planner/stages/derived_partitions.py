@@ -8,7 +8,8 @@ literal that cannot be read asks nothing, and no condition is added to the query
 * ``year``, ``month``, ``day`` and ``hour`` of one column bound it together.
 * Where dates or times are read from a column of text, the folders bound what is read,
   and so the texts that it is read from.
-* Any other function that rises or falls is inverted (``planner/binding/inversion.py``).
+* Any other function that rises or falls is inverted
+  (``conditions/binding/inversion.py``).
 * Of a function that does neither, a listed value tells the one folder that it is in,
   and a condition on the very function is answered by the folder's value.
 
@@ -29,6 +30,34 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.conditions.binding.compiler import Compiler
+from skipindex.conditions.binding.constants import with_values
+from skipindex.conditions.binding.inversion import BoundCall
+from skipindex.conditions.binding.scalar import answer, judged
+from skipindex.conditions.binding.terms import Asked, BoundColumn, BoundTerm, Interval
+from skipindex.conditions.bound_predicate import (
+    BoundPredicate,
+    Computed,
+    Leaf,
+    fold,
+    shorten,
+    unknowns,
+)
+from skipindex.conditions.budget import PlanBudget
+from skipindex.conditions.functions import calendar
+from skipindex.conditions.functions.calendar import CLOCK_UNITS, DAY
+from skipindex.conditions.functions.dates import DATE, is_sure_of_years
+from skipindex.conditions.functions.patterns import Pattern, pattern_of
+from skipindex.conditions.functions.reading import CLOCK_OF_TEXT, DATE_OF_TEXT
+from skipindex.conditions.functions.registry import (
+    UNSURE,
+    TextInterval,
+    Texts,
+    from_plain,
+    type_range,
+)
+from skipindex.conditions.functions.text import substring
+from skipindex.conditions.sql.parser import parse
 from skipindex.errors import PredicateError
 from skipindex.expressions import Call, Comparison, Predicate, Reference, Term
 from skipindex.expressions.arrays import Ints, Mask
@@ -41,34 +70,6 @@ from skipindex.expressions.atoms import (
 )
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.not_judged import TWO_COLUMNS, NotJudgedError
-from skipindex.planner.binding.compiler import Compiler
-from skipindex.planner.binding.constants import with_values
-from skipindex.planner.binding.inversion import BoundCall
-from skipindex.planner.binding.scalar import answer, judged
-from skipindex.planner.binding.terms import Asked, BoundColumn, BoundTerm, Interval
-from skipindex.planner.bound_predicate import (
-    BoundPredicate,
-    Computed,
-    Leaf,
-    fold,
-    shorten,
-    unknowns,
-)
-from skipindex.planner.budget import PlanBudget
-from skipindex.planner.functions import calendar
-from skipindex.planner.functions.calendar import CLOCK_UNITS, DAY
-from skipindex.planner.functions.dates import DATE, is_sure_of_years
-from skipindex.planner.functions.patterns import Pattern, pattern_of
-from skipindex.planner.functions.reading import CLOCK_OF_TEXT, DATE_OF_TEXT
-from skipindex.planner.functions.registry import (
-    UNSURE,
-    TextInterval,
-    Texts,
-    from_plain,
-    type_range,
-)
-from skipindex.planner.functions.text import substring
-from skipindex.planner.sql.parser import parse
 from skipindex.planner.stages.computed import probe_stats
 from skipindex.table import FileStats, TableState
 

@@ -14,9 +14,7 @@ from typing import Protocol, cast
 
 import numpy as np
 
-from skipindex.expressions.arrays import Mask
-from skipindex.expressions.bounds import Bounds
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     BoundPredicate,
     ComparedColumns,
     Computed,
@@ -27,6 +25,8 @@ from skipindex.planner.bound_predicate import (
     leaves,
     text_of,
 )
+from skipindex.expressions.arrays import Mask
+from skipindex.expressions.bounds import Bounds
 from skipindex.planner.stages.computed import ValueBudget
 from skipindex.planner.stages.cost import reading_seconds
 from skipindex.planner.stages.index_reader import IndexReader

@@ -20,11 +20,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from skipindex.errors import PlanError
-from skipindex.expressions import Reference, name_parts
-from skipindex.expressions.atoms import NullAtom
-from skipindex.expressions.operators import NULL_SAFE
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     BoundPredicate,
     ComparedColumns,
     Computed,
@@ -32,6 +28,10 @@ from skipindex.planner.bound_predicate import (
     Unknown,
     fold,
 )
+from skipindex.errors import PlanError
+from skipindex.expressions import Reference, name_parts
+from skipindex.expressions.atoms import NullAtom
+from skipindex.expressions.operators import NULL_SAFE
 from skipindex.planner.stages.computed import bound_of
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.records import Stage

@@ -21,12 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from skipindex.expressions.arrays import Mask
-from skipindex.expressions.bounds import Bounds
-from skipindex.indexes.encoding.column import MAX_ROWS
-from skipindex.indexes.file_map import FILE_MAP
-from skipindex.indexes.interface import UNUSABLE
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     ComparedColumns,
     Computed,
     Judged,
@@ -34,6 +29,11 @@ from skipindex.planner.bound_predicate import (
     fold,
     leaves,
 )
+from skipindex.expressions.arrays import Mask
+from skipindex.expressions.bounds import Bounds
+from skipindex.indexes.encoding.column import MAX_ROWS
+from skipindex.indexes.file_map import FILE_MAP
+from skipindex.indexes.interface import UNUSABLE
 from skipindex.planner.stages.compared_columns import compared
 from skipindex.planner.stages.computed import probe_index, probe_stats
 from skipindex.planner.stages.cost import (

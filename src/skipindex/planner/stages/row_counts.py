@@ -8,15 +8,15 @@ from typing import TypeAlias
 
 import numpy as np
 
-from skipindex.expressions.arrays import Mask
-from skipindex.expressions.atoms import NullAtom
-from skipindex.expressions.bounds import Bounds
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     ComparedColumns,
     Computed,
     Leaf,
     fold,
 )
+from skipindex.expressions.arrays import Mask
+from skipindex.expressions.atoms import NullAtom
+from skipindex.expressions.bounds import Bounds
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.planning_stages import count_deferred_rows
 from skipindex.planner.stages.records import MINMAX

@@ -15,9 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from skipindex.expressions.arrays import Ints, Mask, UnsignedInts
-from skipindex.indexes.encoding.code_set import CodeSet, among_rows
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     AllOf,
     AnyOf,
     BoundPredicate,
@@ -25,6 +23,8 @@ from skipindex.planner.bound_predicate import (
     Leaf,
     TruthValue,
 )
+from skipindex.expressions.arrays import Ints, Mask, UnsignedInts
+from skipindex.indexes.encoding.code_set import CodeSet, among_rows
 from skipindex.planner.stages.coded_files import (
     SAMPLED_ROWS,
     Coded,

@@ -16,10 +16,7 @@ from typing import Final, NamedTuple, TypeAlias
 import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
-from skipindex.expressions.atoms import Atom
-from skipindex.expressions.bounds import Bounds, exactly
-from skipindex.indexes.interface import UNUSABLE, Dictionary
-from skipindex.planner.bound_predicate import (
+from skipindex.conditions.bound_predicate import (
     AllOf,
     BoundPredicate,
     ComparedColumns,
@@ -30,6 +27,9 @@ from skipindex.planner.bound_predicate import (
     fold,
     leaves,
 )
+from skipindex.expressions.atoms import Atom
+from skipindex.expressions.bounds import Bounds, exactly
+from skipindex.indexes.interface import UNUSABLE, Dictionary
 from skipindex.planner.stages.compared_columns import (
     MOST_COMPARED,
     Side,

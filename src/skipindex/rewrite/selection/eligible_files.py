@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 
 from skipindex.build.column_requests import Request, requested
+from skipindex.conditions.sql.parser import parse
 from skipindex.errors import (
     LayoutError,
     PredicateError,
@@ -19,7 +20,6 @@ from skipindex.errors import (
 from skipindex.expressions import Predicate, Reference, to_sql
 from skipindex.expressions.extent import nodes
 from skipindex.planner.plan import Verdict, plan_files
-from skipindex.planner.sql.parser import parse
 from skipindex.rewrite.selection.attributes import Attributes
 from skipindex.rewrite.selection.target import EligibleFile
 from skipindex.storage.file_system.location import Location

@@ -8,12 +8,12 @@ from typing import Final
 
 import numpy as np
 
+from skipindex.conditions.trees.calls import call, cast_to
+from skipindex.conditions.trees.comparisons import choice, is_known, truth
+from skipindex.conditions.trees.conditions import is_in, like, row_in
+from skipindex.conditions.trees.operands import BooleanOperand, LiteralOperand, Operand
 from skipindex.expressions import Call
 from skipindex.expressions.atoms import IntegerSet
-from skipindex.planner.trees.calls import call, cast_to
-from skipindex.planner.trees.comparisons import choice, is_known, truth
-from skipindex.planner.trees.conditions import is_in, like, row_in
-from skipindex.planner.trees.operands import BooleanOperand, LiteralOperand, Operand
 from skipindex.spark.catalyst.classes import Part
 from skipindex.spark.catalyst.literals import INTEGERS, MICROSECONDS, interval, literal
 from skipindex.spark.catalyst.node import Form, Held, Node, Writer

@@ -13,13 +13,18 @@ from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+from skipindex.conditions.binding.literal_casts import float_of
+from skipindex.conditions.trees.calls import cast_to
+from skipindex.conditions.trees.operands import (
+    LiteralOperand,
+    Operand,
+    operand_of,
+    typed,
+)
+from skipindex.conditions.trees.times import interval_of
 from skipindex.expressions import Call
 from skipindex.expressions.domain import EPOCH, EPOCH_UTC
 from skipindex.expressions.not_judged import REASONS, NotJudgedError
-from skipindex.planner.binding.literal_casts import float_of
-from skipindex.planner.trees.calls import cast_to
-from skipindex.planner.trees.operands import LiteralOperand, Operand, operand_of, typed
-from skipindex.planner.trees.times import interval_of
 
 INTEGERS: Final = {
     "tinyint": "TINYINT",

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
+from skipindex.conditions.trees.calls import call
+from skipindex.conditions.trees.operands import Operand
 from skipindex.expressions import Reference
-from skipindex.planner.trees.calls import call
-from skipindex.planner.trees.operands import Operand
 from skipindex.spark.catalyst.node import Form, Held, Node, Writer
 from skipindex.table.spark_json import DEFAULTS
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
 
-from skipindex.planner.trees.operands import Operand
+from skipindex.conditions.trees.operands import Operand
 
 Held: TypeAlias = Any
 """JSON: what an expression holds beside its children."""

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from skipindex.conditions.trees.calls import call
+from skipindex.conditions.trees.comparisons import operand_sql, truth
+from skipindex.conditions.trees.operands import Operand, require_small
 from skipindex.expressions import (
     Not,
     Predicate,
@@ -20,9 +23,6 @@ from skipindex.expressions import (
 )
 from skipindex.expressions.not_judged import NotJudgedError
 from skipindex.planner.engine import OPAQUE
-from skipindex.planner.trees.calls import call
-from skipindex.planner.trees.comparisons import operand_sql, truth
-from skipindex.planner.trees.operands import Operand, require_small
 from skipindex.spark.catalyst.classes import (
     CALLS,
     COMPARISONS,

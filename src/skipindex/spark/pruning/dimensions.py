@@ -22,11 +22,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 
+from skipindex.conditions.bound_predicate import ComparedColumns, TruthValue, unknowns
+from skipindex.conditions.functions.zones import OffsetsOf, relying_on
 from skipindex.errors import PlanError, SkipIndexError, first_line
 from skipindex.expressions import Literal
 from skipindex.expressions.atoms import IntegerSet
-from skipindex.planner.bound_predicate import ComparedColumns, TruthValue, unknowns
-from skipindex.planner.functions.zones import OffsetsOf, relying_on
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.rows.condition import condition_of, distinct_in
 from skipindex.planner.rows.dataset import dataset_of

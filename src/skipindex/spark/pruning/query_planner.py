@@ -14,9 +14,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 import numpy as np
 
+from skipindex.conditions.functions.zones import listed_offsets
 from skipindex.errors import first_line
 from skipindex.expressions.atoms import IntegerSet
-from skipindex.planner.functions.zones import listed_offsets
 from skipindex.planner.plan import record_plan
 from skipindex.spark.pruning.dimensions import (
     FREE_BYTES,

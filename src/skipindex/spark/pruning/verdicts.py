@@ -10,6 +10,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from skipindex.conditions.functions.zones import listed_offsets
 from skipindex.errors import PlanError
 from skipindex.expressions import (
     In,
@@ -22,7 +23,6 @@ from skipindex.expressions import (
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.domain import EPOCH
-from skipindex.planner.functions.zones import listed_offsets
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.limit import needed
 from skipindex.planner.stages.row_counts import RowCounts

@@ -16,9 +16,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
+from skipindex.conditions.functions.zones import Offsets, OffsetsOf, no_offsets
 from skipindex.errors import PlanError
 from skipindex.expressions import Predicate
-from skipindex.planner.functions.zones import Offsets, OffsetsOf, no_offsets
 from skipindex.planner.plan import Moment, Plan, plan_files, record_plan
 from skipindex.planner.stages.limit import SortKey
 from skipindex.spark.reading.frames import read_files

@@ -11,7 +11,7 @@ _TREES: Final = (
     "tests/planner/test_soundness.py",
 )
 _BIND: Final = (
-    "tests/planner/binding/test_binder.py",
+    "tests/conditions/binding/test_binder.py",
     "tests/planner/test_soundness.py",
 )
 _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")

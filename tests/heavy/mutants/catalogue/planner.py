@@ -11,22 +11,22 @@ _TREES: Final = (
     "tests/planner/test_soundness.py",
 )
 _BIND: Final = (
-    "tests/planner/binding/test_binder.py",
+    "tests/conditions/binding/test_binder.py",
     "tests/planner/test_soundness.py",
 )
 _NANOSECONDS: Final = ("tests/planner/test_nanoseconds.py",)
-_ZONES: Final = ("tests/planner/functions/test_zones.py",)
-_SIMPLIFY: Final = ("tests/planner/test_simplify.py",)
+_ZONES: Final = ("tests/conditions/functions/test_zones.py",)
+_SIMPLIFY: Final = ("tests/conditions/test_simplify.py",)
 _PLANS: Final = ("tests/planner/test_plan.py", "tests/planner/test_soundness.py")
 
-_SQL: Final = ("tests/planner/sql/test_parser.py",)
+_SQL: Final = ("tests/conditions/sql/test_parser.py",)
 _COMPARED: Final = ("tests/planner/stages/test_compared_columns.py",)
 _BY_KEYS: Final = ("tests/planner/rows/test_by_keys.py",)
 
 PLANNER: Final = (
     Mutant(
         "narrowed-as-it-is",
-        "planner.functions.casts._to_integer",
+        "conditions.functions.casts._to_integer",
         "source.bits <= bits",
         "True",
         "a cast that may overflow is taken for the column itself",
@@ -50,7 +50,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "columns-of-other-types",
-        "planner.binding.binder.Binder._compared",
+        "conditions.binding.binder.Binder._compared",
         "nanoseconds or left.domain.tag != right.domain.tag",
         "nanoseconds",
         "values of types that Spark casts are compared as they are stored",
@@ -90,7 +90,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "row-of-texts",
-        "planner.trees.conditions._same",
+        "conditions.trees.conditions._same",
         "isinstance(value, str)",
         "False",
         "a text in a row is cast to the column's type, where Spark may cast the column",
@@ -98,7 +98,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "row-of-decimals",
-        "planner.trees.conditions.row_in",
+        "conditions.trees.conditions.row_in",
         "not within_38_digits(column)",
         "False",
         "decimals of rows are compared exactly, where Spark rounds them",
@@ -106,7 +106,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "list-of-old-days",
-        "planner.binding.comparison._is_early",
+        "conditions.binding.comparison._is_early",
         "SHOWN_DAYS[0] + _SKIPPED_DAYS",
         "SHOWN_DAYS[0]",
         "a listed day is compared with that of the column, which is shown as another",
@@ -114,7 +114,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "not-null-safe",
-        "planner.binding.comparison.ColumnBinding.comparison",
+        "conditions.binding.comparison.ColumnBinding.comparison",
         "return AnyOf((null, self.comparison(Operator.NE, value)))",
         "return self.comparison(Operator.NE, value)",
         "NOT (v <=> x) loses the NULL rows",
@@ -122,7 +122,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "unknown-as-empty",
-        "planner.bound_predicate.evaluate",
+        "conditions.bound_predicate.evaluate",
         "Bounds(nothing, everything)",
         "Bounds(nothing, nothing)",
         "a condition that no index can judge is taken for FALSE: trap C-27",
@@ -130,7 +130,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "unknown-as-full",
-        "planner.bound_predicate.evaluate",
+        "conditions.bound_predicate.evaluate",
         "Bounds(nothing, everything)",
         "Bounds(everything, everything)",
         "a condition that no index can judge is taken for TRUE",
@@ -138,7 +138,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "merge-or-as-and",
-        "planner.simplify.merge_disjuncts",
+        "conditions.simplify.merge_disjuncts",
         "_merge(node, [(atoms.OneOf,)], _either)",
         "_merge(node, [(atoms.OneOf,)], _both)",
         "alternatives are merged as if both must hold",
@@ -146,7 +146,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "fold-neutral",
-        "planner.simplify.fold_constants",
+        "conditions.simplify.fold_constants",
         "neutral = isinstance(node, AllOf)",
         "neutral = isinstance(node, AnyOf)",
         "a constant is folded into OR as into AND: trap C-28",
@@ -154,7 +154,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "range-end",
-        "planner.binding.comparison.ColumnBinding.comparison",
+        "conditions.binding.comparison.ColumnBinding.comparison",
         "return self._range(None, at.gt)",
         "return self._range(None, at.ge)",
         "<= is asked as <",
@@ -162,7 +162,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "range-start",
-        "planner.binding.comparison.ColumnBinding.comparison",
+        "conditions.binding.comparison.ColumnBinding.comparison",
         "return self._least(at.gt)",
         "return self._least(at.ge)",
         "> is asked as >=",
@@ -170,7 +170,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "not-in-null",
-        "planner.binding.binder.Binder._asked",
+        "conditions.binding.binder.Binder._asked",
         "case ex.In(_, values, negated) if negated and _has_null(values):",
         "case ex.In(_, values, negated) if negated and len(values) < 0:",
         "NOT IN ignores a NULL in the list: trap C-25",
@@ -178,7 +178,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "empty-in",
-        "planner.binding.binder.Binder._asked",
+        "conditions.binding.binder.Binder._asked",
         "return TruthValue(negated)",
         "return TruthValue(value=False)",
         "NOT IN () is not TRUE of NULL",
@@ -186,7 +186,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "list-of-doubles",
-        "planner.binding.comparison.ColumnBinding._cast_of_list",
+        "conditions.binding.comparison.ColumnBinding._cast_of_list",
         'return "the list makes Spark cast the column"',
         "pass",
         "a bigint column is compared exactly with a list that Spark casts to double",
@@ -194,7 +194,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "not-like-infix",
-        "planner.binding.comparison.ColumnBinding._like",
+        "conditions.binding.comparison.ColumnBinding._like",
         "leaf = self._leaf(atoms.Matches(self.name, pattern, node.negated))",
         "leaf = self._leaf(atoms.Matches(self.name, pattern))",
         "NOT LIKE 'a%b' is asked as if it were LIKE 'a%b'",
@@ -202,7 +202,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "like-of-halves",
-        "planner.binding.comparison.ColumnBinding.like",
+        "conditions.binding.comparison.ColumnBinding.like",
         "max(node.pattern, default='') <= '\uffff'",
         "True",
         "LIKE of a character beyond U+FFFF is what one version finds: trap C-56",
@@ -210,7 +210,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "not-like-of-halves",
-        "planner.binding.comparison.ColumnBinding.like",
+        "conditions.binding.comparison.ColumnBinding.like",
         "AnyOf((result, unknown)) if node.negated else AllOf((result, unknown))",
         "AllOf((result, unknown))",
         "NOT LIKE of such a character skips what other versions find: trap C-56",
@@ -218,7 +218,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "like-as-prefix",
-        "planner.binding.comparison.ColumnBinding._like",
+        "conditions.binding.comparison.ColumnBinding._like",
         "case (bytes(prefix), atoms.Wildcard.ANY_TEXT):",
         "case (bytes(prefix), atoms.Wildcard.ANY_TEXT, *_):",
         "LIKE 'a%b' is certain for all that begins with a",
@@ -226,23 +226,23 @@ PLANNER: Final = (
     ),
     Mutant(
         "decimal-rounded",
-        "planner.binding.literal_cuts._decimal",
+        "conditions.binding.literal_cuts._decimal",
         "gt = floor_of(number, domain.scale) + 1",
         "gt = floor_of(number, domain.scale)",
         "a decimal literal is cut one too low",
-        ("tests/planner/binding/test_literal_cuts.py",),
+        ("tests/conditions/binding/test_literal_cuts.py",),
     ),
     Mutant(
         "decimal-of-28-digits",
-        "planner.functions.decimals.floor_of",
+        "conditions.functions.decimals.floor_of",
         "floor: int = numerator * 10**scale // denominator",
         "floor = int(value.scaleb(scale))",
         "Python's decimals round a long constant of a sum",
-        ("tests/planner/functions/test_functions.py",),
+        ("tests/conditions/functions/test_functions.py",),
     ),
     Mutant(
         "nanoseconds-before-1970",
-        "planner.binding.nanoseconds.time_cut",
+        "conditions.binding.nanoseconds.time_cut",
         "least = low - 999 if low <= 0 else low",
         "least = low",
         "a reader cuts nanoseconds before 1970 towards zero",
@@ -250,7 +250,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "nanoseconds-exact",
-        "planner.binding.nanoseconds.time_cut",
+        "conditions.binding.nanoseconds.time_cut",
         "return TimeCut((least, high), (low + 1, high + 1000), doubt)",
         "return TimeCut((least, high), (low + 1, high + 1), doubt)",
         "Polars compares whole microseconds",
@@ -258,7 +258,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "nanoseconds-without-an-end",
-        "planner.binding.nanoseconds.NanosecondBinding._possible",
+        "conditions.binding.nanoseconds.NanosecondBinding._possible",
         "return self._within(min(at.gt[0], INT64_MAX), None)",
         "return self._within(at.gt[0], None)",
         "the greatest nanoseconds are an infinite time to DuckDB",
@@ -266,7 +266,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "nanoseconds-rounded-down",
-        "planner.functions.dates.microseconds",
+        "conditions.functions.dates.microseconds",
         "return -(-nanoseconds // 1000) if up else nanoseconds // 1000",
         "return nanoseconds // 1000",
         "DuckDB rounds nanoseconds for a cast, up too",
@@ -274,7 +274,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "nanoseconds-one-function",
-        "planner.binding.nanoseconds.either_reading",
+        "conditions.binding.nanoseconds.either_reading",
         "up = with_leaves(up, _rounded_up)",
         "pass",
         "a function of what is rounded up is taken for that of what is rounded down",
@@ -282,21 +282,21 @@ PLANNER: Final = (
     ),
     Mutant(
         "zone-as-utc",
-        "planner.binding.literal_cuts._timestamp",
+        "conditions.binding.literal_cuts._timestamp",
         'return Refusal("it depends on the session\'s time zone: pass timezone=…")',
         'zone = "UTC"',
         "a wall clock is read in UTC where the session's zone is not known: C-19",
-        ("tests/planner/binding/test_literal_cuts.py",),
+        ("tests/conditions/binding/test_literal_cuts.py",),
     ),
     Mutant(
         "clocks-exact",
-        "planner.binding.literal_cuts._in_region",
+        "conditions.binding.literal_cuts._in_region",
         "return Cut(instant, instant + 1, slack=DAY)",
         "return Cut(instant, instant + 1)",
         "rules of summer time that are not relied on are taken for the session's",
         (
-            "tests/planner/binding/test_literal_cuts.py",
-            "tests/planner/binding/test_binder.py",
+            "tests/conditions/binding/test_literal_cuts.py",
+            "tests/conditions/binding/test_binder.py",
         ),
     ),
     Mutant(
@@ -309,7 +309,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "zones-not-relied-on",
-        "planner.functions.zones.ZoneRules.between",
+        "conditions.functions.zones.ZoneRules.between",
         "self.relied[asked] = result",
         "pass",
         "the rules that a plan relies on are not remembered, so not compared",
@@ -317,7 +317,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "zones-clock-shown-twice",
-        "planner.functions.zones.Shift.__call__",
+        "conditions.functions.zones.Shift.__call__",
         "least if is_sure else None",
         "least",
         "a wall clock that is shown twice is taken for the first time alone",
@@ -325,7 +325,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "zones-one-side-of-a-change",
-        "planner.functions.zones.to_instant",
+        "conditions.functions.zones.to_instant",
         "(at + min(before, after)) * SECOND",
         "(at + max(before, after)) * SECOND",
         "a wall clock that is never shown is taken for one moved forward alone",
@@ -333,7 +333,7 @@ PLANNER: Final = (
     ),
     Mutant(
         "zones-of-another",
-        "planner.functions.zones.listed_offsets",
+        "conditions.functions.zones.listed_offsets",
         "asked != zone or not first",
         "not first",
         "the offsets of the session's zone are taken for those of a literal's",
@@ -353,23 +353,23 @@ PLANNER: Final = (
         "tree = parse(where)",
         "tree, where = parse(where), text",
         "Spark evaluates now() when a plan is read",
-        ("tests/planner/sql/test_moment.py",),
+        ("tests/conditions/sql/test_moment.py",),
     ),
     Mutant(
         "moment-of-a-column",
-        "planner.sql.moment._uses",
+        "conditions.sql.moment._uses",
         "not is_column(token.text)",
         "True",
         "a column that is called current_date is taken for the function",
-        ("tests/planner/sql/test_moment.py",),
+        ("tests/conditions/sql/test_moment.py",),
     ),
     Mutant(
         "moment-of-a-lambda",
-        "planner.sql.moment._has_other_names",
+        "conditions.sql.moment._has_other_names",
         "return True",
         "pass",
         "a name of a lambda or of a subquery is taken for the function",
-        ("tests/planner/sql/test_moment.py",),
+        ("tests/conditions/sql/test_moment.py",),
     ),
     Mutant(
         "moment-of-an-opaque-column",
@@ -381,31 +381,31 @@ PLANNER: Final = (
     ),
     Mutant(
         "clock-shown-twice",
-        "planner.functions.clock.Clock.instant",
+        "conditions.functions.clock.Clock.instant",
         "shown[0].utcoffset() != shown[1].utcoffset()",
         "False",
         "a wall clock that is shown twice is taken for the first time",
-        ("tests/planner/sql/test_moment.py",),
+        ("tests/conditions/sql/test_moment.py",),
     ),
     Mutant(
         "clock-without-rules",
-        "planner.functions.clock.Clock._rely",
+        "conditions.functions.clock.Clock._rely",
         "self.relied and not relies_here(self.relied, _number(day))",
         "False",
         "what is made of the moment holds by Python's rules of a zone alone",
-        ("tests/planner/sql/test_moment.py",),
+        ("tests/conditions/sql/test_moment.py",),
     ),
     Mutant(
         "hours-of-a-wall-clock",
-        "planner.binding.constants._Constants._later",
+        "conditions.binding.constants._Constants._later",
         "is_wall and is_day",
         "is_wall",
         "hours after a wall clock are moved by a change of summer time",
-        ("tests/planner/sql/test_moment.py",),
+        ("tests/conditions/sql/test_moment.py",),
     ),
     Mutant(
         "float-computed",
-        "planner.binding.constants._Constants._inside",
+        "conditions.binding.constants._Constants._inside",
         'case Call("cast", (float(), "FLOAT" | "REAL")):',
         'case Call("cast", (float(), "REAL")):',
         "a sum of floats is rounded to a float",
@@ -413,27 +413,27 @@ PLANNER: Final = (
     ),
     Mutant(
         "hours-as-days",
-        "planner.functions.clock.Clock.later",
+        "conditions.functions.clock.Clock.later",
         "by_days + (micros - days * DAY) * MICROSECOND != later",
         "False",
         "24 hours across a change of summer time, where old settings differ",
-        ("tests/planner/sql/test_moment.py",),
+        ("tests/conditions/sql/test_moment.py",),
     ),
     Mutant(
         "interval-signs",
-        "planner.trees.times.interval_of",
+        "conditions.trees.times.interval_of",
         'units > {"DAY"} and len(signs) > 1',
         "False",
         "a day less two hours is 22 hours, but not with old settings",
-        ("tests/planner/sql/test_parser.py",),
+        ("tests/conditions/sql/test_parser.py",),
     ),
     Mutant(
         "interval-type",
-        "planner.trees.times.made_interval",
+        "conditions.trees.times.made_interval",
         '[*parts, ("0", "SECOND")]',
         "parts",
         "a date and an interval of seconds is taken for a date",
-        ("tests/planner/sql/test_parser.py",),
+        ("tests/conditions/sql/test_parser.py",),
     ),
     Mutant(
         "verify-nothing",
@@ -445,19 +445,19 @@ PLANNER: Final = (
     ),
     Mutant(
         "numbers-beyond-bigint",
-        "planner.sql.tokens._NUMBERS",
+        "conditions.sql.tokens._NUMBERS",
         'r"-?[0-9]{1,18}+"',
         'r"-?[0-9]{1,19}+"',
         "a decimal of a list is an integer",
-        ("tests/planner/sql/test_lists.py",),
+        ("tests/conditions/sql/test_lists.py",),
     ),
     Mutant(
         "list-without-its-last",
-        "planner.sql.tokens.listed",
+        "conditions.sql.tokens.listed",
         """inside.split("'")[1::2]""",
         """inside.split("'")[1:-2:2]""",
         "the last string of a list is left out: its files are skipped",
-        ("tests/planner/sql/test_lists.py",),
+        ("tests/conditions/sql/test_lists.py",),
     ),
     Mutant(
         "null-has-a-key",

@@ -283,7 +283,7 @@ STAGES: Final = (
     ),
     Mutant(
         "texts-without-a-pattern",
-        "planner.functions.reading.clock_of_text",
+        "conditions.functions.reading.clock_of_text",
         "CastTexts(DAY, _FARTHEST, (*_ODD, *_WITHOUT_DATE))",
         "CastTexts(DAY, 0, (*_ODD, *_WITHOUT_DATE))",
         "a text with a zone of its own lies in the folder of its day",
@@ -291,7 +291,7 @@ STAGES: Final = (
     ),
     Mutant(
         "texts-with-blanks",
-        "planner.functions.reading.CastTexts.between",
+        "conditions.functions.reading.CastTexts.between",
         "(*self.odd, (least.encode(), stop), *cut)",
         "((least.encode(), stop), *cut)",
         "a text that a blank or a sign begins lies in no folder",
@@ -299,7 +299,7 @@ STAGES: Final = (
     ),
     Mutant(
         "last-text-of-a-folder",
-        "planner.functions.patterns.Pattern.between",
+        "conditions.functions.patterns.Pattern.between",
         "stop = self._greatest(high - 1) + b'\\0'",
         "stop = self._greatest(high - 1)",
         "the last text of a folder is taken for one of the next",
