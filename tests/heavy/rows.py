@@ -393,8 +393,8 @@ def engines_differ(folder: Path, rows: pa.Table, rng: random.Random) -> str:
         try:
             with mock.patch.object(engines, "_MOST_BLOCKS", -1):
                 expected = sorted(plan.to_arrow().to_table(["id"])["id"].to_pylist())
-        except pa.ArrowInvalid as error:
-            if "Cannot compare timestamp with timezone" not in str(error):
+        except pa.ArrowException as error:
+            if "timestamp" not in str(error):
                 raise
             continue  # some files have local times, and INT96 made the table's instants
         before, after = (rng.choice(SETTINGS) for _ in range(2))
