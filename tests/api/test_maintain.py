@@ -25,6 +25,7 @@ from skipindex.log import latest_version
 from skipindex.storage.file_system.location import location_of
 from skipindex.table import queries
 from skipindex.table.queries import Recording
+from tests.rewrite.arrow_writer import optimized
 from tests.tables import build, made, put, put_all
 
 if TYPE_CHECKING:
@@ -68,7 +69,10 @@ def test_new_files_are_indexed_and_deleted_ones_leave_the_log(table: sx.Table) -
     ask(table, "x = 100", 3)
     told = sx.maintain(folder, dry_run=True, workers=1)
     assert names(told, done=False) == ["refresh"]
-    assert told.steps[0].n_bytes == (folder / "new.parquet").stat().st_size
+    n_bytes = (folder / "new.parquet").stat().st_size
+    assert (told.steps[0].n_bytes, told.steps[0].seconds) == (n_bytes, 0)
+    promised = f"refresh: about {n_bytes / 1e6:.1f} MB: 1 files have no index"
+    assert promised in str(told), "how long it takes is not known"
     assert sx.open_table(folder).status().gaps, "a dry run changes nothing"
     report = sx.maintain(folder, workers=1)
     assert names(report) == ["refresh"]
@@ -250,13 +254,32 @@ def test_a_step_that_fails_is_told_on_stderr(
     assert told.err == where
 
 
+def test_files_of_other_writers_are_rewritten_by_no_door_unasked(
+    tmp_path: Path,
+) -> None:
+    """A declared layout is for what skipindex writes."""
+    built = build(put_all(tmp_path, [{"x": [i, 10 - i]} for i in range(6)]), {})
+    table = built.declare_layout(sx.Clustering(by=["x"], rows_per_file=4))
+    with pytest.raises(TableError, match="or once with in_place=True"):
+        optimized(table, in_place=False)
+    (note,) = sx.maintain(tmp_path, dry_run=True).notes
+    assert "was not written by skipindex: call optimize with into=" in note
+    optimized(table)
+    put(tmp_path / "new.parquet", {"x": [0, 10]})
+    (note,) = sx.maintain(tmp_path, dry_run=True).notes
+    assert note.startswith("cluster: it needs Spark")
+    assert optimized(table, in_place=False).files_in
+
+
 @pytest.mark.spark
 def test_cron_clusters_where_no_environment_is_activated(tmp_path: Path) -> None:
     """The PATH has another Python, or none."""
     for i in range(6):
         put(tmp_path / "t" / f"{i}.parquet", {"x": [i, 10 - i]})
     built = sx.build_indexes(tmp_path / "t", {"x": "bitmap"}, workers=1).table
-    built.declare_layout(sx.Clustering(by=["x"], rows_per_file=4))
+    optimized(built.declare_layout(sx.Clustering(by=["x"], rows_per_file=4)))
+    for i in range(6):
+        put(tmp_path / "t" / f"more-{i}.parquet", {"x": [i, 10 - i]})
     bare = {"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"}
     kept = ("JAVA_HOME", "PYTHONPATH")
     bare |= {name: os.environ[name] for name in kept if name in os.environ}

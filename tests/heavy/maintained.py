@@ -74,7 +74,7 @@ def rows(n: int, first: int) -> dict[str, list[int]]:
 def begin(folder: Path) -> None:
     """A table with a layout, queries, files without an index, and small packs."""
     for i in range(3):
-        put(folder / f"{i}.parquet", rows(20, 20 * i))
+        put(folder / f"part-0000{i}-{32 * str(i)}-0.parquet", rows(20, 20 * i))
     table = build(folder, {"a": "bitmap"})
     table = table.declare_layout(sx.Clustering(by=["a", "b"], rows_per_file=20))
     put(folder / "3.parquet", rows(20, 60))

@@ -332,7 +332,9 @@ class Plan:
     def count(self, spark: SparkSession | None = None) -> int:
         """The number of matching rows; reads only files whose number is not known.
 
-        ``limit`` is ignored.
+        ``limit`` is ignored.  Rows with NaN or -0.0 in files of other writers count,
+        which ``read`` may lose: Spark trusts the statistics of such files, unless
+        ``spark.sql.parquet.filterPushdown`` is false.
 
         Raises:
             PlanError: some file must be read and there is no session, or its
@@ -500,7 +502,8 @@ class Plan:
 
         The files are read now.  With ``limit``, it has at most that many rows.  Rows
         have no order.  Columns of integers and booleans with NULL have nullable types,
-        such as ``Int64``.
+        such as ``Int64``.  Timestamps are instants in UTC, as to Spark, whatever zone a
+        writer of Arrow noted in a file.
 
         Args:
             columns: names of the columns to read; by default all.

@@ -50,7 +50,7 @@ from skipindex.rewrite.selection.target import (
 )
 from skipindex.rewrite.selection.within import plan_within
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
-from skipindex.storage.file_system.names import published
+from skipindex.storage.file_system.names import published, round_of
 from skipindex.storage.file_system.sidecar import require_no_sidecar
 from skipindex.table import Overlap, TableState, overlaps_of, require_unbucketed
 
@@ -384,11 +384,18 @@ def require_own(table: TableState, *, in_place: bool) -> None:
     require_unbucketed(table.folder, table.paths)
     if table.other_log is not None:
         return  # its own vacuum alone deletes files
-    if not in_place and table.snapshot.properties.layout is None:
+    snapshot = table.snapshot
+    # A layout alone may have been declared of a folder of other writers.
+    is_own = snapshot.properties.layout is not None and (
+        snapshot.rewrites.changes > 0
+        or any(map(round_of, table.paths))
+        or not len(table)
+    )
+    if not (in_place or is_own):
         raise TableError(
-            f"{table.folder!r} was not written by skipindex: pass into= to "
-            "write an optimized copy, or in_place=True, after which vacuum deletes "
-            "the files that were rewritten"
+            f"{table.folder!r} was not written by skipindex: call optimize with into= "
+            "to write an optimized copy, or once with in_place=True, after which "
+            "vacuum deletes the files that were rewritten"
         )
 
 

@@ -65,6 +65,15 @@ def test_no_file_is_left(tmp_path: Path, read: Callable[[sx.Plan], list[Any]]) -
     assert list(plan.to_pandas().columns) == ["x"]
 
 
+def test_the_zone_that_a_file_notes_is_no_type(tmp_path: Path) -> None:
+    moments = pa.array([0, 1], pa.timestamp("us", "Europe/Berlin"))
+    put(tmp_path / "0.parquet", pa.table({"x": [1, 2], "t": moments}))
+    plan = build(tmp_path).plan("x > 0")
+    assert str(plan.to_pandas()["t"].dtype) == "datetime64[us, UTC]"
+    assert plan.to_arrow().schema.field("t").type == pa.timestamp("us", "UTC")
+    assert plan.to_polars().collect_schema()["t"] == pl.Datetime("us", "UTC")
+
+
 def test_a_column_that_files_lack_is_null(tmp_path: Path) -> None:
     put_all(tmp_path, [{"x": [1], "y": [None]}, {"x": [2], "y": ["a"]}])
     put(tmp_path / "2.parquet", {"x": [3]})

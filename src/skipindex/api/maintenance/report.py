@@ -17,7 +17,7 @@ class StepReport:
         step: its name: ``refresh``, ``merge``, ``cluster``, ``advise`` or ``vacuum``.
         table: the folder of the table.
         n_bytes: the bytes that it read and wrote; before it ran, an estimate.
-        seconds: wall time; before it ran, an estimate.
+        seconds: wall time; 0 if it did not run.
         gain: bytes that the recorded queries do not read any more; 0 before it ran.
         done: whether it ran.
         note: what it did, or why it did not run.
@@ -35,7 +35,8 @@ class StepReport:
     failed: bool = False
 
     def __str__(self) -> str:
-        price = f"{self.n_bytes / 1e6:.1f} MB, {self.seconds:.1f} s"
+        took = f", {self.seconds:.1f} s" if self.seconds else ""
+        price = f"{'' if took else 'about '}{self.n_bytes / 1e6:.1f} MB{took}"
         gain = f", {self.gain / 1e6:.1f} MB fewer for the queries" if self.gain else ""
         return f"{self.step}: {price}{gain}: {self.note}"
 

@@ -48,7 +48,7 @@ def maintain_all(
             why = offer.refused(budget)
             if dry_run or why:
                 told = why or offer.why
-                step = _report(one, offer, offer.n_bytes, offer.seconds, 0, told)
+                step = _report(one, offer, offer.n_bytes, 0.0, 0, told)
             else:
                 step = _taken(one, offer, budget)
             steps[one].append(step)

@@ -61,11 +61,6 @@ class Offer:
     def _rate(self) -> float:
         return _RATES.get(self.step, float("inf"))
 
-    @property
-    def seconds(self) -> float:
-        """What it is expected to take."""
-        return self.n_bytes / self._rate
-
     def refused(self, budget: Budget) -> str:
         """Why it is not done; empty if it is."""
         left = budget.bytes_left(self._rate)
