@@ -241,6 +241,20 @@ def test_every_public_name_is_in_the_reference() -> None:
     assert members - {"of"} <= listed
 
 
+def test_every_setting_is_on_its_page() -> None:
+    """The names that the source reads, in Python and in Java; and no others."""
+    source = ROOT / "src" / "skipindex"
+    files = [*source.rglob("*.py"), *(source / "spark" / "java").glob("*.java")]
+    name = r"(?:spark\.)?skipindex\.[a-z][\w.]*|SKIPINDEX_[A-Z_]+"
+    literal = re.compile(f'"({name})"')
+    named = {one for path in files for one in literal.findall(path.read_text())}
+    others = {one for one in named if one.startswith("skipindex.spark.")}
+    settings = named - others - {"skipindex.time.", "SKIPINDEX_ICEBERG_JAR"}
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text()
+    told = set(re.findall(f"`({name})[`<]", page))
+    assert {one for one in told if not one.startswith("skipindex.api.")} == settings
+
+
 def test_the_picture_of_curves_is_what_they_make() -> None:
     drawn = runpy.run_path(str(ROOT / "docs" / "curves.py"))["picture"]()
     found = (ROOT / "docs" / "curves.svg").read_text("utf-8")
