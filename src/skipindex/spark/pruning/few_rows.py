@@ -27,7 +27,8 @@ from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.table import DataFile
 
 _PAGES: Final = 16
-"""Bytes of pages that may be read for each byte of rows that is wanted at most."""
+"""Bytes of pages that may be read for each byte of rows that is wanted at most; for
+half of the columns' bytes or more it is one, as tasks read them together."""
 _FILES: Final = 100
 """Files from which rows are read; tasks read more files sooner than one process."""
 _REBASED: Final = date(1900, 1, 1)
@@ -100,7 +101,8 @@ def few_rows(
     def is_worth(size: Bytes) -> bool:
         nonlocal n_bytes
         n_bytes = size.pages
-        return n_bytes <= _PAGES * wanted.bytes
+        is_part = 2 * n_bytes <= size.whole
+        return n_bytes <= (_PAGES * wanted.bytes if is_part else wanted.bytes)
 
     pairs = zip(files.tolist(), rows, strict=True)
     there = {file: one for file, one in pairs if len(one)}
