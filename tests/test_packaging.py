@@ -9,9 +9,11 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 import tarfile
 import tomllib
 import zipfile
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -20,7 +22,6 @@ import pytest
 import skipindex as sx
 from skipindex import api, errors
 from skipindex.api import types
-from skipindex.indexes import index_types
 from tests.spark.java.javac import CLASSES, javac
 from tests.tables import api_members
 
@@ -242,22 +243,40 @@ def test_the_wheel_of_the_sdist_holds_exactly_the_package(built: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_wheel_works_where_nothing_else_is(built: Path, tmp_path: Path) -> None:
-    """Imported from the wheel itself, without the repository."""
-    (wheel,) = built.glob("*.whl")
-    out = run(
-        f"""if True:
-        import sys
-        sys.path = [p for p in sys.path if "src" not in p]
-        sys.path.insert(0, r"{wheel}")
-        import skipindex
-        from skipindex.indexes import index_types
-        print(sorted(index_types()), skipindex.__file__)
-        """,
-        folder=tmp_path,
+@pytest.mark.spark
+@pytest.mark.skipif(javac() is None, reason="there is no JDK")
+def test_a_newcomer_gets_from_pip_to_the_last_line_of_the_readme(
+    built: Path, tmp_path: Path
+) -> None:
+    """In an environment that has what ours has, but for the package itself."""
+    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check"]
+    wheel = [*pip, "wheel", ".", "--no-deps", "--no-build-isolation", "--no-index"]
+    root, wheels = unpacked(built, tmp_path), tmp_path / "wheels"
+    shutil.rmtree(root / CLASSES.relative_to(ROOT), ignore_errors=True)
+    call = partial(subprocess.run, check=True, capture_output=True, text=True)
+    call([*wheel, "-w", str(wheels)], cwd=root)
+    (made,) = wheels.iterdir()
+    call([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "env")])
+    (site,) = (tmp_path / "env" / "lib").glob("python*/site-packages")
+    call([*pip, "install", "--no-deps", "--no-index", "--target", str(site), str(made)])
+    # A path in a .pth file is searched, and the .pth files in it are not read.
+    (site / "others.pth").write_text(sysconfig.get_path("purelib"))
+    example = re.search(
+        r"```python\n(.*?)```", (root / "README.md").read_text(), re.DOTALL
     )
-    assert out.startswith(f"{sorted(index_types())} ")
-    assert ".whl" in out
+    assert example is not None
+    events = tmp_path / "events"
+    lines = example[1].replace("/data/events", str(events))
+    env = {name: text for name, text in os.environ.items() if name != "PYTHONPATH"}
+    env["PYSPARK_PYTHON"] = python = str(tmp_path / "env" / "bin" / "python")
+    call([python, "-m", "skipindex", "sample", str(events)], cwd=tmp_path, env=env)
+    code = f"{lines}\nprint(sx.__file__)"
+    out = call([python, "-c", code], cwd=tmp_path, env=env).stdout.splitlines()
+    assert out[0].startswith("2 of 40 files for: user = 4711")
+    count, last, place = out[-3:]
+    assert int(count) > 0
+    assert "2 of 40" in last
+    assert Path(place).is_relative_to(site)
 
 
 @pytest.mark.slow
