@@ -161,7 +161,7 @@ clean:  ## remove what builds and tools left; keeps the environment and data
 	rm -rf spark-warehouse metastore_db derby.log src/*.egg-info
 	find src ssb tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml src/skipindex/__init__.py
 	@[ -x $(BIN)/python ] || { python=$$(.ci/python) && \
 		echo "making $(VENV) with $$python" && "$$python" -m venv $(VENV); }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[ssb,dev]"
