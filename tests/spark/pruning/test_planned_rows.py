@@ -104,6 +104,7 @@ READ = (
     "SELECT id, q FROM t WHERE id BETWEEN 30 AND 50 AND p = '2024-01-02'",
     "SELECT id FROM t WHERE id IN (1, 50, 5000) AND q IS NULL",
     "SELECT count(*) FROM t WHERE p > '2024-01-01' AND k = 2",
+    "SELECT count(*) FROM t WHERE p > '2024-01-01'",
     "SELECT k, sum(id), max(name) FROM t WHERE k < 3 GROUP BY k",
     "SELECT a.id, b.q FROM t a JOIN t b ON a.id = b.id + 1 WHERE a.k = 2 AND b.k = 1",
     "SELECT id FROM t WHERE k = 1 UNION ALL SELECT id FROM t WHERE k = 1",
@@ -313,6 +314,27 @@ def test_columns_that_a_file_lacks_are_null(
     sx.build_indexes(tmp_path, {"id": "exact"}, workers=1)
     assert as_spark_reads(reading, tmp_path, "id long, c long") == 0
     assert as_spark_reads(reading, tmp_path, "ID long, C long") == 1
+
+
+def test_a_column_of_files_and_folders(reading: SparkSession, tmp_path: Path) -> None:
+    for folder in ("p=1", "p=2"):
+        (tmp_path / folder).mkdir()
+        put(tmp_path / folder / "0.parquet", {"p": pa.array([7, 8])})
+    sx.build_indexes(tmp_path, {"id": "exact"}, workers=1)
+    assert as_spark_reads(reading, tmp_path, where="id = 1") == 0  # of the folders
+    # One folder is no partition, so that the values of the file count.
+    assert as_spark_reads(reading, tmp_path / "p=1", where="id = 1") == 1
+    df = reading.read.parquet(str(tmp_path / "p=1")).where("id = 1")
+    assert df.select("p").collect() == [(8,)]
+    assert as_spark_reads(reading, tmp_path / "p=1", "id long", "id = 1") == 0
+
+
+def test_names_with_dots(reading: SparkSession, tmp_path: Path) -> None:
+    pair = pa.array([{"b": 1}, {"b": 2}])
+    put(tmp_path / "0.parquet", {"a": pair, "a.b": pa.array([3, 4])})
+    sx.build_indexes(tmp_path, {"id": "exact"}, workers=1)
+    assert as_spark_reads(reading, tmp_path) == 1
+    assert as_spark_reads(reading, tmp_path, "id long, `a.b` long") == 1
 
 
 def test_a_default_is_left_to_spark(reading: SparkSession, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from skipindex.planner.rows.dataset import Files
 from skipindex.planner.rows.selected import Bytes, rows_at
 from skipindex.spark.pruning.protocol import WantedRows, arrow_stream
 from skipindex.spark.pruning.tables import ScannedTable
-from skipindex.table import DataFile
+from skipindex.table import DataFile, TableState
 
 _PAGES: Final = 16
 """Bytes of pages that may be read for each byte of rows that is wanted at most; for
@@ -88,7 +88,7 @@ def few_rows(
         timezone=timezone,
         case_sensitive=plan.session.case_sensitive,
     )
-    reader.wanted = pa.schema([_field(reader.schema, name) for name in wanted.columns])
+    reader.wanted = pa.schema([_field(table, name) for name in wanted.columns])
     rows = [
         np.arange(n) if one.rows is None else one.rows
         for n, one in zip(n_rows, selections(plan.evaluation, files), strict=True)
@@ -147,12 +147,18 @@ def _check_same(file: DataFile, stored: pa.Field, wanted: pa.DataType) -> None:
         raise UnsupportedTypeError(f"column {stored.name!r} has type {dtype} here")
 
 
-def _field(schema: pa.Schema, name: str) -> pa.Field:
-    """A column of a table; ``UnsupportedTypeError`` if Spark has forms of its type."""
-    places = schema.get_all_field_indices(name)
-    if len(places) != 1:
-        raise UnsupportedTypeError(f"the table has {len(places)} columns {name!r}")
-    field = schema.field(places[0])
+def _field(table: TableState, name: str) -> pa.Field:
+    """A column of the files.
+
+    Raises:
+        UnsupportedTypeError: folders have it too, where Spark may read only some of
+            them, or its values have several forms in Spark.
+    """
+    folders = {name.lower() for p in table.partitions for name in (p.name, *p.names)}
+    places = table.schema.get_all_field_indices(name)
+    if len(places) != 1 or "." in name or name.lower() in folders:
+        raise UnsupportedTypeError(f"column {name!r} is not one of the files alone")
+    field = table.schema.field(places[0]).remove_metadata()
     if not (field.type in _TYPES or pa.types.is_decimal128(field.type)):
         raise UnsupportedTypeError(f"column {name!r} has type {field.type}")
     return field
