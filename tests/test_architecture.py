@@ -65,7 +65,7 @@ BUDGETS = {
     "log": 3145,
     "planner": 9747,
     "rewrite": 3796,
-    "spark": 7587,
+    "spark": 7583,
     "storage": 5050,
     "table": 6980,
 }

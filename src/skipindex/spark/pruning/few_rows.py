@@ -148,12 +148,8 @@ def _check_same(file: DataFile, stored: pa.Field, wanted: pa.DataType) -> None:
 
 
 def _field(table: TableState, name: str) -> pa.Field:
-    """A column of the files.
-
-    Raises:
-        UnsupportedTypeError: folders have it too, where Spark may read only some of
-            them, or its values have several forms in Spark.
-    """
+    """A column of the files; ``UnsupportedTypeError`` if Spark may read another one."""
+    # Of a part of the table, Spark reads what the files have of a column of folders.
     folders = {name.lower() for p in table.partitions for name in (p.name, *p.names)}
     places = table.schema.get_all_field_indices(name)
     if len(places) != 1 or "." in name or name.lower() in folders:
