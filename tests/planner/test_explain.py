@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from skipindex import Bloom, Table
+from skipindex import Bloom, Table, open_table
 from skipindex.errors import PlanError
 from skipindex.planner import file_tasks
 from skipindex.storage.thrift import read_struct, varint
@@ -311,3 +311,9 @@ def test_evidence_names_what_is_stored(table: Table) -> None:
     again = "(a < -1 AND s = 'x') OR (a > 1000 AND s = 'v1') OR (a < -1 AND s = 'v2')"
     repeated = table.plan(again).skipped[0]
     assert [e.condition for e in repeated.evidence] == ["a < -1", "a > 1000"]
+
+
+def test_a_table_without_indexes_has_no_statistics_of_a_column(tmp_path: Path) -> None:
+    table = open_table(put_all(tmp_path, [{"a": [1]}]))
+    assert "other kinds: there is no index" in table.plan("a = 5").explain()
+    assert repr(table.columns) == "[ColumnInfo('a', int)]"

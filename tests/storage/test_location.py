@@ -351,3 +351,14 @@ def test_secrets_are_not_shown(uri: str, shown: str) -> None:
     location = Location("bucket/t", uri)
     assert location.spark_path("a b") == f"{shown}/a b"
     assert "SECRET" not in repr(location)
+
+
+def test_a_tilde_is_the_home_of_the_user(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert location_of("~/t").root == str(tmp_path / "t")
+    assert location_of(Path("~")).root == str(tmp_path)
+    for name in ("~t", "a/~/b", "file:~/t"):
+        local = name.removeprefix("file:")
+        assert location_of(name).root == str(Path(local).absolute())

@@ -231,6 +231,7 @@ def test_without_the_extra_the_command_is_named(
         ("s3://K:SECRET@b/t", PLACE, "the URI 's3://b/t' has a key or options too"),
         ("s3://b/t?session_token=SECRET", PLACE, "URI 's3://b/t' has a key or options"),
         (URI, {**PLACE, "AWS_REGION": "SECRET"}, "given under two names"),
+        (URI, {**PLACE, "endpoint_url": "SECRET"}, "under two names"),
     ],
 )
 def test_what_is_refused(uri: str, options: Mapping[str, Any], message: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import logging
 import shlex
@@ -44,7 +43,7 @@ from skipindex.errors import (
     UnknownIndexError,
     one_line,
 )
-from skipindex.indexes import spec_from_json
+from skipindex.indexes import parse_spec
 from skipindex.layout import Workload
 from skipindex.rewrite.verify_table import verify
 from skipindex.spark.driver import extension_settings
@@ -318,30 +317,10 @@ def _command(name: str, options: SimpleNamespace) -> str:
 def _build(options: SimpleNamespace) -> Answer:
     indexes: dict[str, list[SpecLike]] = {}
     for column, kind in options.index:
-        indexes.setdefault(column, []).append(_spec(kind))
+        indexes.setdefault(column, []).append(parse_spec(kind) if "(" in kind else kind)
     asked = {"indexes": indexes or None, **_choice(options)}
     asked |= _work(options)
     return _built(_opened(options).build_indexes(**asked))
-
-
-def _spec(text: str) -> SpecLike:
-    """A kind's name, or what ``bloom(error_rate=0.001)`` stands for."""
-    name, bracket, _ = text.partition("(")
-    if not bracket:
-        return text
-    values: dict[str, Any] | None = None
-    try:
-        match ast.parse(text.strip(), mode="eval").body:
-            case ast.Call(args=[], keywords=given):
-                values = {str(one.arg): ast.literal_eval(one.value) for one in given}
-    except (SyntaxError, ValueError):
-        pass  # told below
-    if values is None:
-        raise UnknownIndexError(
-            f"not an index: {text!r} (accepted: such as bloom, or "
-            "bloom(error_rate=0.001))"
-        )
-    return spec_from_json({**values, "kind": name.strip()})
 
 
 def _refresh(options: SimpleNamespace) -> Answer:

@@ -40,6 +40,10 @@ class ColumnInfo:
     place: tuple[str, ...] = ()
     mapped_name: str = ""
 
+    def __repr__(self) -> str:
+        kind = self.domain.name if self.domain else f"no order: {self.reason}"
+        return f"ColumnInfo({self.name!r}, {kind})"
+
     @property
     def stored_names(self) -> list[str]:
         """The names under which something may be stored, the usual one first."""

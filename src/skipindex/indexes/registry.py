@@ -7,6 +7,7 @@ name is the kind's and whose object is its ``IndexType``.
 
 from __future__ import annotations
 
+import ast
 import functools
 import importlib
 import pkgutil
@@ -84,11 +85,13 @@ def _foreign_type(name: str) -> IndexType:
 def parse_spec(spec: str | IndexSpec | MinMax) -> IndexSpec | MinMax:
     """The spec that is meant: a kind's name is that kind with its defaults.
 
+    A text may have parameters too: ``bloom(error_rate=0.001)``.
+
     Raises:
         UnknownIndexError: there is no kind of that name, or this is no spec.
     """
     if isinstance(spec, str):
-        return _spec_class(spec)()
+        return _spec_in(spec)
     # A spec's class has a kind too.
     if isinstance(spec, type) or not isinstance(getattr(spec, "kind", None), str):
         raise UnknownIndexError(
@@ -96,6 +99,25 @@ def parse_spec(spec: str | IndexSpec | MinMax) -> IndexSpec | MinMax:
             "Bloom())"
         )
     return spec
+
+
+def _spec_in(text: str) -> IndexSpec | MinMax:
+    name, bracket, _ = text.partition("(")
+    if not bracket:
+        return _spec_class(text)()
+    values: dict[str, Any] | None = None
+    try:
+        match ast.parse(text.strip(), mode="eval").body:
+            case ast.Call(args=[], keywords=given):
+                values = {str(one.arg): ast.literal_eval(one.value) for one in given}
+    except (SyntaxError, ValueError):
+        pass  # reported below
+    if values is None:
+        raise UnknownIndexError(
+            f"not an index: {text!r} (accepted: such as bloom, or "
+            "bloom(error_rate=0.001))"
+        )
+    return spec_from_json({**values, "kind": name.strip()})
 
 
 def spec_to_json(spec: IndexSpec | MinMax) -> dict[str, Any]:

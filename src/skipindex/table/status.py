@@ -219,7 +219,7 @@ def unmet_request(table: TableState) -> str:
     return (
         f"indexes of {', '.join(map(repr, lacking))} are requested and not built, as "
         "the table is open without such columns (accepted: a schema that has them, by "
-        "open_table(…, schema=…) or --schema)"
+        "open_table(…, schema=…))"
     )
 
 

@@ -5,7 +5,7 @@
     OPTIMIZE [TABLE] table [FULL] [WHERE partition_condition]
         [{ZORDER | HILBERT | RANGE | HASH} BY (column [, …])]
         [LOCALLY ORDERED BY (column [, …])]
-    CREATE INDEX ON [TABLE] table [(column [, …])] [USING kind]
+    CREATE INDEX ON [TABLE] table [(column [, …])] [USING kind [(name = value)]]
     DROP INDEX ON [TABLE] table [(column [, …])] [USING kind]
     SHOW INDEXES {ON | IN | FROM} [TABLE] table
     REFRESH INDEXES {ON | IN | FROM} [TABLE] table
@@ -336,7 +336,14 @@ class _Reader:
             raise self._unexpected("ON")
         table = self._table()
         names = self._columns() if self._next.key == "(" else ()
-        return table, names, self._name("a kind") if self._takes("USING") else None
+        kind = self._name("a kind") if self._takes("USING") else None
+        begin = self._next
+        if kind and begin.key == "(" and "NOT" in condition:  # CREATE takes parameters
+            while self._next.key != ")":  # the brackets are known to be closed
+                self._at += 1
+            kind += self._text[begin.start : self._next.end]
+            self._at += 1
+        return table, names, kind
 
     def _named(self) -> NamedIndex | None:
         """One whose index has a name; of the rest only its table is read."""

@@ -288,7 +288,9 @@ def _unused(
         else:
             reasons[kind] = notes.get(_stage_of(kind)) or "ruled out no file"
     if not there and not record.column.is_partition:
-        reasons[_OTHERS] = "the column has only statistics"
+        has_some = len(evaluation.table.snapshot.manifest) > 0
+        what = "the column has only statistics" if has_some else "there is no index"
+        reasons[_OTHERS] = what
     return reasons
 
 

@@ -362,7 +362,10 @@ def _is_listed(listed: FileInfo, info: FileInfo) -> bool:
 def location_of(
     path: Location | str | os.PathLike[str], options: StorageOptions | None = None
 ) -> Location:
-    """The folder that a path or URI names; a ``Location`` is returned as it is."""
+    """The folder that a path or URI names; a ``Location`` is returned as it is.
+
+    ``~`` is the user's home.
+    """
     if isinstance(path, Location):
         return path
     text = os.fspath(path)
@@ -378,5 +381,7 @@ def location_of(
     scheme = _SCHEME.match(text)
     if scheme is None or scheme[1] == "file":
         local = re.sub(r"^file:(//(?=/))?", "", text)
+        if scheme is None and re.match("~(/|$)", local):
+            local = os.path.expanduser(local)  # noqa: PTH111 (a link in it stays)
         return Location(os.path.normpath(Path(local).absolute()))
     return Location(arrow_root(text), text)

@@ -46,6 +46,7 @@ _OPEN: Final = frozenset(["region", "endpoint", "base_url", "account_name"])
 """Options whose values messages may show."""
 _ENVIRONMENT: Final = ("AWS_", "AZURE_", "GOOGLE_")
 _PREFIX: Final = re.compile("^(aws|azure|google)_")
+_ALIASES: Final = {"endpoint_url": "endpoint"}
 _REGIONS: Final = ("AWS_REGION", "AWS_DEFAULT_REGION")
 _ENDPOINTS: Final = ("AWS_ENDPOINT", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3")
 
@@ -82,7 +83,8 @@ def checked_options(place: StorePlace, given: StorageOptions) -> Pairs:
 
 def _by_short_name(options: StorageOptions) -> dict[str, Any]:
     """The options by their names without the first word, as ``region``."""
-    named = {_PREFIX.sub("", name.lower()): v for name, v in options.items()}
+    names = {name: _PREFIX.sub("", name.lower()) for name in options}
+    named = {_ALIASES.get(names[name], names[name]): v for name, v in options.items()}
     if len(named) < len(options):
         raise ValueError("an option is given under two names")
     return named
