@@ -176,7 +176,7 @@ MISTAKES: Final[Mapping[str, Mistake]] = {
     "a kind with arguments as text": (
         lambda t: t.table.build_indexes({"city": "bloom(0.1)"}, workers=1),
         UnknownIndexError,
-        r"did you mean 'bloom'\? .*such as skipindex.Bloom\(error_rate=",
+        r"not an index: 'bloom\(0.1\)' .*or bloom\(error_rate=0.001\)",
     ),
     "a kind for other types": (
         lambda t: t.table.build_indexes({"price": "ngram_bloom"}, workers=1),

@@ -309,12 +309,13 @@ def test_progress_counts_files_from_the_beginning_to_the_end(
 def test_the_report_reads_well(folder: Path) -> None:
     (folder / "x.parquet").write_bytes(b"no parquet at all")
     report = sx.build_indexes(folder, {"a": "bitmap"}, workers=1)
-    first, note = str(report).splitlines()
+    first, note, hint = str(report).splitlines()
     assert first.startswith(
         "indexed 4 files (0 up to date, 1 not readable), 0.0 MB of indexes, "
     )
     assert note.startswith("1 files: not readable: ")
     assert note.endswith("(first: x.parquet)")
+    assert hint == report.hint
     assert report.n_bytes == sum(p.stat().st_size for p in packs(folder))
 
 

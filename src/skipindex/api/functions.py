@@ -172,10 +172,9 @@ def _how(given: Opening) -> _How:
         "schema": _arrow_schema(given.get("schema")),
         "version": None if version is None else AtVersion(version),
     }
-    names = _How.__annotations__
-    return cast(
-        "_How", {k: v for k, v in known.items() if k in names and v is not None}
-    )
+    names = _How.__annotations__.keys() & known
+    given_names = {k for k in names if known[k] is not None or k == "trust"}
+    return cast("_How", {name: known[name] for name in given_names})
 
 
 def _of_catalog(

@@ -13,8 +13,8 @@ One Arrow IPC file, one row a data file::
     tag         string         its ETag where a store gives one; part of the identity.
                                A manifest without any has no such column
     groups      binary         of each row group its rows, first byte and bytes, each as
-                               an int64, or null if not known.  An older manifest has no
-                               such column
+                               an int64; empty for a file with one row group, or null if
+                               not known.  An older manifest has no such column
     s0, s1, …   struct         statistics of one column (``table.summaries``); the
                                field's metadata holds the column and its domain
 

@@ -185,9 +185,11 @@ class DataFile:
         return [*map(self.metadata.row_group, range(self.metadata.num_row_groups))]
 
     def row_groups(self) -> bytes | None:
-        """Each row group as in a manifest; None if Spark may place one elsewhere."""
-        if self.is_signed:
+        """The row groups as in a manifest; None if Spark may place one elsewhere."""
+        if self.is_signed or not self.groups:
             return None
+        if len(self.groups) == 1:
+            return b""
         places, end = [], 0
         for group in self.groups:
             chunks = [*map(group.column, range(group.num_columns))]
@@ -197,19 +199,17 @@ class DataFile:
                 return None
             places.append((group.num_rows, begin, size))
             end = begin + size
-        if sum(rows for rows, _, _ in places) != self.metadata.num_rows:
-            return None
-        if len(places) > 1:
-            # Spark reads a row group if its middle is in the range that is read, and
-            # takes its size from the footer's own field, which it may lack.
-            with suppress(LookupError, ValueError):
-                groups = read_struct(footer_of(self._source), 0)[0][4]
-                if all(
-                    n.get(6, p[2]) == p[2] for n, p in zip(groups, places, strict=True)
-                ):
-                    return np.array(places, "<i8").tobytes()
-            return None
-        return np.array(places, "<i8").tobytes()
+        # Spark reads a row group if its middle is in the range that is read, and takes
+        # its size from the footer's own field, which it may lack.
+        with suppress(LookupError, ValueError):
+            groups = read_struct(footer_of(self._source), 0)[0][4]
+            told = [
+                n.get(6, size) for n, (_, _, size) in zip(groups, places, strict=True)
+            ]
+            is_right = told == [size for _, _, size in places]
+            if is_right and sum(n for n, _, _ in places) == self.metadata.num_rows:
+                return np.array(places, "<i8").tobytes()
+        return None
 
     def text_bytes(self, path: Sequence[str], least: float) -> float:
         """The bytes of a column before compression, as far as the footer tells.

@@ -235,7 +235,16 @@ class TableState:
         known = take(groups, self.rows[files])
         if known.null_count:
             return None
-        return [np.frombuffer(one, "<i8").reshape(-1, 3) for one in known.to_pylist()]
+        n_rows, sizes = (
+            self.n_rows.or_else(0)[files].tolist(),
+            self.sizes[files].tolist(),
+        )
+        return [
+            np.frombuffer(one, "<i8").reshape(-1, 3)
+            if one
+            else np.array([[n, 0, size]])
+            for one, n, size in zip(known.to_pylist(), n_rows, sizes, strict=True)
+        ]
 
     @cached_property
     def n_bytes(self) -> int:
