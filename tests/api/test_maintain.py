@@ -254,6 +254,18 @@ def test_a_step_that_fails_is_told_on_stderr(
     assert told.err == where
 
 
+def test_a_column_added_later_is_not_forgotten(tmp_path: Path) -> None:
+    put_all(tmp_path, [{"x": [1]}, {"x": [2], "y": [3]}])
+    schema = pa.schema({"x": pa.int64(), "y": pa.int64()})
+    built = sx.open_table(tmp_path, schema=schema).build_indexes({"y": "exact"})
+    put(tmp_path / "2.parquet", {"x": [4], "y": [5]})
+    (note,) = sx.maintain(tmp_path, workers=1).notes
+    assert "indexes of 'y' are requested and not built" in note
+    table = built.table.refresh_indexes(workers=1).table
+    assert table.plan("y = 5").paths == ["2.parquet"]
+    assert sx.maintain(table, workers=1).notes == ()
+
+
 def test_files_of_other_writers_are_rewritten_by_no_door_unasked(
     tmp_path: Path,
 ) -> None:

@@ -218,8 +218,8 @@ def unmet_request(table: TableState) -> str:
         return ""
     return (
         f"indexes of {', '.join(map(repr, lacking))} are requested and not built, as "
-        "the table is open without such columns (accepted: a schema that has them, by "
-        "open_table(…, schema=…))"
+        "the table is open without such columns (accepted: to open it with a schema "
+        "that has them)"
     )
 
 
