@@ -55,7 +55,7 @@ MOST_ENTRIES = 16
 BUDGETS = {
     "": 430,
     "advice": 2101,
-    "api": 4391,
+    "api": 4393,
     "build": 2741,
     "cli": 1433,
     "conditions": 8668,
@@ -63,11 +63,11 @@ BUDGETS = {
     "indexes": 7369,
     "layout": 2567,
     "log": 3145,
-    "planner": 9749,
+    "planner": 9747,
     "rewrite": 3796,
-    "spark": 7583,
+    "spark": 7586,
     "storage": 5058,
-    "table": 6989,
+    "table": 6987,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 raises a number lowers another one by as much."""

@@ -95,6 +95,8 @@ def test_each_call_opens_a_table_in_all_ways(delta: str, tmp_path: Path) -> None
     assert built.table.plan("later = 'x'").paths == []
     with pytest.raises(TableError, match=r"is open and keeps its schema .accepted: a"):
         sx.plan_files(built.table, "later = 'x'", schema=schema)
+    with pytest.raises(TableError, match="is open and keeps its version"):
+        sx.plan_files(report.table, "a = 25", version=0)
 
 
 def test_a_vacuum_of_delta_leaves_the_indexes(delta: str) -> None:

@@ -113,7 +113,9 @@ def place_of(
     """
     if isinstance(table, Table):
         for name, value in given.items():
-            if value and value != "listing":
+            # Not 0, which is a version.
+            is_default = value is False or value in (None, {}, "listing")
+            if not is_default:
                 raise TableError(
                     f"{table!r} is open and keeps its {name} (accepted: a path or URI)"
                 )
@@ -158,7 +160,7 @@ class _How(TypedDict, total=False):
 
 
 def _how(given: Opening) -> _How:
-    """What was given, as ``open_state`` takes it; what is None is left out."""
+    """The arguments that are not None, as ``open_state`` takes them."""
     check_types(given.get("partition_types"), given.get("derived"))
     version = given.get("version")
     is_number = hasattr(version, "__index__") and not isinstance(version, bool)

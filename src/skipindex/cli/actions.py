@@ -89,7 +89,7 @@ def _place(options: SimpleNamespace) -> dict[str, Any]:
 
 
 def _tables(options: SimpleNamespace) -> tuple[list[str], list[str]] | None:
-    """The tables below PATH, with indexes and without, if it is none itself."""
+    """The tables below PATH, with indexes and without; None if PATH is a table."""
     if options.catalog:
         return None
     root = location_of(options.path)

@@ -203,11 +203,9 @@ class DataFile:
         # its size from the footer's own field, which it may lack.
         with suppress(LookupError, ValueError):
             groups = read_struct(footer_of(self._source), 0)[0][4]
-            told = [
-                n.get(6, size) for n, (_, _, size) in zip(groups, places, strict=True)
-            ]
-            is_right = told == [size for _, _, size in places]
-            if is_right and sum(n for n, _, _ in places) == self.metadata.num_rows:
+            rows, _, sizes = zip(*places, strict=True)
+            told = [one.get(6, n) for one, n in zip(groups, sizes, strict=True)]
+            if told == [*sizes] and sum(rows) == self.metadata.num_rows:
                 return np.array(places, "<i8").tobytes()
         return None
 

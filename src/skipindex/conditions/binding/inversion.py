@@ -81,7 +81,7 @@ class BoundCall:
         return self.function.apply(*result)
 
     def _alike(self, value: atoms.Value | None) -> Collection[Plain]:
-        """Values of which one answers some questions as its own does."""
+        """Values, one of which has the call's own answer to some questions."""
         assert self.function.alike is not None
         try:
             plains = [argument.value(value) for argument in self.arguments]

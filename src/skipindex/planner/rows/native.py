@@ -32,7 +32,7 @@ from skipindex.planner.rows.values import (
     number_of,
     scalar_of,
 )
-from skipindex.table import ColumnInfo, TableState
+from skipindex.table import ColumnInfo, TableState, has_int96
 
 _COMPARED: Final = frozenset(
     {
@@ -96,9 +96,7 @@ def native_paths(
 
     def stored(i: int) -> pa.Schema:
         with reader.opened(i) as (file, _):
-            leaves = map(file.schema.column, range(len(file.schema)))
-            # Arrow reads INT96 in the type of other times.
-            if any(leaf.physical_type == "INT96" for leaf in leaves):
+            if has_int96(file):  # which Arrow reads in the type of other times
                 raise NotNativeError
             return file.schema_arrow
 

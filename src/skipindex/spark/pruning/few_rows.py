@@ -80,6 +80,9 @@ def few_rows(
         return None
     if n_rows[plan.evaluation.certain[files]].sum() > wanted.rows:
         return None
+    # The rows of a sample may tell, before those of all other files are counted.
+    if sum(one.lower for one in plan.evaluation.rows.values()) > wanted.rows:
+        return None
     if plan.row_counts.upper[files].sum() > wanted.rows:
         return None
     reader = _StrictFiles(
