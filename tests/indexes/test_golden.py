@@ -106,6 +106,9 @@ def _arrays() -> dict[str, pa.Array]:
             [chooser.randrange(300) for _ in range(400)], pa.int16()
         ),
         "int_chunks": pa.array([None, *scattered], pa.int64()),
+        "int_wide": pa.array(
+            [other.randrange(1500) if i % 23 == 0 else None for i in range(70_000)]
+        ),
         "int_extremes": pa.array([2**63 - 1, -(2**63), 0], pa.int64()),
         "date": pa.array(days, pa.date32()),
         "float": pa.array(floats, pa.float64()),
@@ -125,6 +128,7 @@ CASES = [
     for spec_name in SPECS
     for array_name in ARRAYS
     if ("chunks" not in array_name or spec_name in LARGE)
+    and (array_name != "int_wide" or spec_name == "default")
     and fits(SPECS[spec_name], ARRAYS[array_name].type)
 ]
 

@@ -9,7 +9,7 @@ is written if nearly all files are in nearly all bins.
 Above the sets of files of single codes are those of 16 neighbours, of 256 and so on, so
 any range unites at most 30 sets a level.
 
-The parts, version 1, which are of all data files of the blob together::
+The parts, version 2, which are of all data files of the blob together::
 
     part 0          u8   version
                     u8   form: bit 1, values are bytes; bit 2, codes are bins
@@ -57,7 +57,6 @@ from skipindex.indexes.encoding.dictionary import Codebook, open_codebook
 from skipindex.indexes.encoding.entries import (
     Entries,
     EntryParts,
-    read_rows,
 )
 from skipindex.indexes.encoding.entry_packing import pack_sets
 from skipindex.indexes.encoding.header import (
@@ -73,7 +72,7 @@ from skipindex.storage.parts import Parts
 
 FILE_MAP: Final = "file_map"
 """The kind of its blobs; no spec asks for it, as it is no index of a file."""
-VERSION: Final = 1
+VERSION: Final = 2
 
 _HEAD: Final = struct.Struct("<BBBBIII")
 _BINS: Final = 4
@@ -386,8 +385,7 @@ def _slots(
 ) -> Iterator[npt.NDArray[np.unsignedinteger]]:
     """The slots in the sets ``start .. stop - 1``, some at a time."""
     lists, bitmaps = entries.take(start, stop)
-    for raw in lists:
-        yield read_rows(raw, entries.width)
+    yield from lists
     for bitmap in bitmaps:
         yield np.frombuffer(bitmap.to_array(), np.uint32)
 

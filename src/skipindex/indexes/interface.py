@@ -61,6 +61,12 @@ class ContextIndex(Index, Protocol):
         For the last condition of an AND, of which only the number is needed.
         """
 
+    def has_many(self, atom: Atom) -> bool:
+        """Whether so many values make ``atom`` TRUE that their rows take long to read.
+
+        Some row has one of these values, so the file is kept without reading its rows.
+        """
+
 
 @runtime_checkable
 class Dictionary(Protocol):

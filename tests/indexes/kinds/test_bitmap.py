@@ -11,10 +11,12 @@ import pytest
 from pyroaring import BitMap
 
 from skipindex.errors import UnknownIndexError
-from skipindex.expressions.atoms import NoneOf, NullAtom, OneOf, Range
+from skipindex.expressions.atoms import IntegerSet, NoneOf, NullAtom, OneOf, Range
 from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.indexes.kinds.bloom import Bloom
+from skipindex.indexes.kinds.exact import Exact
 from skipindex.indexes.kinds.range_bitmap import RangeBitmap
+from skipindex.indexes.kinds.run_length import RunLength
 from tests.indexes.columns import column_of, encoded
 from tests.indexes.memory_parts import opened
 
@@ -130,12 +132,14 @@ def test_a_column_of_distinct_values_costs_a_few_bytes_a_row() -> None:
     assert sum(map(len, Bitmap().build(sorted_keys))) < 0.1 * 60_000
 
 
-@pytest.mark.parametrize("n_values", [1, 2, 64, 65, 300, 4000])
+@pytest.mark.parametrize("n_values", [1, 2, 64, 65, 300, 4000, 9000, 40_000])
 @pytest.mark.parametrize("n", [5_000, 70_000])
-@pytest.mark.parametrize("order", ["random", "clustered", "half one value"])
+@pytest.mark.parametrize("order", ["random", "clustered", "half one value", "sparse"])
 def test_each_way_to_pack_the_rows(n: int, n_values: int, order: str) -> None:
     rng = np.random.default_rng(n_values)
     values = rng.integers(0, n_values, n)
+    if order == "sparse":
+        values -= values % 50  # the other numbers have no row
     if order == "clustered":
         values = np.repeat(values[: n // 30 + 1], 30)[:n]
     if order == "half one value":
@@ -146,16 +150,51 @@ def test_each_way_to_pack_the_rows(n: int, n_values: int, order: str) -> None:
         found = index.probe(Range("c", low, high)).lower
         expected = ~null & (values >= low) & (values < high)
         assert found == BitMap(np.flatnonzero(expected).tolist())
+        if index.has_many(Range("c", low, high)):
+            assert found
     assert index.probe(NullAtom("c")).lower == BitMap(np.flatnonzero(null).tolist())
+    keys = np.unique(rng.integers(-5, n_values + 5, 300))
+    rows, places = index.places_of(IntegerSet(keys))
+    expected = np.flatnonzero(~null & np.isin(values, keys))
+    assert rows.tolist() == expected.tolist()
+    assert keys[places].tolist() == values[expected].tolist()
 
 
-def test_one_value_reads_one_part_of_rows() -> None:
+@pytest.mark.parametrize("n", [60_000, 100_000])
+def test_one_value_reads_one_part_of_rows(n: int) -> None:
     rng = np.random.default_rng(0)
-    column = encoded(rng.permutation(60_000), pa.int64())
-    index, count = opened(Bitmap(), column)
-    index.probe(OneOf("c", (31_000,)))
-    assert count.parts == 2, "a chunk of the dictionary and a part of entries"
-    assert count.n_bytes < 40_000
+    for factor, n_parts in ((1, 1), (1000, 2)):
+        column = encoded(rng.permutation(n) * factor, pa.int64())
+        index, count = opened(Bitmap(), column)
+        before = count.n_bytes
+        assert len(index.probe(OneOf("c", (31_000 * factor,))).lower) == 1
+        assert count.parts == n_parts, "entries; sparse values: a chunk of them too"
+        assert count.n_bytes - before < 24_000
+
+
+def test_most_of_many_values_are_all_rows_but_the_others() -> None:
+    values = np.random.default_rng(0).permutation(100_000)
+    index, count = opened(Bitmap(), encoded(values, pa.int64()))
+    found = index.probe(Range("c", 2_000, None)).lower
+    assert len(found) == 98_000
+    assert count.parts == 1, "the first part has the others"
+    assert index.has_many(Range("c", 2_000, None))
+    assert not index.has_many(OneOf("c", (7,)))
+
+
+@pytest.mark.parametrize("n", [60_000, 100_000])
+def test_a_key_is_looked_up_in_an_exact_index_by_few_bytes(n: int) -> None:
+    rng = np.random.default_rng(1)
+    users = rng.integers(0, n, n)
+    for values, few in ((users, True), (users / 100, False)):
+        column = column_of(pa.array(values))
+        index, count = opened(Exact(), column)
+        key = column.distinct[n // 3]
+        found = index.probe(OneOf("c", (int(key),))).lower
+        assert found == BitMap(np.flatnonzero(values == values[found[0]]))
+        assert (count.n_bytes < 24_000) == few, "floats are asked for ranges"
+        runs = sum(map(len, RunLength().build(column)))
+        assert sum(map(len, Exact().build(column))) <= 1.2 * runs
 
 
 @pytest.mark.parametrize("max_bitmaps", [0, -1])

@@ -12,7 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from skipindex.expressions.arrays import Bits, UnsignedInts
+from skipindex.errors import CorruptIndexError
+from skipindex.expressions.arrays import Bits, Codes, UnsignedInts
 
 _BATCH_BYTES: Final = 1 << 12
 """Bytes of a filter that are transposed together."""
@@ -75,6 +76,21 @@ def numbers(planes: Sequence[Bits]) -> UnsignedInts:
             higher <<= higher.dtype.type(at)
             result |= higher
     return result
+
+
+def planes_of(codes: Codes, width: int) -> bytes:
+    """The bits of codes, the lowest first, a one for each zero."""
+    bits = [codes >> np.uint32(i) & np.uint32(1) == 0 for i in range(width)]
+    return b"".join(np.packbits(one, bitorder="little").tobytes() for one in bits)
+
+
+def codes_of(raw: memoryview, width: int, n: int) -> UnsignedInts:
+    """The inverse of ``planes_of``, for ``n`` codes, in one, two or four bytes each."""
+    if len(raw) != width * -(-n // 8):
+        raise CorruptIndexError(f"{len(raw)} bytes are not {width} slices of {n} runs")
+    if not width:
+        return np.zeros(n, np.uint8)
+    return numbers([*~np.frombuffer(raw, np.uint8).reshape(width, -1)])[:n]
 
 
 def transpose(eight: Bits) -> Bits:

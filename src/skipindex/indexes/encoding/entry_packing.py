@@ -11,13 +11,18 @@ import numpy.typing as npt
 import zstandard
 
 from skipindex.expressions.arrays import Ints, Mask, Words
+from skipindex.indexes.encoding.coding import Coding
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.entries import (
     GAPS,
     MIXED,
+    SPLIT,
+    UNARY,
     UNIFORM,
     Rows,
+    in_unary,
     row_bytes,
+    split_rows,
     write_rows,
 )
 from skipindex.indexes.encoding.postings import pack_postings
@@ -47,45 +52,47 @@ class _Packing:
     bitmaps: dict[int, bytes]
 
 
-def pack_entries(column: EncodedColumn) -> tuple[list[bytes], list[int]]:
-    """The parts, and the first code of each."""
-    n_values = column.n_distinct
-    if not n_values:
+def pack_entries(
+    column: EncodedColumn, coding: Coding
+) -> tuple[list[bytes], list[int]]:
+    """The parts of a coding of a column, and the first code of each."""
+    if not coding.n_codes:
         return [], []
-    width = row_bytes(column.n_rows)
-    if n_values <= _FEW_VALUES:
-        return _parts_of(_pack_by_mask(column, width), width)
-    return _parts_by_block(_sorted_keys(column), n_values, width)
+    if coding.n_codes <= _FEW_VALUES:
+        packing = _pack_by_mask(column, row_bytes(column.n_rows))
+        return _parts_of(packing, column.n_rows)
+    keys = _sorted_keys(column, coding)
+    return _parts_by_block(keys, coding.n_codes, column.n_rows)
 
 
 def _parts_by_block(
-    keys: npt.NDArray[Any], n_values: int, width: int
+    keys: npt.NDArray[Any], n_values: int, n_rows: int
 ) -> tuple[list[bytes], list[int]]:
     """Compute ``_parts_of`` for some values at a time, which takes little memory."""
     shift = keys.dtype.type(4 * keys.itemsize)
     parts: list[bytes] = []
     firsts: list[int] = []
-    code, at, n_rows = 0, 0, _BLOCK
+    code, at, block = 0, 0, _BLOCK
     while code < n_values:
-        last = min(at + n_rows, len(keys)) - 1
+        last = min(at + block, len(keys)) - 1
         stop = int(keys[last] >> shift) + 1  # the value of this row is the last one
         end = len(keys)
         if stop < n_values:
             end = int(keys.searchsorted(keys.dtype.type(stop) << shift))
         some = keys[at:end] - (keys.dtype.type(code) << shift)
         counts = np.bincount((some >> shift).astype(np.int64), minlength=stop - code)
-        result, first = _parts_of(_packing_of(some, counts, width), width)
+        result, first = _parts_of(_packing_of(some, counts, n_rows), n_rows)
         # The last part of a block may go on in the next one, which begins with it.
         if stop < n_values:
             if len(result) == 1:
-                n_rows *= 2
+                block *= 2
                 continue
             result.pop()
             stop = code + first.pop()
             end = int(keys.searchsorted(keys.dtype.type(stop) << shift))
         parts += result
         firsts += [code + one for one in first]
-        code, at, n_rows = stop, end, _BLOCK
+        code, at, block = stop, end, _BLOCK
     return parts, firsts
 
 
@@ -98,12 +105,11 @@ def pack_sets(keys: Words, n_sets: int, n_rows: int) -> tuple[list[bytes], list[
     if not n_sets:
         return [], []
     counts = np.bincount((keys >> np.uint64(32)).astype(np.int64), minlength=n_sets)
-    width = row_bytes(n_rows)
-    return _parts_of(_packing_of(keys, counts, width), width)
+    return _parts_of(_packing_of(keys, counts, n_rows), n_rows)
 
 
-def _parts_of(packing: _Packing, width: int) -> tuple[list[bytes], list[int]]:
-    counts = np.diff(packing.starts)
+def _parts_of(packing: _Packing, n_rows: int) -> tuple[list[bytes], list[int]]:
+    width, counts = row_bytes(n_rows), np.diff(packing.starts)
     n_values = len(counts)
     sizes, is_bitmap = counts * width, np.zeros(n_values, np.bool_)
     for i, raw in packing.bitmaps.items():
@@ -117,13 +123,13 @@ def _parts_of(packing: _Packing, width: int) -> tuple[list[bytes], list[int]]:
             entries = _mixed(packing, start, stop, width)
             parts.append(_front(MIXED, table) + entries)
             continue
-        head = _front(0, counts[start:stop])
         rows = packing.postings[packing.starts[start] : packing.starts[stop]]
-        frame = _as_gaps(rows, width, compressor)
-        if frame is None:
-            parts.append(head + write_rows(rows, width))
-        else:
-            parts.append(bytes([head[0] | GAPS]) + head[1:] + frame)
+        form, content = GAPS, _as_gaps(rows, width, compressor)
+        if content is None and width > 2:
+            form, content = SPLIT, split_rows(rows, n_rows)
+        elif content is None:
+            form, content = 0, write_rows(rows, width)
+        parts.append(_front(form, counts[start:stop]) + content)
     return parts, firsts
 
 
@@ -145,8 +151,9 @@ def _pack_by_mask(column: EncodedColumn, width: int) -> _Packing:
     return _Packing(np.concatenate(postings), starts, bitmaps)
 
 
-def _packing_of(keys: npt.NDArray[Any], counts: Ints, width: int) -> _Packing:
+def _packing_of(keys: npt.NDArray[Any], counts: Ints, n_rows: int) -> _Packing:
     """Sorted keys, a value above a row in 16 or 32 bits each; ``counts`` by value."""
+    width = row_bytes(n_rows)
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     rows: Rows = keys.astype(np.uint32)
@@ -171,27 +178,32 @@ def _packing_of(keys: npt.NDArray[Any], counts: Ints, width: int) -> _Packing:
 def _may_be_shorter(counts: Ints, starts: Ints, rows: Rows, width: int) -> Mask:
     """Which values a roaring bitmap could hold in fewer bytes than postings."""
     # A bitmap has 8,208 bytes, or at least 11 and 2 for every run of rows.
+    has_rows = counts > 0
+    firsts = starts[:-1][has_rows]
     begins = np.empty(len(rows), np.bool_)
     np.not_equal(rows[1:], rows[:-1] + rows.dtype.type(1), out=begins[1:])
-    begins[starts[:-1]] = True
-    least = np.add.reduceat(begins, starts[:-1], dtype=np.int64)  # runs
+    begins[firsts] = True
+    least = np.add.reduceat(begins, firsts, dtype=np.int64)  # runs
     # In place: there may be as many values as rows.
     least *= 2
     least += 11
     np.minimum(least, 8208, out=least)
     least //= width
-    fewer: Mask = least < counts
+    fewer: Mask = np.zeros(len(counts), np.bool_)
+    fewer[has_rows] = least < counts[has_rows]
     return fewer
 
 
-def _sorted_keys(column: EncodedColumn) -> npt.NDArray[Any]:
+def _sorted_keys(column: EncodedColumn, coding: Coding) -> npt.NDArray[Any]:
     """``code << 16 | row`` or ``code << 32 | row`` of all values, ascending."""
-    codes = column.codes
+    codes = coding.codes
     row = np.arange(column.n_rows, dtype=np.uint32)
     if column.validity is not None:
         codes, row = codes[column.validity], row[column.validity]
     keys: npt.NDArray[Any]
-    if column.n_rows <= 1 << 16:  # numpy sorts u32 at three times the speed
+    if (
+        max(column.n_rows, coding.n_codes) <= 1 << 16
+    ):  # numpy sorts u32 at three times the speed
         keys = codes << np.uint32(16)
     else:
         keys = codes.astype(np.uint64)
@@ -214,10 +226,14 @@ def _cut(sizes: Ints) -> Iterator[tuple[int, int]]:
 
 def _front(form: int, table: Ints) -> bytes:
     """The form and the table of a part."""
+    bits = b""
     if not form & MIXED and (table == table[0]).all():
         form, table = form | UNIFORM, table[:1]
+    elif not form & MIXED and int(table.sum()) + len(table) < 8 * len(table):
+        form, bits, table = form | UNARY, in_unary(table), table.sum(keepdims=True)
     log_size = next(w for w in range(3) if int(table.max()) < 1 << (8 << w))
-    return bytes([form | log_size]) + table.astype(f"<u{1 << log_size}").tobytes()
+    numbers = table.astype(f"<u{1 << log_size}").tobytes()
+    return bytes([form | log_size]) + numbers + bits
 
 
 def _mixed(packing: _Packing, start: int, stop: int, width: int) -> bytes:

@@ -2,9 +2,9 @@
 
 The cheapest kind for ``=`` and IN, and exact for every atom; a range unites the bitmaps
 of its values.  A value of few rows has a list of rows, so a column of distinct values
-costs 2 bytes a row (4 in files of more than 65,536 rows) and its dictionary.
+costs the bits of a row's number (16 at least) a row, and its dictionary.
 
-Payload, version 1::
+Payload, version 2::
 
     part 0          header (``header``), codes (``dictionary``), then
                     u32 p, the number of entry parts
@@ -18,27 +18,44 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import ClassVar, Final, Self
 
 import numpy as np
 from pyroaring import AbstractBitMap, BitMap
 
+from skipindex.expressions.arrays import Ints
+from skipindex.expressions.atoms import Atom, OneOf, Range, Values
 from skipindex.expressions.bounds import Bounds, exactly
-from skipindex.indexes.encoding.coding import rank_coding
+from skipindex.indexes.encoding.coding import (
+    dictionary_bits,
+    rank_coding,
+    value_coding,
+    value_span,
+)
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
-from skipindex.indexes.encoding.entries import EntryParts, read_rows
+from skipindex.indexes.encoding.entries import EntryParts, Rows
 from skipindex.indexes.encoding.entry_packing import pack_entries
 from skipindex.indexes.encoding.header import Cursor, Head
 from skipindex.indexes.encoding.roaring import from_rows, from_sorted_u16, pack_dense
-from skipindex.indexes.positional import Interval, PositionalIndex, PositionalKind
+from skipindex.indexes.positional import (
+    DAMAGE,
+    Interval,
+    PositionalIndex,
+    PositionalKind,
+    raise_damage,
+)
 from skipindex.storage.bitmaps import ARRAY_MAX
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "bitmap"
-_VERSION: Final = 1
+_VERSION: Final = 2
 _FEW_VALUES: Final = 8
 """The lists of so many values are made bitmaps one by one."""
+_MANY_VALUES: Final = 4096
+"""The least number of values of which more than half are asked by the others, and of
+which absent ones may have a bit each in place of a dictionary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +77,16 @@ class Bitmap:
 
     def build(self, column: EncodedColumn) -> list[bytes]:
         """The parts of the payload."""
-        coding = rank_coding(column)
-        entries, firsts = pack_entries(column)
+        n, span = column.n_distinct, value_span(column)
+        if (
+            span is not None
+            and n >= _MANY_VALUES
+            and span - n <= dictionary_bits(n, span)  # an absent value costs a bit
+        ):
+            coding = value_coding(column, span)
+        else:
+            coding = rank_coding(column)
+        entries, firsts = pack_entries(column, coding)
         header = coding.header(column, version=_VERSION)
         header += np.array([len(firsts), *firsts], "<u4").tobytes()
         parts = [header, *coding.chunks, *entries]
@@ -102,7 +127,47 @@ class BitmapIndex(PositionalIndex):
         (start, stop), *others = intervals
         if stop - start == 1 and not others:
             return exactly(self._of_one(start))
-        postings: list[memoryview] = []
+        edges = [0, *chain(*intervals), self.head.n_codes]
+        n_values = sum(edges[2:-1:2]) - sum(edges[1:-1:2])
+        if 2 * n_values > self.head.n_codes >= _MANY_VALUES:
+            pairs = zip(edges[::2], edges[1::2], strict=True)
+            others = [(start, stop) for start, stop in pairs if start < stop]
+            return exactly(self.existence() - self._united(others))
+        return exactly(self._united(intervals))
+
+    def has_many(self, atom: Atom) -> bool:
+        """Whether so many values make ``atom`` TRUE that their rows take long to read.
+
+        Some row has one of them, as of two neighbouring parts one has rows.
+
+        Raises:
+            CorruptIndexError: the dictionary is damaged.
+        """
+        if not isinstance(atom, Range | OneOf):
+            return False
+        try:
+            wanted = self._wanted(atom)
+        except DAMAGE as error:
+            raise_damage("the dictionary", error, atom.column)
+        part_of = self.entries.part_of
+        return any(part_of(stop) - part_of(start) > 2 for start, stop in wanted)
+
+    def _places_of(self, values: Values) -> tuple[Ints, Ints]:
+        """Look values up part by part."""
+        codes, places = self._found(values)
+        rows: list[Ints] = [np.zeros(0, np.int64)]
+        mine = [np.zeros(0, np.int64)]
+        for entries, some, at in self.entries.holding(self.parts, codes):
+            positions, counts = entries.rows_of(some)
+            rows.append(positions.astype(np.int64))
+            mine.append(np.repeat(places[at], counts))
+        every, which = np.concatenate(rows), np.concatenate(mine)
+        order = every.argsort(kind="stable")
+        return every[order], which[order]
+
+    def _united(self, intervals: Sequence[Interval]) -> AbstractBitMap:
+        """The rows with a code of the intervals, by the entries of all of these."""
+        postings: list[Rows] = []
         bitmaps: list[AbstractBitMap] = []
         n_values = 0
         for entries, start, stop in self.entries.among(self.parts, intervals):
@@ -116,7 +181,7 @@ class BitmapIndex(PositionalIndex):
         elif postings:
             bitmaps.append(self._listed(postings, n_values))
         first, *rest = bitmaps
-        return exactly(first.union(*rest) if rest else first)
+        return first.union(*rest) if rest else first
 
     def _of_one(self, code: int) -> AbstractBitMap:
         """The rows of one value, the most frequent probe."""
@@ -127,13 +192,12 @@ class BitmapIndex(PositionalIndex):
         postings, bitmaps = entries.take(place, place + 1)
         return bitmaps[0] if bitmaps else self._listed(postings, 1)
 
-    def _listed(self, postings: Sequence[memoryview], n_values: int) -> BitMap:
+    def _listed(self, postings: Sequence[Rows], n_values: int) -> BitMap:
         """The rows of some lists; the list of one value ascends."""
-        width = self.entries.width
-        if n_values == 1 and width == 2 and len(postings[0]) <= 2 * ARRAY_MAX:
-            return from_sorted_u16(postings[0])
-        lists = [read_rows(raw, width) for raw in postings]
-        return from_rows(np.concatenate(lists), self.head.n_rows)
+        first = postings[0]
+        if n_values == 1 and first.itemsize == 2 and len(first) <= ARRAY_MAX:
+            return from_sorted_u16(first.tobytes())
+        return from_rows(np.concatenate(postings), self.head.n_rows)
 
 
 INDEX_TYPE: Final = PositionalKind(

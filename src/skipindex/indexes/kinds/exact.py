@@ -11,7 +11,7 @@ to a column that is mapped itself; the last one has runs.  The payload has all t
 needs, so it depends on no other index: the mappings and the runs have the very bytes
 that are parts of the other columns' payloads, which a pack holds once.
 
-Payload, version 2::
+Payload, version 3::
 
     part 0          as the encoding has it; its last byte is the encoding: 0
                     run_length, 2 bitmap, 3 mapping; in version 1 also 1
@@ -42,6 +42,7 @@ import numpy as np
 
 from skipindex.errors import CorruptIndexError
 from skipindex.expressions.arrays import Codes, Ints, UnsignedInts, starts
+from skipindex.indexes.encoding.bit_matrix import codes_of, planes_of
 from skipindex.indexes.encoding.coding import rank_coding
 from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
@@ -53,19 +54,22 @@ from skipindex.indexes.kinds.run_length import (
     Runs,
     bits_of_ranks,
     code_width,
-    codes_of,
-    planes_of,
 )
 from skipindex.indexes.positional import PositionalIndex, PositionalKind
 from skipindex.storage.parts import Parts
 
 _KIND: Final = "exact"
-_VERSION: Final = 2
+_VERSION: Final = 3
 _RUN_LENGTH, _BITMAP, _MAPPING = 0, 2, 3
 _ENCODINGS: Final = ("run_length", "bit_sliced", "bitmap", "mapping")
 """The names of encodings by their numbers."""
 _WORTH: Final = 1.15
 """Bitmaps may take so many times the bytes of the runs, as they need no decoding."""
+_MANY_VALUES: Final = 4096
+_KEYS: Final = ("int", "string", "binary")
+_WORTH_OF_KEYS: Final = 1.2
+"""Bitmaps of many values may take so many times the bytes of the runs in the domains
+that keys have: a key is looked up in a few KB, but half of the values take longer."""
 _PART_BYTES: Final = 20
 """A part beside its bytes, in the directory and in padding."""
 _MAPPING_BITS: Final = 1200
@@ -237,7 +241,7 @@ def _smallest(whole: _Whole, runs: Runs | None) -> list[bytes]:
     result = [header, *mine.coding.chunks, *mine.parts]
     encoding = _RUN_LENGTH
     if runs is None:
-        limit = _WORTH * _size(result)
+        limit = _worth(column) * _size(result)
         # Two bytes a row, or four a run, is the least that a bitmap for each value has.
         n_values = column.n_rows - column.null_count
         if min(2 * n_values, 4 * whole.n_runs) <= limit:
@@ -246,6 +250,14 @@ def _smallest(whole: _Whole, runs: Runs | None) -> list[bytes]:
                 result, encoding = parts, _BITMAP
     first = bytes([_VERSION]) + result[0][1:] + bytes([encoding])
     return [first, *result[1:]]
+
+
+def _worth(column: EncodedColumn) -> float:
+    """How many times the bytes of the runs the bitmaps of a column may take."""
+    if column.n_distinct < _MANY_VALUES:
+        return _WORTH
+    is_key = column.domain.name in _KEYS and not column.domain.nanoseconds
+    return _WORTH_OF_KEYS if is_key else 1.0
 
 
 def _size(parts: Sequence[bytes]) -> int:

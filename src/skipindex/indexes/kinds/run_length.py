@@ -35,7 +35,7 @@ import numpy.typing as npt
 from pyroaring import AbstractBitMap, BitMap
 
 from skipindex.errors import CorruptIndexError
-from skipindex.expressions.arrays import Codes, Ints, UnsignedInts, starts
+from skipindex.expressions.arrays import Ints, UnsignedInts, starts
 from skipindex.expressions.atoms import (
     Atom,
     IntegerSet,
@@ -47,7 +47,7 @@ from skipindex.expressions.atoms import (
     Values,
 )
 from skipindex.expressions.bounds import Bounds, exactly
-from skipindex.indexes.encoding.bit_matrix import numbers
+from skipindex.indexes.encoding.bit_matrix import codes_of, planes_of
 from skipindex.indexes.encoding.code_set import CodeSet, edges_of
 from skipindex.indexes.encoding.coding import (
     Coding,
@@ -143,21 +143,6 @@ class Runs:
             places.append(np.packbits(begun, bitorder="little").tobytes())
         head = np.array([len(begins)], "<u4").tobytes() + bytes([width, form])
         return cls(coding, head, [*places, planes_of(codes, width)])
-
-
-def planes_of(codes: Codes, width: int) -> bytes:
-    """The bits of codes, the lowest first, a one for each zero."""
-    bits = [codes >> np.uint32(i) & np.uint32(1) == 0 for i in range(width)]
-    return b"".join(np.packbits(one, bitorder="little").tobytes() for one in bits)
-
-
-def codes_of(raw: memoryview, width: int, n: int) -> UnsignedInts:
-    """The inverse of ``planes_of``, for ``n`` codes, in one, two or four bytes each."""
-    if len(raw) != width * -(-n // 8):
-        raise CorruptIndexError(f"{len(raw)} bytes are not {width} slices of {n} runs")
-    if not width:
-        return np.zeros(n, np.uint8)
-    return numbers([*~np.frombuffer(raw, np.uint8).reshape(width, -1)])[:n]
 
 
 @dataclass(frozen=True, slots=True)

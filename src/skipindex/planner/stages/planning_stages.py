@@ -363,7 +363,11 @@ def _look_at_rows(
         reading=evaluation.reading,
     )
     for file in checked(files.tolist()):
-        if file not in verdicts:
+        if file in verdicts:
+            continue
+        if deferred is not None and evaluator.has_many_values(file):
+            deferred[file] = True
+        else:
             verdicts[file] = evaluator.verdict(file)
     empty, certain = evaluation.no_file.copy(), evaluation.certain.copy()
     for file, verdict in verdicts.items():

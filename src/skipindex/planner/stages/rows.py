@@ -91,6 +91,7 @@ class RowEvaluator:
         self._reading = reading
         repeated = Counter(leaves(tree))
         self._repeated = {leaf for leaf, n in repeated.items() if n > 1}
+        self._tree = tree
         self._known = known
         self._reader = reader
         self._locations = locations
@@ -118,6 +119,20 @@ class RowEvaluator:
             low, high = self._last(file, None)
             return RowVerdict(len(low), len(high), self._kinds())
         return RowVerdict(*self._count(file, lower, upper), self._kinds())
+
+    def has_many_values(self, file: int) -> bool:
+        """Whether many values of a file certainly match, by a dictionary alone."""
+        if not isinstance(self._tree, Leaf):
+            return False
+        column = self._known[self._tree].column
+        for location in self._locations[column.name].get(file, ()):
+            index = self._reader.open(location, file, column)
+            has_many = getattr(index, "has_many", None)
+            try:
+                return has_many is not None and bool(has_many(self._tree.atom))
+            except UNUSABLE as error:
+                self._reader.refuse(error, location[1])
+        return False
 
     def rows(self, file: int) -> Rows:
         """The rows of a file that certainly match, and those that may."""

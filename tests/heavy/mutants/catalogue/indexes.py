@@ -305,6 +305,22 @@ INDEXES: Final = (
         ("tests/indexes/kinds/test_exact.py",),
     ),
     Mutant(
+        "most-values-and-null",
+        "indexes.kinds.bitmap.BitmapIndex.among",
+        "self.existence() - self._united(others)",
+        "BitMap(range(self.head.n_rows)) - self._united(others)",
+        "a row that is NULL has one of most values",
+        ("tests/indexes/kinds/test_bitmap.py",),
+    ),
+    Mutant(
+        "rows-of-the-first-entry",
+        "indexes.encoding.entries.Entries.rows_of",
+        "np.where(entries, self.table[entries - 1], 0)",
+        "self.table[entries - 1]",
+        "the rows of the first value of a part are lost",
+        ("tests/indexes/encoding/test_entries.py",),
+    ),
+    Mutant(
         "function-of-a-sample",
         "indexes.kinds.exact._Whole.is_function_of",
         "not (self.by_code_of(other)[other.codes] != self.codes).any()",
