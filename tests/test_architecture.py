@@ -60,13 +60,13 @@ BUDGETS = {
     "cli": 1433,
     "conditions": 8668,
     "expressions": 1982,
-    "indexes": 7575,
+    "indexes": 7580,
     "layout": 2567,
     "log": 3145,
-    "planner": 9766,
+    "planner": 9851,
     "rewrite": 3796,
     "spark": 7586,
-    "storage": 5058,
+    "storage": 5074,
     "table": 6987,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -87,6 +88,7 @@ def test_a_plan_waits_for_few_answers(
         monkeypatch.setattr(reader, "_GUESS", guess)
         monkeypatch.setattr(reader, "_BEGIN", guess)
         monkeypatch.setattr(reader, "_MOST", 0)
+        monkeypatch.setattr(reader, "_PER_FILE", 0)
         monkeypatch.setattr(index_reader, "_WHOLE", 0)
     slow.taken()
     with CacheSession() as session:
@@ -100,6 +102,44 @@ def test_a_plan_waits_for_few_answers(
     assert plan.paths == [
         path for i, path in enumerate(table.paths) if any(map(is_match, rows_of(i)))
     ]
+
+
+@pytest.mark.few(1)
+def test_a_key_is_looked_up_by_few_bytes_of_a_large_index(
+    s3: S3, slow: Proxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(index_reader, "_WHOLE", 0)
+    uri, n_rows = f"s3://{s3.new_bucket()}/t", 150_000
+    direct = location_of(uri, s3.options)
+    rng = np.random.default_rng(0)
+    users = [rng.integers(0, n_rows, n_rows) for _ in range(3)]
+    for i, values in enumerate(users):
+        sink = pa.BufferOutputStream()
+        pq.write_table(pa.table({"user": values}), sink)
+        direct.write(f"{i}.parquet", sink.getvalue().to_pybytes())
+    report = sx.build_indexes(direct, {"user": "exact"}, workers=1)
+    key = int(users[0][7])
+    options = {**s3.options, "endpoint": slow.endpoint}
+    for condition, most in (
+        (f"user = {key}", 120_000),
+        (f"user < {n_rows // 2}", 60_000),  # as some value of many has a row
+    ):
+        slow.taken()
+        with CacheSession() as session:
+            table = sx.open_table(uri, storage_options=options)
+            plan = table.plan(condition, session=session)
+        requests = slow.taken()
+        packs = sum(one.n_bytes for one in requests if "/packs/" in one.path)
+        assert packs < most < report.n_bytes / 8
+        assert round_trips(requests) <= 7
+        assert plan.paths == report.table.plan(condition).paths
+    slow.taken()
+    with CacheSession() as session:
+        table = sx.open_table(uri, storage_options=options)
+        rows = table.locate([key], "user", session=session).read_all()
+    packs = sum(one.n_bytes for one in slow.taken() if "/packs/" in one.path)
+    assert packs < 120_000
+    assert len(rows) == sum(int((values == key).sum()) for values in users)
 
 
 def test_the_log_is_enough_and_nothing_else_is_listed(

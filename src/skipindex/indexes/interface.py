@@ -26,6 +26,11 @@ UNUSABLE: Final = (CorruptIndexError, OSError, pa.ArrowException)
 """What reading an index may raise, if it is damaged or cannot be read now."""
 
 
+BY_VALUE: Final = "bitmap"
+"""The name of the kind, and of the encoding of ``exact``, that has rows by value: a
+look-up reads a small piece of a payload."""
+
+
 class Index(Protocol):
     """One file's index on one column."""
 

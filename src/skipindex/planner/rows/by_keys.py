@@ -34,6 +34,8 @@ from skipindex.table import ColumnInfo, TableState
 
 _CAST: Final = frozenset({"decimal", "timestamp", "timestamp_ntz"})
 """Columns whose keys may have another scale or unit; a cast that loses is refused."""
+_FEW_KEYS: Final = 16
+"""Keys up to which only what they read of a large index comes from a store."""
 _AHEAD: Final = 64
 """Files of a store whose indexes are read at once."""
 
@@ -175,10 +177,19 @@ class KeyLocations:
         exact = reader.locations(column, wanted, positional=True)
         filters = reader.locations(column, wanted, positional=False)
         every = np.flatnonzero(wanted).tolist()
+
+        def ask(_: ColumnInfo, index: Any) -> None:
+            index.places_of(self._keys.values)
+
         for at in range(0, len(every), _AHEAD):
             files = every[at : at + _AHEAD]
             reader.payloads_ahead(
-                located.get(file, ()) for file in files for located in (exact, filters)
+                (
+                    (column, file, located.get(file, ()))
+                    for file in files
+                    for located in (exact, filters)
+                ),
+                ask if len(self._keys.values) <= _FEW_KEYS else None,
             )
             for file in checked(files):
                 first, some = self._possible(start[file], stop[file])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +18,7 @@ from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP, FileMap
 from skipindex.indexes.interface import (
+    BY_VALUE,
     UNUSABLE,
     Index,
     IndexType,
@@ -30,7 +32,11 @@ from skipindex.storage.blobs import BlobUse
 from skipindex.storage.deadline import carried, check, checked
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.names import PACKS
-from skipindex.storage.file_system.store_input import StoreSource, fetch_ahead
+from skipindex.storage.file_system.store_input import (
+    Range,
+    StoreSource,
+    fetch_ahead,
+)
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import READS, Parts, ReadCount, add_reads, reads_so_far
 from skipindex.table import ColumnInfo, TableState
@@ -53,7 +59,12 @@ _WHOLE: Final = 3_000_000
 """Bytes of all blobs of some columns up to which they are read whole: 100 MB a second
 bring them within the 30 ms that another answer of a store would take."""
 _AT_ONCE: Final = 32
-"""Packs of a store that are read concurrently."""
+"""Packs or payloads of a store that are read concurrently."""
+_LARGE: Final = 1 << 18
+"""Bytes of a payload from which a part of it may be read after its header, which is
+waited for; a store sends fewer bytes as fast."""
+_MOST_IN_PART: Final = 8 * _AT_ONCE
+"""Payloads that are read in part, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,27 +147,24 @@ class IndexReader:
         if self._is_local:
             return
         uses = [use for column in columns for use in self._uses(column)]
-        wanted = {(use.pack.name, use.entry.offset): use.entry for use in uses}
+        wanted = {(use.pack.name, use.entry.offset): use for use in uses}
         result = [
-            (pack, entry)
-            for key, entry in wanted.items()
+            (pack, use.entry, _opening_ranges(use))
+            for key, use in wanted.items()
             if key not in self._ahead
             and (pack := self._pack(key[0])) is not None
-            and not self.cache.is_open(pack, entry)
+            and not self.cache.is_open(pack, use.entry)
         ]
         self._ahead |= wanted.keys()
-        if sum(entry.length for _, entry in result) <= _WHOLE:
-            fetch_ahead((pack, (one.offset, one.length)) for pack, one in result)
+        if sum(entry.length for _, entry, _ in result) <= _WHOLE:
+            fetch_ahead((pack, (one.offset, one.length)) for pack, one, _ in result)
             return
-        fetch_ahead(
-            (pack, one) for pack, entry in result for one in Blob.opening_ranges(entry)
-        )
-        # Of a pack of many files the directory is more than was guessed.
+        fetch_ahead((pack, one) for pack, _, ranges in result for one in ranges)
+        # Some directories are larger than was guessed.
         fetch_ahead(
             (pack, one)
-            for pack, entry in result
-            if isinstance(pack, StoreSource)
-            and (end := pack.held(*Blob.opening_ranges(entry)[-1])) is not None
+            for pack, entry, (*_, last) in result
+            if isinstance(pack, StoreSource) and (end := pack.held(*last)) is not None
             if (one := Blob.directory_range(entry, end)) is not None
         )
 
@@ -173,8 +181,7 @@ class IndexReader:
             self.blob(use)
             for column in columns
             for use in self._uses(column)
-            if use.entry.meta.kind == FILE_MAP
-            or isinstance(index_type(use.entry.meta.kind), PackableType)
+            if _may_share(use)
         ]
         fetch_ahead(
             one
@@ -183,16 +190,48 @@ class IndexReader:
             for one in blob.shared_range()
         )
 
-    def payloads_ahead(self, located: Iterable[Iterable[IndexLocation]]) -> None:
-        """Read the payloads at these places, concurrently from a store."""
+    def payloads_ahead(
+        self,
+        located: Iterable[tuple[ColumnInfo, int, Iterable[IndexLocation]]],
+        ask: Callable[[ColumnInfo, Any], object] | None = None,
+    ) -> None:
+        """Read the payloads at these places, concurrently from a store.
+
+        A large payload that has the rows by value is not read as a whole if there is an
+        ``ask``: then only what this reads of the index.
+        """
         if self._is_local:
             return
+        places = [(column, file, one) for column, file, some in located for one in some]
+        in_part = [
+            place
+            for place in places
+            if ask is not None and self._is_read_in_part(*place[2])
+        ]
+        if len(in_part) > _MOST_IN_PART:
+            in_part = []
+        asked = {(blob, slot) for _, _, (_, blob, slot) in in_part}
         fetch_ahead(
             one
-            for locations in located
-            for _, blob, slot in locations
-            if self._held(blob, slot) is None
+            for _, _, (_, blob, slot) in places
+            if (blob, slot) not in asked and self._held(blob, slot) is None
             for one in blob.ranges_of([slot])
+        )
+
+        def look(place: tuple[ColumnInfo, int, IndexLocation]) -> None:
+            column, file, location = place
+            index = self.open(location, file, column)
+            if index is not None and ask is not None:
+                with contextlib.suppress(*UNUSABLE):  # the probe that follows tells
+                    ask(column, index)
+
+        list(self.each(look, in_part))
+
+    def _is_read_in_part(self, kind: IndexType, blob: Blob, slot: int) -> bool:
+        return (
+            BY_VALUE in (kind.name, *blob.entry.encodings)
+            and blob.payload_size(slot) >= _LARGE
+            and self.cache.parts.limit > 0  # else it would be read twice
         )
 
     def each(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
@@ -407,3 +446,14 @@ class IndexReader:
                 continue
             result.append(UsableBlob(use, kind))
         return result
+
+
+def _may_share(use: BlobUse) -> bool:
+    """Whether a blob may have parts of all data files together."""
+    kind = use.entry.meta.kind
+    return kind == FILE_MAP or isinstance(index_type(kind), PackableType)
+
+
+def _opening_ranges(use: BlobUse) -> list[Range]:
+    n_files = int(use.slots.max(initial=-1)) + 1
+    return Blob.opening_ranges(use.entry, n_files, has_shared=_may_share(use))

@@ -33,7 +33,7 @@ from skipindex.expressions.arrays import Mask
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.encoding.column import MAX_ROWS
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.indexes.interface import UNUSABLE
+from skipindex.indexes.interface import UNUSABLE, Index
 from skipindex.planner.stages.compared_columns import compared
 from skipindex.planner.stages.computed import probe_index, probe_stats
 from skipindex.planner.stages.cost import (
@@ -55,7 +55,7 @@ from skipindex.planner.stages.records import (
     LeafRecord,
 )
 from skipindex.planner.stages.row_marks import RowMarks
-from skipindex.planner.stages.rows import RowEvaluator
+from skipindex.planner.stages.rows import RowEvaluator, has_many
 from skipindex.storage.deadline import checked
 from skipindex.storage.parts import reads_so_far
 from skipindex.table import ColumnInfo
@@ -203,7 +203,7 @@ class Filters:
         reader, column = evaluation.reader, record.column
         absent: dict[str, Mask] = {}
         located = reader.locations(column, wanted, positional=False)
-        reader.payloads_ahead(located.values())
+        reader.payloads_ahead((column, *item) for item in located.items())
         for file, locations in located.items():
             for location in locations:
                 index = reader.open(location, file, column)
@@ -339,8 +339,23 @@ def _look_at_rows(
         name: reader.locations(column, wanted, positional=True)
         for name, column in columns.items()
     }
+    by_column: dict[str, list[Leaf]] = {}
+    for leaf in leaves(evaluation.tree):
+        if isinstance(leaf, Leaf):
+            by_column.setdefault(evaluation.leaves[leaf].column.name, []).append(leaf)
+
+    def ask(column: ColumnInfo, index: Index) -> None:
+        for leaf in by_column.get(column.name, ()):
+            if leaf is not evaluation.tree or not has_many(index, leaf.atom):
+                index.probe(leaf.atom)
+
     reader.payloads_ahead(
-        locations for by_file in located.values() for locations in by_file.values()
+        (
+            (columns[name], *item)
+            for name, by_file in located.items()
+            for item in by_file.items()
+        ),
+        ask,
     )
 
     def column_of(leaf: Leaf | Computed) -> ColumnInfo:

@@ -127,9 +127,8 @@ class RowEvaluator:
         column = self._known[self._tree].column
         for location in self._locations[column.name].get(file, ()):
             index = self._reader.open(location, file, column)
-            has_many = getattr(index, "has_many", None)
             try:
-                return has_many is not None and bool(has_many(self._tree.atom))
+                return has_many(index, self._tree.atom)
             except UNUSABLE as error:
                 self._reader.refuse(error, location[1])
         return False
@@ -434,6 +433,16 @@ class RowEvaluator:
     def _are_few(self, rows: AbstractBitMap, file: int) -> bool:
         """Whether looking at these rows alone is faster than looking at all."""
         return len(rows) * FEW < self._n_rows[file]
+
+
+def has_many(index: object, atom: Atom) -> bool:
+    """Whether an index knows by a dictionary alone that many values match.
+
+    Raises:
+        CorruptIndexError: the dictionary is damaged.
+    """
+    knows = getattr(index, "has_many", None)
+    return knows is not None and bool(knows(atom))
 
 
 def _numbers(

@@ -41,9 +41,13 @@ _NUMBER_BYTES: Final = 40
 _BEGIN: Final = 1 << 16
 """Bytes of a blob's beginning that are read ahead; most file maps fit."""
 _PART: Final = 8
-"""The part of a large blob that is read of either end instead, up to `_MOST` bytes:
-those of many files have large directories and maps."""
+"""The part of a large blob that is read instead, up to `_MOST` bytes: the maps of many
+files are large."""
 _MOST: Final = 1 << 19
+_PER_FILE: Final = 800
+"""Bytes that a directory has for a file of some 50 parts, and one for as many of the
+blob as these: most parts have 16 KB or are of a file with few."""
+_PER_PART: Final = 512
 
 
 def blob_offsets(source: ByteSource) -> set[int]:
@@ -138,13 +142,19 @@ class Blob:
         return shared
 
     @staticmethod
-    def opening_ranges(entry: BlobEntry) -> list[Range]:
+    def opening_ranges(
+        entry: BlobEntry, n_files: int, *, has_shared: bool
+    ) -> list[Range]:
         """Where in a pack is what opens a blob; the last one has its end.
 
-        What begins there too are the parts of all data files together.
+        That is its header, and a guess of its directory.  What begins there too are the
+        parts of all data files together, if it has such parts.
         """
-        share = min(entry.length // _PART, _MOST)
-        n_begin, n_end = (min(max(n, share), entry.length) for n in (_BEGIN, _GUESS))
+        n_begin = HEADER.size
+        if has_shared:
+            n_begin = max(_BEGIN, min(entry.length // _PART, _MOST))
+        n_end = max(_GUESS, _PER_FILE * n_files + entry.length // _PER_PART)
+        n_begin, n_end = (min(n, entry.length) for n in (n_begin, n_end))
         if n_begin + n_end >= entry.length:
             return [(entry.offset, entry.length)]
         end = entry.offset + entry.length
@@ -206,6 +216,12 @@ class Blob:
     def has_shared(self) -> bool:
         """Whether some parts are of all data files together."""
         return bool(self._first[0])
+
+    def payload_size(self, slot: int) -> int:
+        """The bytes of the payload in a slot, those of parts of other blobs too."""
+        if not 0 <= slot < len(self.n_rows):
+            return 0
+        return sum(self.lengths[self._first[slot] : self._first[slot + 1]])
 
     def has_payload(self, slots: np.ndarray) -> np.ndarray:
         """For each slot, whether there is a payload of its own, or no such slot."""
