@@ -259,11 +259,21 @@ def test_a_column_added_later_is_not_forgotten(tmp_path: Path) -> None:
     schema = pa.schema({"x": pa.int64(), "y": pa.int64()})
     built = sx.open_table(tmp_path, schema=schema).build_indexes({"y": "exact"})
     put(tmp_path / "2.parquet", {"x": [4], "y": [5]})
+    assert names(sx.maintain(tmp_path, workers=1)) == ["refresh"]
+    put(tmp_path / "3.parquet", {"x": [6], "y": [7]})
+    assert sx.open_table(tmp_path).refresh_indexes(workers=1).files == 1
+    table = built.table.refresh()
+    assert not table.status().gaps
+    for value, path in ((5, "2.parquet"), (7, "3.parquet")):
+        assert table.plan(f"y = {value}").paths == [path]
+
+
+def test_a_request_whose_schema_was_not_kept_is_told(tmp_path: Path) -> None:
+    put_all(tmp_path, [{"x": [1], "y": [3]}])
+    sx.build_indexes(tmp_path, {"y": "exact"})
+    put(tmp_path / "0.parquet", {"x": [4]})
     (note,) = sx.maintain(tmp_path, workers=1).notes
     assert "indexes of 'y' are requested and not built" in note
-    table = built.table.refresh_indexes(workers=1).table
-    assert table.plan("y = 5").paths == ["2.parquet"]
-    assert sx.maintain(table, workers=1).notes == ()
 
 
 def test_files_of_other_writers_are_rewritten_by_no_door_unasked(

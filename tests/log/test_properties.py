@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from skipindex.errors import CorruptIndexError
-from skipindex.log.properties import NO_PROPERTIES, TableProperties
+from skipindex.log.properties import (
+    NO_PROPERTIES,
+    TableProperties,
+    schema_of,
+    schema_record,
+)
 
 LAYOUT = {"cluster_by": ["x"], "curve": "hilbert", "of a newer version": 1}
 
@@ -38,6 +44,20 @@ def test_a_damaged_property_is_left_out_with_a_note() -> None:
         "property 'layout' ignored",
         "property 'runs' ignored",
     ]
+
+
+def test_a_schema_is_read_again_and_a_damaged_one_is_left_out() -> None:
+    schema = pa.schema({"a": pa.int64(), "b": pa.list_(pa.string())})
+    record = schema_record(schema)
+    properties, notes = TableProperties.from_json({"schema": record})
+    assert properties.schema is not None
+    assert schema_of(properties.schema) == schema
+    assert notes == ()
+    text = record["arrow"]
+    for damaged in ("", text[:40], "AAAA" + text[4:], "é", 3, None, "A" * (1 << 21)):
+        left, notes = TableProperties.from_json({"schema": {"arrow": damaged}})
+        assert left.schema is None
+        assert notes[0].startswith("property 'schema' ignored"), damaged
 
 
 @pytest.mark.parametrize("value", [None, [], "layout", 3])

@@ -28,14 +28,14 @@ from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP
 from skipindex.log import Snapshot, commit
 from skipindex.log.manifest import Manifest
-from skipindex.log.properties import NO_PROPERTIES, TableProperties
+from skipindex.log.properties import NO_PROPERTIES, TableProperties, schema_record
 from skipindex.log.undo import undone_if_interrupted
 from skipindex.log.vanished import without_vanished
 from skipindex.notebook import InNotebook
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
-from skipindex.table.status import unmet_request
+from skipindex.table.status import as_requested, unmet_request
 
 TASKS_PER_SLOT: Final = 4
 
@@ -110,6 +110,9 @@ def build(
         UnknownIndexError: the kind does not exist.
     """
     began = time.perf_counter()
+    declared = table.options.declared
+    if properties.indexes and declared is not None and table.other_log is None:
+        properties = replace(properties, schema=schema_record(declared))
     known = table.snapshot
     known.require_known()
     refused: list[str] = []
@@ -197,6 +200,7 @@ def refresh(
     The indexes are those that the table was asked to have so far, whether they were
     named or chosen; no new choice is made.
     """
+    table = as_requested(table)
     result = build(
         table,
         wanted_of(table),

@@ -6,11 +6,14 @@ and the others stay.  One that this version does not know is written back as it 
 
 from __future__ import annotations
 
+import base64
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from datetime import timedelta
 from typing import Any, Final
+
+import pyarrow as pa
 
 from skipindex.errors import CorruptIndexError
 from skipindex.storage.checks import (
@@ -33,6 +36,7 @@ RETENTION: Final = timedelta(days=7)
 _MAX_SECONDS: Final = 1e11
 _MOST_RUNS: Final = 1000
 """Runs to which those of appends come; files of no run are clustered as new ones."""
+_MAX_SCHEMA: Final = 1 << 20
 _MAX_TEXT: Final = 4096
 """Characters of a text."""
 _LOOKED_UP: Final = ("key", "table", "table_key", "attribute")
@@ -45,6 +49,8 @@ class TableProperties:
     Args:
         layout: how the rows are distributed over files.
         indexes: the requested indexes; the content is not checked.
+        schema: the columns that they were requested with, if these were given: in
+            ``arrow``, an Arrow schema in base64.
         choice: what the advisor chose.
         derived: what the partition columns were computed from.
         runs: how the runs that wrote files have clustered or joined them.
@@ -57,6 +63,7 @@ class TableProperties:
 
     layout: Mapping[str, Any] | None = None
     indexes: Any = None
+    schema: Mapping[str, Any] | None = None
     choice: Mapping[str, Any] | None = None
     derived: Mapping[str, Any] | None = None
     runs: Mapping[str, Any] | None = None
@@ -208,6 +215,27 @@ def _check_rewrites(value: Any) -> None:
     checked_int(value.get("changes", 0))
 
 
+def _check_schema(value: Any) -> None:
+    text = value.get("arrow")
+    require(isinstance(text, str) and len(text) <= _MAX_SCHEMA, "it is no short text")
+    try:
+        schema_of(value)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise CorruptIndexError(f"it is no schema of Arrow ({error})") from error
+
+
+def schema_of(record: Mapping[str, Any]) -> pa.Schema:
+    """The schema that ``schema_record`` has written."""
+    raw = base64.b64decode(record["arrow"], validate=True)
+    return pa.ipc.read_schema(pa.py_buffer(raw))
+
+
+def schema_record(schema: pa.Schema) -> dict[str, str]:
+    """A schema without its metadata, as a property."""
+    raw = schema.remove_metadata().serialize().to_pybytes()
+    return {"arrow": base64.b64encode(raw).decode()}
+
+
 def _check_runs(value: Any) -> None:
     targets = value.get("targets")
     require(isinstance(targets, list), "the targets are not a list")
@@ -265,6 +293,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "rewrites": _check_rewrites,
     "runs": _check_runs,
     "layout": _check_layout,
+    "schema": _check_schema,
     "choice": _check_object,
     "derived": _check_object,
     "exclusive": _check_exclusive,

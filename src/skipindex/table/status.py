@@ -8,12 +8,13 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
+import pyarrow as pa
 
 from skipindex.conditions.columns import ColumnInfo
 from skipindex.errors import UnknownIndexError, one_line
 from skipindex.indexes import MinMax, spec_from_json, spec_to_json
 from skipindex.indexes.interface import IndexSpec
-from skipindex.log.properties import retention_of
+from skipindex.log.properties import retention_of, schema_of
 from skipindex.notebook import bar, block, lines, paragraph, table
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import PACKS
@@ -181,6 +182,7 @@ class Status:
 
 def status_of(table: TableState) -> Status:
     """The status of a table, as it was when it was opened."""
+    table = as_requested(table)
     manifest, properties = table.snapshot.manifest, table.snapshot.properties
     return Status(
         table=table.folder,
@@ -205,6 +207,16 @@ def status_of(table: TableState) -> Status:
         waiting=table.snapshot.rewrites.waiting(retention_of(properties)),
         notes=(*table.notes, *filter(None, [unmet_request(table)])),
     )
+
+
+def as_requested(table: TableState) -> TableState:
+    """The table with the requested columns that the request gave a schema for."""
+    record = table.snapshot.properties.schema
+    if record is None or not unmet_request(table):
+        return table
+    known = {column.path[0] for column in table.columns}
+    news = [field for field in schema_of(record) if field.name not in known]
+    return table.with_schema(pa.schema([*table.schema, *news])) if news else table
 
 
 def unmet_request(table: TableState) -> str:

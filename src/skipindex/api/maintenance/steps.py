@@ -24,7 +24,7 @@ from skipindex.planner.recorded import RecordedQueries, drift
 from skipindex.rewrite.optimize import OptimizeOptions, choose_groups, require_own
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.table import TableState
-from skipindex.table.status import unmet_request
+from skipindex.table.status import as_requested, unmet_request
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -92,9 +92,9 @@ class Subject:
         session: Session | None,
         workers: int | None,
     ) -> None:
-        self.state, self.policy = state, policy
+        self.state, self.policy = as_requested(state), policy
         self._session, self._workers = session, workers
-        self.notes = list(filter(None, [unmet_request(state)]))
+        self.notes = list(filter(None, [unmet_request(self.state)]))
         since = time.time() - policy.days * 86400
         self.record = RecordedQueries.of(state.location, policy.queries, since=since)
         self._reads: tuple[TableState, int] | None = None
