@@ -44,6 +44,19 @@ class Query:
         """The text of the query on ``table``, which is put in as it is."""
         return self._text(table, self.where)
 
+    def of_rows(self, table: str) -> str:
+        """The text of the query on a ``table`` of the rows that match."""
+        return self._text(table, "TRUE")
+
+    @property
+    def result_columns(self) -> list[str]:
+        """The columns of SSB that the query takes of the rows that match.
+
+        >>> QUERIES[0].result_columns
+        ['lo_discount', 'lo_extendedprice']
+        """
+        return sorted(set(_COLUMN.findall(self.select)))
+
     def star_sql(self) -> str:
         """The text of the query on ``lineorder`` and the dimensions it needs.
 

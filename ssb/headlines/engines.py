@@ -14,6 +14,7 @@ from typing import Any, Final
 from pyspark.sql import SparkSession
 
 import skipindex as sx
+from skipindex.planner.plan import Plan
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
 from ssb.files import forget
 from ssb.grid.cells import FLAT
@@ -79,10 +80,6 @@ class Indexed:
         """The data files."""
         return self.table.plan("TRUE").files
 
-    def planned(self, query: Query) -> list[str]:
-        """The files of a plan, or one that holds no match where it has none."""
-        return self.table.plan(query.where).files or self.all[:1]
-
     def forget(self) -> None:
         """Let nothing of the files be in memory."""
         DEFAULT_SESSION.clear()
@@ -104,9 +101,13 @@ class Setting:
     work: Path
 
     def ways(
-        self, engine: str, version: str, ask: Callable[[Sequence[str], Query], Answer]
+        self,
+        engine: str,
+        version: str,
+        ask: Callable[[Sequence[str], Query], Answer],
+        ask_plan: Callable[[Plan, Query], Answer],
     ) -> list[Way]:
-        """An engine that is given files: all of a layout, or those of plans."""
+        """An engine that is given all files of a layout, or plans."""
         ways = []
         for one in self.tables:
             every = one.all
@@ -115,7 +116,7 @@ class Setting:
                 return ask(every, query)
 
             def over_plan(query: Query, one: Indexed = one) -> Answer:
-                return ask(one.planned(query), query)
+                return ask_plan(one.table.plan(query.where), query)
 
             if one.indexes == RANGES:
                 whole = (engine, version, one.layout, ALL_FILES, over_all, one.forget)
@@ -153,7 +154,13 @@ def with_duckdb(setting: Setting) -> list[Way]:
         rows: Answer = connection.execute(query.sql(FLAT)).fetchall()
         return rows
 
-    return setting.ways("DuckDB", version_of("duckdb"), asked)
+    def of_plan(plan: Plan, query: Query) -> Answer:
+        found = plan.to_duckdb(connection, columns=query.result_columns)
+        found.create_view(FLAT, replace=True)
+        rows: Answer = connection.execute(query.of_rows(FLAT)).fetchall()
+        return rows
+
+    return setting.ways("DuckDB", version_of("duckdb"), asked, of_plan)
 
 
 def with_polars(setting: Setting) -> list[Way]:
@@ -161,11 +168,17 @@ def with_polars(setting: Setting) -> list[Way]:
     polars = library("polars", _EXTRA)
 
     def asked(files: Sequence[str], query: Query) -> Answer:
-        context = polars.SQLContext({FLAT: polars.scan_parquet(list(files))})
-        rows: Answer = context.execute(wide_sums(query.sql(FLAT))).collect().rows()
+        return answer(polars.scan_parquet(list(files)), query.sql(FLAT))
+
+    def of_plan(plan: Plan, query: Query) -> Answer:
+        return answer(plan.to_polars(columns=query.result_columns), query.of_rows(FLAT))
+
+    def answer(frame: Any, text: str) -> Answer:
+        context = polars.SQLContext({FLAT: frame})
+        rows: Answer = context.execute(wide_sums(text)).collect().rows()
         return rows
 
-    return setting.ways("Polars", version_of("polars"), asked)
+    return setting.ways("Polars", version_of("polars"), asked, of_plan)
 
 
 def with_chdb(setting: Setting) -> list[Way]:

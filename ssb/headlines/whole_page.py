@@ -52,9 +52,7 @@ def lines(measured: Measured) -> Iterator[str]:
         "files; *skipping alone* is all files relative to all indexes, in this layout; "
         f"*both* is from all files of the {UNORDERED} table to this layout by all "
         "indexes: geometric means of the queries.  DuckDB and Polars are given the "
-        "files of a plan, as `read_parquet(plan.files)` does, and filter by "
-        "themselves; `to_duckdb` and `to_polars` also skip within files ([what that "
-        "saves](guides/other-engines.md#what-it-saves))."
+        "rows of a plan, by `plan.to_duckdb(columns=…)` and `to_polars(columns=…)`."
     )
     yield from ("", *_own_tables(measured), f"{_same(measured)}  {_worst(warm)}", "")
     yield from table(
