@@ -32,6 +32,7 @@ def manifest_of(paths: Sequence[str], bounds: Bounds) -> Manifest:
         "note": None,
         "tag": None,
         "groups": b"",
+        "columns": 1,
     }
     schema = Manifest.empty().files.schema
     nothing = pa.ListArray.from_arrays(

@@ -183,6 +183,7 @@ def _row(
         "n_rows": -1 if file is None else file.metadata.num_rows,
         "note": note,
         "groups": file and file.row_groups(),
+        "columns": file and file.columns_hash(),
     }
 
 

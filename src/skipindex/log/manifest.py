@@ -15,6 +15,8 @@ One Arrow IPC file, one row a data file::
     groups      binary         of each row group its rows, first byte and bytes, each as
                                an int64; empty for a file with one row group, or null if
                                not known.  An older manifest has no such column
+    columns     uint64         a hash of the file's columns and of its writer's notes:
+                               files with equal ones are checked once; or null
     s0, s1, …   struct         statistics of one column (``table.summaries``); the
                                field's metadata holds the column and its domain
 
@@ -67,9 +69,10 @@ _FILE_FIELDS: Final = pa.schema(
         pa.field("slots", pa.list_(pa.int32()), nullable=False),
         pa.field("tag", pa.string()),
         pa.field("groups", pa.binary()),
+        pa.field("columns", pa.uint64()),
     ]
 )
-_OPTIONAL: Final = ("tag", "groups")
+_OPTIONAL: Final = ("tag", "groups", "columns")
 """Columns that a manifest without any value in them does not have."""
 
 _IDENTITY: Final = ["size", "mtime", "tag", "footer_crc"]

@@ -28,8 +28,6 @@ from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.planner.stages.rows import RowEvaluator
 from skipindex.storage.deadline import checked
 
-_MOST_RESIDUALS: Final = 1000
-"""Files whose residuals are compared."""
 _MOST_ROWS: Final = 10_000_000
 """Rows whose positions are found only to count row groups."""
 
@@ -128,10 +126,13 @@ def _residual(evaluation: Evaluation, file: int) -> BoundPredicate:
 
 def residual_of(evaluation: Evaluation, files: Sequence[int]) -> BoundPredicate:
     """The residual of all of some files; the whole predicate if they have several."""
-    first = _residual(evaluation, files[0]) if files else evaluation.tree
-    every = (_residual(evaluation, file) for file in files[:_MOST_RESIDUALS])
-    alike = len(files) <= _MOST_RESIDUALS and all(one == first for one in every)
-    return first if alike else evaluation.tree
+    if not files:
+        return evaluation.tree
+    for record in evaluation.leaves.values():
+        for known in (record.bounds.lower[files], record.bounds.upper[files]):
+            if (known != known[0]).any():
+                return evaluation.tree
+    return _residual(evaluation, files[0])
 
 
 def selections(evaluation: Evaluation, files: Ints) -> Iterator[RowSelection]:

@@ -13,6 +13,7 @@ import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Final
 
 import numpy as np
@@ -37,6 +38,9 @@ _WRONG_DICTIONARY: Final = "its dictionary cannot be decoded"
 
 UNREADABLE: Final = (pa.ArrowException, OSError, ValueError)
 """What pyarrow raises for a damaged file; ValueError for names that are no UTF-8."""
+
+_REPEATED: Final = (b"ARROW:schema", b"pandas")
+"""Keys of a writer's notes."""
 
 _OPTIONS: Final[Mapping[str, Any]] = {"coerce_int96_timestamp_unit": "us"}
 
@@ -208,6 +212,25 @@ class DataFile:
             if told == [*sizes] and sum(rows) == self.metadata.num_rows:
                 return np.array(places, "<i8").tobytes()
         return None
+
+    def columns_hash(self) -> int | None:
+        """A number that files with equal columns and notes share; None: not known.
+
+        Notes are the metadata of the writer.  The columns that these repeat, and those
+        of pandas, do not count.
+        """
+        if self.is_signed:
+            return None
+        notes = self.metadata.metadata or {}
+        told = sorted(notes.items() - {(key, notes.get(key)) for key in _REPEATED})
+        arrow = self.schema_arrow.remove_metadata()
+        texts = (
+            str(self.schema).partition("\n")[2],  # after the address of the object
+            arrow.to_string(show_field_metadata=True, truncate_metadata=False),
+            repr(told),
+        )
+        digest = blake2b("\0".join(texts).encode(), digest_size=8).digest()
+        return int.from_bytes(digest, "little")
 
     def text_bytes(self, path: Sequence[str], least: float) -> float:
         """The bytes of a column before compression, as far as the footer tells.

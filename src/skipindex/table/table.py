@@ -246,6 +246,17 @@ class TableState:
             for one, n, size in zip(known.to_pylist(), n_rows, sizes, strict=True)
         ]
 
+    def columns_hashes(self, files: Sequence[int]) -> list[int | None]:
+        """Numbers of which equal ones are of files with equal columns; None: unknown.
+
+        They are known of files that have not changed since they were indexed.
+        """
+        if self.other_log is not None:  # it may round the times of files
+            return [None] * len(files)
+        hashes = as_one_array(self.snapshot.manifest.files["columns"])
+        known: list[int | None] = take(hashes, self.rows[files]).to_pylist()
+        return known
+
     @cached_property
     def n_bytes(self) -> int:
         """The size of all data files."""

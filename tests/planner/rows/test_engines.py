@@ -560,6 +560,51 @@ def test_a_file_that_is_gone_or_damaged(tmp_path: Path) -> None:
         table.plan("x = 1").to_arrow()
 
 
+def test_of_files_with_equal_columns_one_footer_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_all(tmp_path, [{"x": [i], "y": [2]} for i in range(20)])
+    frame = pd.DataFrame({"x": [20, 21, 22], "y": [2, 2, 2]})
+    for i in (1, 2, 3):  # pandas notes the number of rows
+        frame[:i].to_parquet(tmp_path / f"p{i}.parquet")
+    plan = build(tmp_path).plan("x >= 0")
+    opened = []
+    original = dataset.DataFile
+
+    def counted(source: Any) -> Any:
+        opened.append(source)
+        return original(source)
+
+    monkeypatch.setattr(dataset, "DataFile", counted)
+    for read in READERS.values():
+        opened.clear()
+        assert len(read(plan)) == 26
+        assert len(opened) <= 2, "a file of each of two writers"
+    (tmp_path / "7.parquet").unlink()
+    with pytest.raises(PlanError, match=r"changed since .*7.parquet' is gone"):
+        plan.to_duckdb(duckdb.connect())
+    put(tmp_path / "7.parquet", {"x": [7], "y": [2]})
+    with pytest.raises(PlanError, match=r"changed since .*7.parquet' was replaced"):
+        plan.to_duckdb(duckdb.connect())
+
+
+def test_indexed_files_with_other_columns_or_notes_are_checked(tmp_path: Path) -> None:
+    day = pa.table({"d": pa.array([date(2020, 1, 1)]), "n": [1]})
+    put(tmp_path / "0.parquet", day)
+    put(tmp_path / "1.parquet", day.replace_schema_metadata({"writer": "b"}))
+    table = sx.build_indexes(tmp_path, {"n": "exact"}, workers=1).table
+    assert column(table.plan("n = 1"), "n") == [1, 1]
+    legacy = {"org.apache.spark.legacyDateTime": ""}
+    put(tmp_path / "1.parquet", day.replace_schema_metadata(legacy))
+    table = sx.build_indexes(tmp_path, {"n": "exact"}, workers=1).table
+    with pytest.raises(PlanError, match=r"1.parquet.* 'd': the file holds dates"):
+        table.plan("n = 1").to_duckdb(duckdb.connect())
+    put(tmp_path / "1.parquet", {"d": ["2020-01-01"], "n": [1]})
+    table = sx.build_indexes(tmp_path, {"n": "exact"}, workers=1).table
+    with pytest.raises(PlanError, match=r"1.parquet.* 'd'"):
+        table.plan("n = 1").to_duckdb(duckdb.connect())
+
+
 def test_staged_copies_are_read(tmp_path: Path) -> None:
     """What a commit names under a hidden path; Arrow leaves such names out itself."""
     put(tmp_path / "t" / "0.parquet", {"x": [1]})

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta, tzinfo
-from typing import Any, Final, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -27,6 +27,7 @@ from skipindex.errors import PlanError, UnsupportedTypeError, first_line
 from skipindex.expressions.domain import EPOCH_UTC
 from skipindex.planner.rows.values import joined, number_of, scalar_of
 from skipindex.storage.file_system.byte_source import ByteSource
+from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.store_input import (
     Range,
     as_file,
@@ -38,6 +39,7 @@ from skipindex.table import (
     DataFile,
     TableState,
     check_stored,
+    has_int96,
     is_hybrid,
     lacks,
 )
@@ -66,6 +68,13 @@ def dataset_of(
     ).dataset()
 
 
+class StoredColumns(NamedTuple):
+    """The columns of a file as Arrow reads them, and whether one has INT96."""
+
+    schema: pa.Schema
+    has_int96: bool
+
+
 class Files:
     """Files of a table, each of which is checked before Arrow reads it.
 
@@ -88,9 +97,13 @@ class Files:
         case_sensitive: bool,
     ) -> None:
         self._table, self._files, self._exact = table, files, case_sensitive
+        listed = table.listing.at(np.array(files, np.int64))
+        self._listed = dict(zip(files, listed, strict=True))
         self._views: dict[int, ByteSource] = {}
         self._columns: list[_Columns] = []
-        self._system = _file_system(self, table, files)
+        self._hashes = dict(zip(files, table.columns_hashes(files), strict=True))
+        self._by_hash: dict[int, StoredColumns] = {}
+        self._system = _file_system(self, table, self._listed)
         self._reader = ds.ParquetFileFormat(
             read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
         )
@@ -110,7 +123,8 @@ class Files:
         Raises:
             PlanError: Arrow would read a file otherwise than Spark.
         """
-        fragments = self.each(self._checked_fragment)
+        self.each(self.stored)
+        fragments = [*map(self.fragment, self._files)]
         return ds.FileSystemDataset(fragments, self.schema, self._reader, self._system)
 
     def each(self, do: Callable[[int], T]) -> list[T]:
@@ -128,7 +142,7 @@ class Files:
         """A file that was checked."""
         given = [part.equals(i) for part in self._parts]
         where = joined(given, every=True) if given else pc.scalar(True)
-        path = self._table.location.full(self._table.listing[i].path)
+        path = self._table.location.full(self._listed[i].path)
         return self._reader.make_fragment(
             path, self._system, partition_expression=where
         )
@@ -144,6 +158,29 @@ class Files:
             if table.num_rows != file.metadata.num_rows:
                 raise self.changed(i, "has another number of rows")
             return table
+
+    def stored(self, i: int) -> StoredColumns:
+        """The columns of a file, which is checked.
+
+        Its footer is read unless that of a file with the same columns was read.
+
+        Raises:
+            PlanError: Arrow would read it otherwise than Spark, or it changed.
+        """
+        columns_hash = self._hashes[i]
+        if columns_hash in self._by_hash:
+            listed, table = self._listed[i], self._table
+            if table.location.is_local:  # a store reads no other content
+                now = table.location.stat(listed.path)
+                if not listed.is_same(now):
+                    how = "is gone" if now is None else "was replaced"
+                    raise self.changed(i, how)
+            return self._by_hash[columns_hash]
+        with self.opened(i) as (file, _):
+            result = StoredColumns(file.schema_arrow, has_int96(file))
+        if columns_hash is not None:
+            self._by_hash[columns_hash] = result
+        return result
 
     @contextmanager
     def opened(self, i: int) -> Iterator[tuple[DataFile, pa.NativeFile]]:
@@ -168,7 +205,7 @@ class Files:
         Raises:
             PlanError: the file changed, is gone, or cannot be read.
         """
-        table, listed = self._table, self._table.listing[i]
+        table, listed = self._table, self._listed[i]
         where = table.location.full(listed.path)
         try:
             with self.open_input(i) as source:
@@ -202,7 +239,7 @@ class Files:
         """A file as it was listed; an object has what was read ahead of it."""
         if self.is_store:
             return as_file(self._view(i))
-        listed = self._table.listing[i]
+        listed = self._listed[i]
         return self._table.location.open_input(listed.path, listed)
 
     def read_ahead(self, ranges: Iterable[tuple[int, Range]]) -> None:
@@ -211,26 +248,22 @@ class Files:
 
     def tail(self, i: int) -> Range:
         """The end of a file, with the footer of most."""
-        return tail_of(self._table.listing[i].size)
+        return tail_of(self._listed[i].size)
 
     def _view(self, i: int) -> ByteSource:
         if i not in self._views:
-            listed = self._table.listing[i]
+            listed = self._listed[i]
             self._views[i] = self._table.location.view(listed.path, listed)
         return self._views[i]
 
     def changed(self, i: int, how: str) -> PlanError:
         """The error of a file that is not the one of the plan any more."""
         table = self._table
-        where = table.location.full(table.listing[i].path)
+        where = table.location.full(self._listed[i].path)
         return PlanError(
             f"the table {table.folder!r} changed since it was opened: {where!r} {how} "
             "(open it again, and plan or locate again)"
         )
-
-    def _checked_fragment(self, i: int) -> ds.ParquetFileFragment:
-        with self.opened(i):
-            return self.fragment(i)
 
 
 def chosen_of(whole: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
@@ -436,15 +469,12 @@ def _has(file: DataFile, path: Sequence[str]) -> bool:
 
 
 def _file_system(
-    reader: Files, table: TableState, files: Sequence[int]
+    reader: Files, table: TableState, files: Mapping[int, FileInfo]
 ) -> pafs.FileSystem:
     """A file system of Arrow that opens the files."""
     if table.location.is_local:
         return pafs.LocalFileSystem()
-    sizes = {
-        table.location.full(table.listing[i].path): (i, table.listing[i].size)
-        for i in files
-    }
+    sizes = {table.location.full(f.path): (i, f.size) for i, f in files.items()}
     return pafs.PyFileSystem(_Opener(reader, sizes))
 
 

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 _MOST_BLOCKS: Final = 0.25
 """The fraction of the blocks of rows above which no page is looked for."""
+_TRIED: Final = 8
+"""The first files, which may be above it together."""
 _MOST_BYTES: Final = 1 << 28
 """Bytes of pages that are read into memory; more rows are read by a scan."""
 _INTEGERS: Final = (8, 16, 32, 64)
@@ -232,7 +234,7 @@ class _Source:
         self._files: list[int] = np.flatnonzero(plan.kept).tolist()
         self.limit = None if rows == "files" else plan.row_limit.limit
         """How many rows are wanted at most."""
-        paths = [self._table.listing[i].path for i in self._files]
+        paths = self._table.paths_at(np.array(self._files, np.int64))
         log = self._table.other_log
         self._log = log if log is not None and log.unlike_plain(paths) else None
         if self._log is None:
@@ -257,10 +259,15 @@ class _Source:
         wanted: dict[int, Ints] = {}
         is_exact = True
         chosen = selections(plan.evaluation, np.array(self._files))
-        for file, n, selection in zip(self._files, n_rows, chosen, strict=True):
+        tried = _MOST_BLOCKS * sum(map(n_blocks, n_rows[:_TRIED]))
+        for i, (file, n, selection) in enumerate(
+            zip(self._files, n_rows, chosen, strict=True), 1
+        ):
             rows = np.arange(n) if selection.rows is None else selection.rows
-            left -= blocks_of(rows)
-            if left < 0:
+            n_read = blocks_of(rows)
+            left, tried = left - n_read, tried - n_read
+            # The first files tell of all, where reading their rows takes longer.
+            if left < 0 or (i == _TRIED and tried < 0):
                 return None
             is_exact &= selection.exact
             if len(rows):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 
 from skipindex.conditions.bound_predicate import (
@@ -32,7 +33,7 @@ from skipindex.planner.rows.values import (
     number_of,
     scalar_of,
 )
-from skipindex.table import ColumnInfo, TableState, has_int96
+from skipindex.table import ColumnInfo, TableState
 
 _COMPARED: Final = frozenset(
     {
@@ -81,7 +82,7 @@ def native_paths(
         NotNativeError: an engine may read a file otherwise than Spark.
         PlanError: Arrow may do so too, or a file changed.
     """
-    paths = [table.location.full(table.listing[i].path) for i in files]
+    paths = [*map(table.location.full, table.paths_at(np.array(files, np.int64)))]
     hidden = {name for partition in table.partitions for name in partition.names}
     simple = all(map(_is_simple, schema.types)) and hidden.isdisjoint(schema.names)
     if not (simple and paths and table.location.is_local and table.other_log is None):
@@ -93,15 +94,11 @@ def native_paths(
             schema.field(column.own_name).type
         ):
             _require_numbers(table, files, column)
-
-    def stored(i: int) -> pa.Schema:
-        with reader.opened(i) as (file, _):
-            if has_int96(file):  # which Arrow reads in the type of other times
-                raise NotNativeError
-            return file.schema_arrow
-
-    first, *others = reader.each(stored)
-    if not all(first.equals(other) for other in others):
+    stored = reader.each(reader.stored)
+    if any(one.has_int96 for one in stored):  # Arrow reads it as other times
+        raise NotNativeError
+    first, *others = (one.schema for one in stored)
+    if not all(other is first or first.equals(other) for other in others):
         raise NotNativeError
     for field in schema:
         if first.get_field_index(field.name) < 0:

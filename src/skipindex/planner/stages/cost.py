@@ -50,6 +50,8 @@ _FEW_LOOKED_AT: Final = 16
 """Files of a sample, and those of one that only tells what asking others is worth."""
 _LEAST_STEP: Final = 4
 """Files for each of a sample, at least."""
+_COLD_BYTES_PER_SECOND: Final = 1.5e8
+"""To read bytes of an index from a disk, and to check them."""
 _SECONDS_PER_ROW: Final = 3e-9
 """To read and decode an index with row positions, for each row of the file."""
 _MANY: Final = 16
@@ -152,11 +154,15 @@ def _spread(files: np.ndarray, n: int) -> np.ndarray:
 
 
 def price_of_rows(
-    asked: Sequence[Judged], table: TableState, files: np.ndarray
+    asked: Sequence[Judged], table: TableState, files: np.ndarray, cold: float
 ) -> float:
-    """What asking for the rows of a file costs, relative to reading the file."""
+    """What asking for the rows of a file costs, relative to reading the file.
+
+    ``cold`` are the bytes of indexes that were not in memory, of each file of a sample.
+    """
     decoded = len(set(asked)) * float(table.n_rows.or_else(0)[files].mean())
     asking = asking_seconds(asked, table, positional=True) + _SECONDS_PER_ROW * decoded
+    asking += cold / _COLD_BYTES_PER_SECOND
     return float(asking / reading_seconds(table)[files].mean())
 
 

@@ -252,11 +252,16 @@ class Rows:
         # A store is not asked twice, as the second answers are waited for too.
         may_sample = evaluation.forced is None and evaluation.table.location.is_local
         sample = sample_of(files) if may_sample else files[:0]
+        before = reads_so_far()
         empty = _look_at_rows(evaluation, sample)
+        read = reads_so_far().since(before)
         others = np.setdiff1d(files, sample, assume_unique=True)
         matches = [evaluation.rows[file].lower for file in sample.tolist()]
         asked = _asked(evaluation, positional=True)
-        price = price_of_rows(asked, evaluation.table, others) if matches else 0.0
+        price = 0.0
+        if matches:
+            cold = (read.n_bytes - read.cached_bytes) / len(sample)
+            price = price_of_rows(asked, evaluation.table, others, cold)
         if reason := hardly_empty(len(others), matches, price):
             evaluation.remarks.append(reason)
             deferred[others] = True

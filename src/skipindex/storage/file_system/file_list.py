@@ -82,13 +82,14 @@ class FileList(Sequence[FileInfo]):
     def __getitem__(self, i: int | slice, /) -> FileInfo | list[FileInfo]:
         places = range(len(self))[i]
         if isinstance(places, int):
-            return self._made(np.array([places]))[0]
-        return self._made(np.array(places, np.int64))
+            return self.at(np.array([places]))[0]
+        return self.at(np.array(places, np.int64))
 
     def __iter__(self) -> Iterator[FileInfo]:
-        return iter(self._made(np.arange(len(self))))
+        return iter(self.at(np.arange(len(self))))
 
-    def _made(self, places: Ints) -> list[FileInfo]:
+    def at(self, places: Ints) -> list[FileInfo]:
+        """The files at these places."""
         marks = self.marks.at(places)
         columns = marks.sizes.tolist(), marks.mtimes.tolist()
         result = map(FileInfo, self.paths_at(places), *columns)
