@@ -35,6 +35,9 @@ settings.register_profile(
 settings.register_profile("quick", settings.get_profile("fixed"), max_examples=EXAMPLES)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
+# No test reads what another one has cached on disk.
+os.environ["SKIPINDEX_CACHE_DIR"] = ""
+
 
 REBASE = {
     f"spark.sql.parquet.{kind}RebaseModeIn{way}": "CORRECTED"

@@ -55,18 +55,18 @@ MOST_ENTRIES = 16
 BUDGETS = {
     "": 430,
     "advice": 2101,
-    "api": 4393,
+    "api": 4395,
     "build": 2746,
     "cli": 1433,
     "conditions": 8668,
     "expressions": 1982,
     "indexes": 7580,
     "layout": 2567,
-    "log": 3177,
-    "planner": 9897,
+    "log": 3187,
+    "planner": 9899,
     "rewrite": 3796,
-    "spark": 7586,
-    "storage": 5075,
+    "spark": 7588,
+    "storage": 5399,
     "table": 7033,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

@@ -123,8 +123,8 @@ def test_every_public_name_is_there_and_is_listed() -> None:
 
 def test_every_public_name_comes_from_the_api() -> None:
     more = {
-        *("CacheSession", "CommitLock", "set_cache_bytes", "set_commit_lock"),
-        "record_queries",
+        *("CacheSession", "CommitLock", "record_queries"),
+        *("set_cache_bytes", "set_cache_dir", "set_commit_lock"),
     }
     assert _exported() == {*sx.__all__, *more}
 

@@ -1,7 +1,8 @@
 """The public functions and classes: the names of ``skipindex``, and a few more.
 
 ``skipindex.api.types`` has the types of results.  ``set_cache_bytes`` limits the index
-bytes that plans of this process keep in memory.  A ``CacheSession`` is a separate cache
+bytes that plans of this process keep in memory, and ``set_cache_dir`` chooses the
+folder that caches those of object stores.  A ``CacheSession`` is a separate cache
 of index bytes.  ``record_queries`` records the queries of this process.
 """
 
@@ -41,6 +42,7 @@ from skipindex.layout.workload.workload import Workload as Workload
 from skipindex.planner.plan import Plan as Plan
 from skipindex.planner.stages.pack_cache import CacheSession as CacheSession
 from skipindex.planner.stages.pack_cache import set_cache_bytes as set_cache_bytes
+from skipindex.storage.disk_cache import set_cache_dir as set_cache_dir
 from skipindex.storage.file_system.object_store import CommitLock as CommitLock
 from skipindex.storage.file_system.object_store import (
     set_commit_lock as set_commit_lock,

@@ -43,6 +43,7 @@ from skipindex.storage.checks import (
     require,
 )
 from skipindex.storage.deadline import carried
+from skipindex.storage.disk_cache import disk_file
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import MANIFESTS, is_manifest_name
 
@@ -228,7 +229,14 @@ def _live_rows(location: Location, segment: Segment, known: Loaded) -> Manifest:
 
 def read_file(location: Location, segment: Segment) -> Manifest:
     """All rows of a segment, dead ones too."""
-    data = fetched(location, segment.path, min(segment.size, MAX_MANIFEST))
+    file = disk_file(location, segment.path)
+    cached = None if file is None else file.read(0, segment.size)
+    if cached is not None and crc32c(cached) != segment.crc:
+        cached = None
+    if cached is None:
+        data = fetched(location, segment.path, min(segment.size, MAX_MANIFEST))
+    else:
+        data = bytes(cached)
     with checking("it is not a manifest"):
         require(crc32c(data) == segment.crc, "its manifest fails its crc32c")
         manifest = Manifest.from_bytes(data)
@@ -236,6 +244,8 @@ def read_file(location: Location, segment: Segment) -> Manifest:
         require(same, "it has other rows than its commit says")
         ordered = all(pack.order is not None for pack in manifest.packs)
         require(ordered, "a pack has no order")
+    if file is not None and cached is None:
+        file.write(0, memoryview(data))
     return manifest
 
 

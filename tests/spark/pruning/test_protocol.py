@@ -25,6 +25,7 @@ from skipindex.spark.pruning.protocol import (
 )
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 from skipindex.spark.pruning.tables import Tables
+from skipindex.storage import disk_cache
 from tests.spark.pruning.questions import equal, make
 
 PAGE = Path(__file__).parents[3] / "docs/reference/driver-protocol.md"
@@ -135,6 +136,20 @@ def test_a_driver_of_another_version_reads_all(tmp_path: Path) -> None:
         assert planner.answer(text) == protocol.NO_ANSWER
         assert len(planner.records) == n_records
         assert f"the driver has version {version}" in planner.records[-1].problem
+
+
+def test_a_session_chooses_the_cache_on_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_cache, "_given", [])
+    make(tmp_path / "t")
+    question = {**QUESTION, "root": str(tmp_path / "t"), "keys": []}
+    for folder in ("cache", None):
+        path = folder and str(tmp_path / folder)
+        question["settings"] = {**dict.fromkeys(SETTINGS), disk_cache.DIR_SETTING: path}
+        text = f"read 1 60 0\n{json.dumps(question)}\n{json.dumps([equal('month', 1)])}"
+        assert QueryPlanner(Tables()).answer(text) != protocol.NO_ANSWER
+        assert list((tmp_path / "cache").iterdir())
 
 
 def test_the_driver_has_the_same_version() -> None:

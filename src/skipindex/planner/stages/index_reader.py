@@ -30,13 +30,10 @@ from skipindex.planner.stages.pack_cache import PackCache
 from skipindex.planner.stages.records import IndexLocation, Locations
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.deadline import carried, check, checked
+from skipindex.storage.disk_cache import fetch_ahead, held
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.names import PACKS
-from skipindex.storage.file_system.store_input import (
-    Range,
-    StoreSource,
-    fetch_ahead,
-)
+from skipindex.storage.file_system.store_input import Range
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import READS, Parts, ReadCount, add_reads, reads_so_far
 from skipindex.table import ColumnInfo, TableState
@@ -164,7 +161,7 @@ class IndexReader:
         fetch_ahead(
             (pack, one)
             for pack, entry, (*_, last) in result
-            if isinstance(pack, StoreSource) and (end := pack.held(*last)) is not None
+            if (end := held(pack, *last)) is not None
             if (one := Blob.directory_range(entry, end)) is not None
         )
 

@@ -17,6 +17,7 @@ from weakref import WeakValueDictionary
 
 from skipindex.errors import PlanError
 from skipindex.storage.cache import NOTHING, Cache
+from skipindex.storage.disk_cache import CachedSource, cached_source
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import PACKS
@@ -72,7 +73,9 @@ class PackCache:
         with self._lock:
             pack = self._packs.get(key)
             if pack is None:
-                pack = self._packs[key] = location.view(f"{PACKS}/{name}")
+                path = f"{PACKS}/{name}"
+                pack = cached_source(location, path, location.view(path))
+                self._packs[key] = pack
             return pack
 
     def is_open(self, pack: ByteSource, entry: BlobEntry) -> bool:
@@ -99,6 +102,8 @@ class PackCache:
                 if pack is damaged:
                     del self._packs[key]
         self.parts.forget(damaged)
+        if isinstance(damaged, CachedSource):
+            damaged.blocks.forget()
 
     def clear(self) -> None:
         """Evict everything."""

@@ -51,6 +51,7 @@ from skipindex.spark.pruning.verdicts import (
 )
 from skipindex.spark.settings import CASE, READING, check_reading
 from skipindex.storage.deadline import Deadline, PlanCancelledError, running_until
+from skipindex.storage.disk_cache import DIR_SETTING, use_setting
 from skipindex.table.queries import LITERALS, SETTING, Recording
 
 _K = TypeVar("_K")
@@ -66,7 +67,7 @@ _NO_TABLE: Final = "all files are read, as one table with indexes was not found 
 _MAX_LATE: Final = 256
 """Most questions remembered that the driver gave up."""
 
-SETTINGS: Final = (ZONE, CASE, *READING, SETTING, LITERALS)
+SETTINGS: Final = (ZONE, CASE, *READING, SETTING, LITERALS, DIR_SETTING)
 """The session as a question describes it.
 
 What an expression of Catalyst means is fixed, so that settings for SQL text do not
@@ -221,6 +222,7 @@ class QueryPlanner:
     ) -> bytes | None:
         start = time.perf_counter()
         check_reading(question.settings, question.reader, question.options)
+        use_setting(question.settings.get(DIR_SETTING))
         if call.purpose == "partitions":
             return self._needed(question)
         listing, location = question.listing, question.location()

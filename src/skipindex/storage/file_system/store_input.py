@@ -76,9 +76,7 @@ class StoreSource:
 
     def read(self, offset: int, length: int) -> memoryview:
         """Exactly ``length`` bytes, or fewer where the object ends before."""
-        if self._size is not None:
-            length = min(length, self._size - offset)
-        if length <= 0:
+        if length <= 0 or (self._size is not None and offset >= self._size):
             return memoryview(b"")
         held = self.held(offset, length)
         if held is not None:
@@ -136,11 +134,18 @@ class StoreSource:
             result = obstore.get_ranges(
                 self._store, self._key, starts=starts, lengths=lengths, coalesce=_NEAR
             )
-        for start, data in zip(starts, result, strict=True):
+        for start, length, data in zip(starts, lengths, result, strict=True):
+            if len(data) < length:  # the object ends there
+                self._size = start + len(data)
             _AHEAD.keep((self, start), memoryview(bytes(data)), len(data))
 
     def held(self, offset: int, length: int) -> memoryview | None:
-        """The bytes of a range that was read ahead; None if they are not held."""
+        """The bytes of a range that was read ahead; None if they are not held.
+
+        They are fewer if the object ends before.
+        """
+        if self._size is not None:
+            length = max(0, min(length, self._size - offset))
         starts = self._starts
         end = bisect_right(starts, offset)
         for start in reversed(starts[max(0, end - _OVERLAPS) : end]):

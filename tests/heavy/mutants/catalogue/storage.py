@@ -8,6 +8,7 @@ from tests.heavy.mutants.mutant import Mutant
 
 _DAMAGE: Final = ("tests/traps/test_damage.py", "tests/storage/test_pack.py")
 
+_DISK_CACHE: Final = ("tests/storage/test_disk_cache.py",)
 _TAGS: Final = ("tests/storage/test_tags.py",)
 _STORES: Final = ("tests/storage/test_object_stores.py",)
 
@@ -149,6 +150,54 @@ STORAGE: Final = (
         "i < self.n_parts",
         "a part of a negative number is another part",
         ("tests/storage/test_cache.py",),
+    ),
+    Mutant(
+        "disk-cache-checksum",
+        "storage.disk_cache.DiskFile.read",
+        "not is_whole or checksum != self._checksum(number, data)",
+        "not is_whole",
+        "a damaged block of the cache on disk is used",
+        _DISK_CACHE,
+    ),
+    Mutant(
+        "disk-cache-place",
+        "storage.disk_cache.DiskFile._checksum",
+        "int.from_bytes(self.digest[:8]) + (number << 13) + len(data)",
+        "len(data)",
+        "a block of the cache on disk is used for another place or pack",
+        _DISK_CACHE,
+    ),
+    Mutant(
+        "disk-cache-name",
+        "storage.disk_cache.disk_file",
+        "place.plain_path(path)",
+        "place.plain_path(path.rpartition('/')[0])",
+        "a table that is rebuilt at its place gets the bytes of the old one",
+        _DISK_CACHE,
+    ),
+    Mutant(
+        "disk-cache-of-another-user",
+        "storage.disk_cache.DiskCache.is_usable",
+        "here.st_uid == os.geteuid() and (not here.st_mode & 18)",
+        "True",
+        "another user decides what is read of an index",
+        _DISK_CACHE,
+    ),
+    Mutant(
+        "disk-cache-that-stays",
+        "planner.stages.pack_cache.PackCache.forget",
+        "damaged.blocks.forget()",
+        "pass",
+        "an index that arrived damaged is not used until it is evicted",
+        _DISK_CACHE,
+    ),
+    Mutant(
+        "cached-segment",
+        "log.segments.read_file",
+        "crc32c(cached) != segment.crc",
+        "False",
+        "a segment that arrived damaged is lost until it is evicted",
+        _DISK_CACHE,
     ),
     Mutant(
         "blob-identity",
