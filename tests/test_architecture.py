@@ -55,9 +55,9 @@ MOST_ENTRIES = 16
 BUDGETS = {
     "": 430,
     "advice": 2101,
-    "api": 4395,
+    "api": 4440,
     "build": 2746,
-    "cli": 1433,
+    "cli": 1445,
     "conditions": 8668,
     "expressions": 1982,
     "indexes": 7580,
@@ -66,7 +66,7 @@ BUDGETS = {
     "planner": 9899,
     "rewrite": 3796,
     "spark": 7588,
-    "storage": 5399,
+    "storage": 5452,
     "table": 7033,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import random
 import shutil
@@ -21,6 +22,8 @@ from hypothesis import strategies as st
 
 import skipindex as sx
 from skipindex.api import set_cache_dir
+from skipindex.api.types import Progress
+from skipindex.cli import main
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.storage import disk_cache
 from skipindex.storage.disk_cache import DIR_VARIABLE, DiskCache, DiskFile, disk_file
@@ -466,6 +469,57 @@ def test_the_last_setting_counts(
     assert in_use() == f"{tmp_path}/d"
     set_cache_dir("~unknown-user/d")
     assert in_use() is None
+
+
+def test_warm_reads_all_that_plans_need(
+    server: _Store, place: Location, folder: Path
+) -> None:
+    steps: list[Progress] = []
+    table = sx.open_table(place)
+    n_bytes = table.warm(progress=steps.append)
+    lengths = [
+        b.length for pack in table.state.snapshot.manifest.packs for b in pack.blobs
+    ]
+    assert n_bytes == sum(lengths) > table.warm(columns=["A"]) > 0
+    assert steps[-1].done == steps[-1].total
+    taken(server)
+    table.warm()
+    for condition in (CONDITION, "a = 21", "s = 'v3' AND a < 30", "a IS NULL"):
+        assert answer(place, condition) == uncached(place, condition)
+    with CacheSession() as session:
+        taken(server)
+        table.plan(CONDITION, session=session)
+        assert taken(server) == 0
+
+
+def test_warm_says_why_it_cannot(
+    server: _Store, place: Location, folder: Path, tmp_path: Path
+) -> None:
+    table = sx.open_table(place)
+    set_cache_dir(folder, n_bytes=5000)
+    with pytest.raises(sx.SkipIndexError, match=r"do not fit .* of 5,000 bytes"):
+        table.warm()
+    set_cache_dir(None)
+    with pytest.raises(sx.SkipIndexError, match=r"can be cached on disk .*CACHE_DIR"):
+        table.warm()
+    set_cache_dir(folder)
+    with pytest.raises(sx.PredicateError, match="nowhere"):
+        table.warm(columns=["nowhere"])
+    for name in [name for name in server.objects if f"/{PACKS}/" in name]:
+        del server.objects[name]
+    with pytest.raises(sx.SkipIndexError, match=r"cannot be read: .*No such object"):
+        table.warm()
+
+
+def test_the_command_line_fills_it(
+    tmp_path: Path, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build(put_all(tmp_path / "t", [rows(i) for i in range(3)]), {"a": "exact"})
+    assert main(["warm", str(tmp_path / "t"), "--columns", "a", "--quiet"]) == 0
+    assert "KB of indexes are cached on disk" in capsys.readouterr().out
+    assert files(folder)
+    assert main(["warm", str(tmp_path / "t"), "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["bytes"] > 0
 
 
 @pytest.mark.parametrize("n_bytes", [0, -1, 1.5, "1GB", True])

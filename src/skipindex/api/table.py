@@ -54,6 +54,8 @@ from skipindex.rewrite.optimize import (
 from skipindex.rewrite.selection.target import CUBE_SIZE, RATIO
 from skipindex.rewrite.vacuum import VacuumReport, vacuum
 from skipindex.rewrite.verify_table import TableReport, verify
+from skipindex.storage.disk_cache import warm
+from skipindex.storage.file_system.names import PACKS
 from skipindex.table import (
     ColumnInfo,
     Derived,
@@ -328,6 +330,49 @@ class Table:
         unit = "parts" if spark is None else "tasks"
         with followed(progress, "checking", unit) as count:
             return verify(self.state, runner=runner, progress=count)
+
+    def warm(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        progress: ProgressLike | None = None,
+    ) -> int:
+        """Read the indexes into the cache on disk; return the bytes of indexes.
+
+        Later first plans, also in other processes, read only the log of an object
+        store.  For tables on disks, set the environment variable
+        ``SKIPINDEX_CACHE_DIR`` or call ``skipindex.api.set_cache_dir``.
+
+        Args:
+            columns: read only the indexes of these columns.
+            progress: as for ``build_indexes``; it counts MB.
+
+        Raises:
+            StorageError: the cache has no folder or is too small, or the store cannot
+                be read.
+            PredicateError: a column does not exist.
+
+        >>> from skipindex.api import set_cache_dir
+        >>> set_cache_dir(f"{path}-cache")
+        >>> table.warm(columns=["city"]) > 0
+        True
+        >>> set_cache_dir(None)
+        """
+        state, names = self.state, names_of(columns)
+        chosen = {
+            stored
+            for name in names or ()
+            for stored in state.spellings(state.find(name))
+        }
+        wanted = [
+            (f"{PACKS}/{pack.name}", (blob.offset, blob.length))
+            for pack in state.snapshot.manifest.packs
+            for blob in pack.blobs
+            if names is None or blob.meta.column in chosen
+        ]
+        with followed(progress, "reading", "MB") as count:
+            warm(state.location, wanted, count)
+        return sum(length for _, (_, length) in wanted)
 
     def advise(
         self,

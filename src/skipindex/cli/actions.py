@@ -434,6 +434,12 @@ def _verify(options: SimpleNamespace) -> Answer:
     return Answer(str(report), report.to_dict(), 0 if report.ok else 1)
 
 
+def _warm(options: SimpleNamespace) -> Answer:
+    progress = not options.quiet
+    n_bytes = _opened(options).warm(columns=options.columns, progress=progress)
+    return Answer(f"{size(n_bytes)} of indexes are cached on disk", {"bytes": n_bytes})
+
+
 def _merge(options: SimpleNamespace) -> Answer:
     before = _opened(options)
     after = before.compact_indexes()
@@ -577,6 +583,7 @@ _ACTIONS: Final[Mapping[str, Callable[[SimpleNamespace], Answer]]] = {
     "plan": _plan,
     "explain": _explain,
     "verify": _verify,
+    "warm": _warm,
     "merge": _merge,
     "optimize": _optimize,
     "vacuum": _vacuum,

@@ -227,6 +227,11 @@ COMMANDS: Final[Mapping[str, Command]] = {
         "/data/events --workers 4",
         (_WORKERS,),
     ),
+    "warm": Command(
+        "read indexes of an object store into the cache on disk",
+        "s3://bucket/events --columns user_id",
+        (_option("--columns", "A,B", "read indexes of these columns", type=_names),),
+    ),
     "merge": Command(
         "merge small index files into few large ones",
         "/data/events",

@@ -23,7 +23,8 @@ import os
 import re
 import stat
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -31,7 +32,8 @@ from typing import Final
 
 from xxhash import xxh3_64_intdigest
 
-from skipindex.errors import PlanError
+from skipindex.errors import PlanError, StorageError, first_line
+from skipindex.storage.deadline import carried
 from skipindex.storage.file_system import store_input
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.location import Location
@@ -51,6 +53,10 @@ _REGION: Final = 4096
 """Blocks of a file, which is evicted as a whole."""
 _UNCOUNTED: Final = 8 << 20
 """Most bytes that a process writes before it looks at the size of the cache."""
+_STEP: Final = _REGION * _DATA // 4
+"""Bytes that ``warm`` reads by one request."""
+_AT_ONCE: Final = 16
+"""Requests of ``warm`` that are under way at once."""
 _NAME: Final = re.compile(r"[0-9a-f]{32}-[0-9]+")
 _SEED: Final = (1 << 64) - 1
 
@@ -285,6 +291,53 @@ def cached_source(location: Location, path: str, source: ByteSource) -> ByteSour
     """The source of a pack, or one that reads what it can from the cache."""
     file = disk_file(location, path)
     return source if file is None else CachedSource(source, file)
+
+
+def warm(
+    location: Location,
+    wanted: Sequence[tuple[str, Range]],
+    count: Callable[[int, int], object],
+) -> None:
+    """Cache ranges of packs, of which ``count`` gets the MB read and those of all.
+
+    Raises:
+        StorageError: they are not to be cached, or do not fit, or cannot be read.
+    """
+    files = {path: disk_file(location, path) for path, _ in wanted}
+    total = sum(length for _, (_, length) in wanted)
+    caches = [file.cache for file in files.values() if file is not None]
+    if not caches:
+        raise StorageError(
+            f"no index bytes of {location.full('')!r} can be cached on disk (accepted: "
+            f"for tables on disks too, {DIR_VARIABLE} with a folder of yours that no "
+            "other user can write to; indexes)"
+        )
+    if total > caches[0].limit * _DATA // _BLOCK:
+        raise StorageError(
+            f"{total:,} bytes of indexes do not fit into the cache of "
+            f"{caches[0].limit:,} bytes on disk (accepted: fewer columns, or "
+            "skipindex.api.set_cache_dir with more n_bytes)"
+        )
+    views = {path: cached_source(location, path, location.view(path)) for path in files}
+    steps = [
+        (views[path], at, min(_STEP, start + length - at))
+        for path, (start, length) in wanted
+        for at in range(start, start + length, _STEP)
+    ]
+
+    def read(step: tuple[ByteSource, int, int]) -> int:
+        source, start, length = step
+        return len(source.read(start, length))
+
+    pool, done = ThreadPoolExecutor(_AT_ONCE), 0
+    try:
+        for n_bytes in pool.map(carried(read), steps):
+            done += n_bytes
+            count(done // 1_000_000, total // 1_000_000)
+    except OSError as error:
+        raise StorageError(f"an index cannot be read: {first_line(error)}") from error
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def disk_file(location: Location, path: str) -> DiskFile | None:
