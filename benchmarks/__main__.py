@@ -14,7 +14,9 @@ from typing import Final
 import benchmarks
 from benchmarks import _report
 
-_ALONE: Final = frozenset({"build", "layout", "row_groups", "rows", "scale", "spark"})
+_ALONE: Final = frozenset(
+    {"build", "cold", "layout", "row_groups", "rows", "scale", "spark"}
+)
 """What ``make bench-layout`` and its like run, as each takes long."""
 _SERVERS: Final = frozenset({"moto_server", "proxy"})
 """What the benchmarks of stores begin, and is none."""

@@ -103,6 +103,8 @@ def _of_folder(folder: Path) -> ThreadingHTTPServer:
     # Else the kernel keeps the body of an answer back until its head is acknowledged,
     # which takes 40 ms.
     handler.disable_nagle_algorithm = True
+    # Of more connections that wait, the kernel drops some, which take a second more.
+    ThreadingHTTPServer.request_queue_size = 128
     return ThreadingHTTPServer(("127.0.0.1", 0), handler)
 
 

@@ -84,17 +84,19 @@ def main() -> None:
             show(title, list(measure(folder / "t", spark)))
 
 
-def write(folder: Path, rows_per_group: int) -> None:
+def write(
+    folder: Path, rows_per_group: int, n_files: int = FILES, n_rows: int = ROWS
+) -> None:
     """Write the table, and build its indexes."""
     (folder / "t").mkdir(parents=True, exist_ok=True)
-    for i in range(FILES):
+    for i in range(n_files):
         rows: Any = duckdb.sql(f"""
-            SELECT {i}*{ROWS}+r AS id, (hash(r*7919+{i})%1000000)::bigint AS "user",
-            timestamp '2026-01-01' + to_seconds({i}*{ROWS}+r) AS ts,
+            SELECT {i}*{n_rows}+r AS id, (hash(r*7919+{i})%1000000)::bigint AS "user",
+            timestamp '2026-01-01' + to_seconds({i}*{n_rows}+r) AS ts,
             'city'||(hash(r*31+{i}*17)%1000) AS city,
             (hash(r+{i}*3)%100000)/100.0::double AS amount,
-            md5((r+{i}*{ROWS})::varchar) AS payload,
-            (hash(r*5+{i})%50)::int AS status FROM range({ROWS}) g(r)""")  # noqa: S608 (numbers alone)
+            md5((r+{i}*{n_rows})::varchar) AS payload,
+            (hash(r*5+{i})%50)::int AS status FROM range({n_rows}) g(r)""")  # noqa: S608 (numbers alone)
         pq.write_table(
             rows.to_arrow_table(),
             folder / "t" / f"part-{i:03d}.parquet",

@@ -58,6 +58,13 @@ def file_of(i: int) -> bytes:
     return data
 
 
+def a_row(n_files: int) -> dict[str, str]:
+    """The values of a row in the middle of a table."""
+    half = pq.read_table(pa.BufferReader(file_of(n_files // 2)))
+    (row,) = half.slice(7, 1).to_pylist()
+    return {name: str(value) for name, value in row.items()}
+
+
 def fill(uri: str, options: StorageOptions, n_files: int) -> dict[str, str]:
     """Write the table, and build its indexes; the values of one row."""
     place = location_of(uri, options)
@@ -69,8 +76,7 @@ def fill(uri: str, options: StorageOptions, n_files: int) -> dict[str, str]:
         list(pool.map(write, range(n_files)))
     report = sx.build_indexes(uri, INDEXES, workers=1, storage_options=options)
     report.table.declare_exclusive()
-    row = pq.read_table(pa.BufferReader(file_of(n_files // 2))).slice(7, 1).to_pylist()
-    return {name: str(value) for name, value in row[0].items()}
+    return a_row(n_files)
 
 
 def line(what: str, condition: str, n: Sequence[object]) -> list[str]:

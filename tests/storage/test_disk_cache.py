@@ -349,7 +349,7 @@ def test_what_was_used_least_recently_goes_at_the_bound(tmp_path: Path) -> None:
         for block in range(4):
             file.write(block * DATA, data)
         if i:
-            assert every[0].read(0, DATA) == data
+            assert DiskFile(cache, every[0].digest).read(0, DATA) == data
         assert used(tmp_path / "cache") <= cache.limit + cache.limit // 16 + 4096
         time.sleep(0.002)  # the clock of the file system has ticks
     cache.evict()

@@ -51,6 +51,8 @@ _DATA: Final = _BLOCK - _HEAD.size
 """Bytes of a block, and of its data."""
 _REGION: Final = 4096
 """Blocks of a file, which is evicted as a whole."""
+_WINDOW: Final = 16
+"""Blocks that are read at least, as small parts are asked for one after the other."""
 _UNCOUNTED: Final = 8 << 20
 """Most bytes that a process writes before it looks at the size of the cache."""
 _STEP: Final = _REGION * _DATA // 4
@@ -99,12 +101,16 @@ class DiskCache:
             total -= n_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DiskFile:
-    """What the cache has of one pack or segment; no call raises an error."""
+    """What the cache has of one pack or segment; no call raises an error.
+
+    ``window`` is where the blocks begin that were read last, and their data.
+    """
 
     cache: DiskCache
     digest: bytes
+    window: tuple[int, memoryview] = (0, memoryview(b""))
 
     @staticmethod
     def whole_blocks(offset: int, length: int) -> Range:
@@ -116,24 +122,34 @@ class DiskFile:
         """The bytes, fewer if the file ends before; None if they are not cached."""
         if length <= 0:
             return None
-        first, end = offset // _DATA, -(-(offset + length) // _DATA)
-        pieces: list[memoryview] = []
+        begin, data = self.window
+        if not begin <= offset <= offset + length <= begin + len(data):
+            first, end = offset // _DATA, -(-(offset + length) // _DATA)
+            pieces = list(self._pieces(first, max(end, first + _WINDOW)))
+            is_end = bool(pieces) and len(pieces[-1]) < _DATA
+            if len(pieces) < end - first and not is_end:
+                return None
+            begin, data = first * _DATA, memoryview(b"".join(pieces))
+            if len(pieces) <= _WINDOW:
+                self.window = begin, data
+        return data[offset - begin :][:length]
+
+    def _pieces(self, first: int, end: int) -> Iterator[memoryview]:
+        """The data of blocks, up to one that is not cached, or the file's last one."""
         for path, start, stop in self._regions(first, end):
             raw = _read(path, start % _REGION * _BLOCK, (stop - start) * _BLOCK)
             for at in range(0, (stop - start) * _BLOCK, _BLOCK):
                 if len(raw) < at + _HEAD.size:
-                    return None
+                    return
                 checksum, size = _HEAD.unpack_from(raw, at)
                 data = raw[at + _HEAD.size : at + _HEAD.size + size]
                 is_whole = 0 < size <= _DATA and len(data) == size
                 number = start + at // _BLOCK
                 if not is_whole or checksum != self._checksum(number, data):
-                    return None
-                pieces.append(data)
-                if size < _DATA:  # the file ends here
-                    break
-        skipped = offset - first * _DATA
-        return memoryview(b"".join(pieces))[skipped : skipped + length]
+                    return
+                yield data
+                if size < _DATA:
+                    return
 
     def write(self, offset: int, data: memoryview) -> None:
         """Cache ``whole_blocks``, or those up to the end of the file."""
@@ -166,6 +182,7 @@ class DiskFile:
 
     def forget(self) -> None:
         """Drop everything of this file."""
+        self.window = 0, memoryview(b"")
         with contextlib.suppress(OSError):
             for path in Path(self.cache.folder).glob(f"{self.digest.hex()}-*"):
                 path.unlink(missing_ok=True)
@@ -236,11 +253,18 @@ def fetch_ahead(wanted: Iterable[tuple[ByteSource, Range]]) -> None:
     """Like that of ``store_input``, for what is not on disk yet; it is cached there."""
     plain: list[tuple[ByteSource, Range]] = []
     missing: list[tuple[CachedSource, Range]] = []
+    cached: dict[StoreSource, list[tuple[int, memoryview]]] = {}
     for source, one in wanted:
         if not isinstance(source, CachedSource):
             plain.append((source, one))
-        elif held(source, *one) is None:
-            missing.append((source, source.blocks.whole_blocks(*one)))
+        elif held(source.source, *one) is None:
+            there = source.blocks.read(*one)
+            if there is None:
+                missing.append((source, source.blocks.whole_blocks(*one)))
+            elif isinstance(source.source, StoreSource):
+                cached.setdefault(source.source, []).append((one[0], there))
+    for store, pieces in cached.items():
+        store.hold(pieces)
     inner = [(source.source, one) for source, one in missing]
     store_input.fetch_ahead([*plain, *inner])
     for source, (start, length) in missing:

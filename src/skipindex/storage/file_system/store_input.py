@@ -114,6 +114,12 @@ class StoreSource:
         # What another thread puts here meanwhile is lost, and costs a request.
         self._starts = sorted({*self._starts, *(start for start, _ in ranges)})
 
+    def hold(self, pieces: Sequence[tuple[int, memoryview]]) -> None:
+        """Hold bytes of the object, and where they begin, for the reads to come."""
+        self.expect((start, len(data)) for start, data in pieces)
+        for start, data in pieces:
+            _AHEAD.keep((self, start), data, len(data))
+
     def fetch_ahead(self, ranges: Sequence[Range]) -> None:
         """Hold some ranges for the reads to come; neighbours come by one request."""
         import obstore  # noqa: PLC0415

@@ -153,7 +153,7 @@ STORAGE: Final = (
     ),
     Mutant(
         "disk-cache-checksum",
-        "storage.disk_cache.DiskFile.read",
+        "storage.disk_cache.DiskFile._pieces",
         "not is_whole or checksum != self._checksum(number, data)",
         "not is_whole",
         "a damaged block of the cache on disk is used",
