@@ -21,6 +21,7 @@ import skipindex as sx
 from skipindex.errors import EngineError, PlanError
 from skipindex.planner.plan import plan_files
 from skipindex.planner.rows import dataset
+from skipindex.table import DataFile
 from tests.rewrite.arrow_writer import optimized
 from tests.storage.s3_server import s3_server
 from tests.table.test_encrypted import encrypt, rows
@@ -569,7 +570,7 @@ def test_of_files_with_equal_columns_one_footer_is_read(
         frame[:i].to_parquet(tmp_path / f"p{i}.parquet")
     plan = build(tmp_path).plan("x >= 0")
     opened = []
-    original = dataset.DataFile
+    original = DataFile
 
     def counted(source: Any) -> Any:
         opened.append(source)
