@@ -21,6 +21,8 @@ from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.rewrite.transaction import GroupWriter
 from skipindex.storage.file_system.location import location_of
+from skipindex.table import DataFile
+from skipindex.table.stored import stored_schema
 from tests.log.pieces import saying
 
 
@@ -30,6 +32,25 @@ def _without_views(rows: pa.Table) -> pa.Table:
         if pa.types.is_string_view(column.type):
             rows = rows.set_column(i, column.name, rows[i].cast(pa.string()))
     return rows
+
+
+def _read(path: Path) -> pa.Table:
+    """All rows; times of INT96 are instants in microseconds, as Spark writes them."""
+    file = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+    rows = _without_views(file.read())
+    for leaf in (file.schema.column(i) for i in range(len(file.schema))):
+        if leaf.physical_type == "INT96":
+            place = rows.column_names.index(leaf.path)
+            times = rows[place].cast(pa.timestamp("us", "UTC"))
+            rows = rows.set_column(place, leaf.path, times)
+    return rows
+
+
+def _typed(path: Path) -> dict[str, pa.DataType]:
+    """The types that Spark infers from a file."""
+    with pa.OSFile(str(path)) as source:
+        stored, _ = stored_schema(DataFile(source))
+    return dict(zip(stored.names, stored.types, strict=True))
 
 
 def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
@@ -42,8 +63,14 @@ def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
         if log is not None and log.ids is not None:  # as Iceberg stores them
             parts = log.rows(table.state.location, [file.path for file in files])
             return pa.concat_tables(parts)
-        found = [_without_views(pq.ParquetFile(root / f.path).read()) for f in files]
+        found = [_read(root / file.path) for file in files]
         return pa.concat_tables(found, promote_options="default")
+
+    def check(new: Path, files: Sequence[EligibleFile]) -> None:
+        old = [_typed(root / file.path) for file in files]
+        for name, dtype in _typed(new).items():
+            known = {types[name] for types in old if name in types}
+            assert dtype in known, f"{name} is {dtype} in a new file, {known} before"
 
     def make(target: Target) -> GroupWriter:
         def write(groups: Sequence[Group], folder: str) -> None:
@@ -60,7 +87,10 @@ def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
                     schema = schema_to_pyarrow(log.columns)
                     runs = [rows.cast(schema) for rows in runs]
                 for i, rows in enumerate(runs):
-                    pq.write_table(rows, to / f"part-{i:05d}.c000.snappy.parquet")
+                    path = to / f"part-{i:05d}.c000.snappy.parquet"
+                    pq.write_table(rows, path)
+                    if log is None:
+                        check(path, group.files)
                 (root / folder / "_SUCCESS").write_bytes(b"")
 
         def clustered(rows: pa.Table, group: Group) -> list[pa.Table]:

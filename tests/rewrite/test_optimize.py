@@ -75,6 +75,23 @@ def overlap(found: Mapping[str, Overlap | None]) -> Overlap:
     return one
 
 
+def test_a_time_of_int96_stays_an_instant(tmp_path: Path) -> None:
+    """Spark fails on the nanoseconds that pyarrow reads INT96 as."""
+    times = pa.array(range(N_ROWS), pa.timestamp("us", "UTC"))
+    for i in range(4):
+        columns = {"id": np.arange(N_ROWS) + i * N_ROWS, "time": times}
+        path = tmp_path / f"{i}.parquet"
+        put(path, columns, use_deprecated_int96_timestamps=True)
+    before = pq.read_table(tmp_path, coerce_int96_timestamp_unit="us")
+    sx.build_indexes(tmp_path, {"id": "exact"}, workers=1)
+    table = optimized(tmp_path, cluster_by=["id"], rows_per_file=50).table
+    files = [pq.ParquetFile(tmp_path / path) for path in table.state.paths]
+    assert {file.schema_arrow.field("time").type for file in files} == {times.type}
+    assert {file.schema.column(1).physical_type for file in files} == {"INT64"}
+    after = pa.concat_tables([file.read() for file in files]).sort_by("id")
+    assert after["time"].cast(pa.int64()) == before["time"].cast(pa.int64())
+
+
 DAYS = ("01", "2", "__HIVE_DEFAULT_PARTITION__")
 
 
