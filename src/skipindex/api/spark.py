@@ -34,9 +34,10 @@ def enable(spark: SparkSession) -> None:
     list of files: define it again after files were replaced in place.
 
     If few rows can match, the planner reads them in place of the scan: up to the bytes
-    of the setting ``skipindex.rowsFromPlanner`` (``4m``; ``0`` turns it off).  If the
-    setting ``skipindex.answers`` is true (false by default), counts, extremes and
-    groups are computed from indexes.
+    of the setting ``skipindex.rowsFromPlanner`` (``4m``; ``0`` turns it off).  Of other
+    files, Spark reads the row groups that can hold a match, unless
+    ``skipindex.rowGroups`` is false.  If the setting ``skipindex.answers`` is true
+    (false by default), counts, extremes and groups are computed from indexes.
 
     ``spark.conf.set("skipindex.queries", "table")`` records the queries of the session
     beside each table (``skipindex.api.record_queries``).

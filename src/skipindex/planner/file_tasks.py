@@ -29,7 +29,7 @@ from skipindex.planner.stages.rows import RowEvaluator
 from skipindex.storage.deadline import checked
 
 _MOST_ROWS: Final = 10_000_000
-"""Rows whose positions are found only to count row groups."""
+"""Rows whose positions are found only to tell row groups."""
 
 
 class Verdict(Enum):
@@ -174,20 +174,48 @@ def row_groups(
     None if it is not known without reading the files, or for too many rows.
     """
     groups = evaluation.table.row_groups(files)
-    if groups is None:
+    known = [one for one in groups if one is not None]
+    if len(known) < len(groups):
         return None
+    chosen = _chosen(evaluation, counts, files, known)
+    return None if chosen is None else (sum(map(len, chosen)), sum(map(len, known)))
+
+
+def byte_ranges(
+    evaluation: Evaluation, counts: RowCounts, files: Ints
+) -> dict[int, Ints]:
+    """The bytes of the row groups that can hold a match, where these are not all.
+
+    By file, a begin and an end in turn.  Files that are not there are read whole.
+    """
+    groups = evaluation.table.row_groups(files)
+    known = {
+        file: one
+        for file, one in zip(files.tolist(), groups, strict=True)
+        if one is not None
+    }
+    parts = [*known.values()]
+    chosen = _chosen(evaluation, counts, np.array([*known], np.int64), parts) or parts
+    result = {}
+    for (file, one), numbers in zip(known.items(), chosen, strict=True):
+        if len(numbers) < len(one):
+            begins, sizes = one[numbers, 1], one[numbers, 2]
+            result[file] = np.column_stack([begins, begins + sizes]).ravel()
+    return result
+
+
+def _chosen(
+    evaluation: Evaluation, counts: RowCounts, files: Ints, groups: Sequence[Ints]
+) -> list[Ints] | None:
+    """The numbers of row groups that can hold a match; None for too many rows."""
+    result = [np.arange(len(one)) for one in groups]
     lengths = np.array([*map(len, groups)], np.int64)
-    asked = ~evaluation.certain[files] & (lengths > 1)
+    asked = np.flatnonzero(~evaluation.certain[files] & (lengths > 1))
     if counts.upper[files[asked]].sum() > _MOST_ROWS:
         return None
-    result = int(lengths[~asked].sum())
-    chosen = selections(evaluation, files[asked])
-    for i, selection in zip(np.flatnonzero(asked).tolist(), chosen, strict=True):
-        if selection.rows is None:
-            result += len(groups[i])
-        else:
-            group_of = (
-                groups[i][:, 0].cumsum().searchsorted(selection.rows, side="right")
-            )
-            result += len(np.unique(group_of))
-    return result, int(lengths.sum())
+    selected = selections(evaluation, files[asked])
+    for i, selection in zip(asked.tolist(), selected, strict=True):
+        if selection.rows is not None:
+            ends = groups[i][:, 0].cumsum()
+            result[i] = np.unique(ends.searchsorted(selection.rows, side="right"))
+    return result

@@ -226,21 +226,21 @@ class TableState:
         has_any = len(self.snapshot.manifest) > 0
         return "never indexed" if has_any else "the table has no index"
 
-    def row_groups(self, files: Ints) -> list[Ints] | None:
+    def row_groups(self, files: Ints) -> list[Ints | None]:
         """Rows, first byte and bytes of the row groups of each file, a row for each.
 
-        None if those of a file are not known.
+        None for a file whose row groups are not known.
         """
         groups = as_one_array(self.snapshot.manifest.files["groups"])
         known = take(groups, self.rows[files])
-        if known.null_count:
-            return None
         n_rows, sizes = (
             self.n_rows.or_else(0)[files].tolist(),
             self.sizes[files].tolist(),
         )
         return [
-            np.frombuffer(one, "<i8").reshape(-1, 3)
+            None
+            if one is None
+            else np.frombuffer(one, "<i8").reshape(-1, 3)
             if one
             else np.array([[n, 0, size]])
             for one, n, size in zip(known.to_pylist(), n_rows, sizes, strict=True)

@@ -16,6 +16,9 @@ from tests.heavy.queries.texts import Draft, Source, Writer
 
 SETTING: Final = "skipindex.answers"
 ROWS: Final = "skipindex.rowsFromPlanner"
+GROUPS: Final = "skipindex.rowGroups"
+OPEN: Final = "spark.sql.files.openCostInBytes"
+"""Row groups closer to each other than that are read together."""
 _FORMS: Final = (
     "SELECT count(*), min({a}), max({b}), count({a}) FROM v WHERE «0»",
     "SELECT min({a}), max({a}), count(1) + 1 FROM v",
@@ -52,14 +55,17 @@ def with_answers(script: Script, made: Made, rng: Random) -> Script:
 
 
 def with_rows(script: Script, rng: Random) -> Script:
-    """The script with a limit for the rows that the planner reads.
+    """The script with limits for the rows and row groups that are read.
 
     A frame that has been planned has its rows too.
     """
     limit = rng.choice(("0", "300", "5000", "4m", "4m", "4m"))
     if _uses_what_is_planned(script):
         limit = "0"
-    return replace(script, settings={**script.settings, ROWS: limit})
+    groups = rng.choice(("true", "true", "true", "false"))
+    cost = rng.choice(("0", "0", "1000", "4194304"))
+    drawn = {ROWS: limit, GROUPS: groups, OPEN: cost}
+    return replace(script, settings={**script.settings, **drawn})
 
 
 def _uses_what_is_planned(script: Script) -> bool:

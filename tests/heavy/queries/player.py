@@ -358,6 +358,11 @@ def n_files(df: DataFrame) -> int:
 
 
 def filters(df: DataFrame) -> str:
-    """What Spark's reader of Parquet leaves out rows by, as the plan shows it."""
-    parts = [scan.metadata().get("PushedFilters") for scan in scans(df)]
+    """What Spark's reader of Parquet leaves out rows by, as the plan shows it.
+
+    A side that gave no row is not in the plan that ran.
+    """
+    first = df._jdf.queryExecution().sparkPlan()
+    found = scans(df) + scans(df, first)
+    parts = [scan.metadata().get("PushedFilters") for scan in found]
     return " ".join(part.get() for part in parts if part.isDefined())

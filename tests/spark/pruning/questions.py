@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -63,11 +63,13 @@ class Reply:
         files: the files that need not be read.
         results: over these files: a row a line, with tabs between values.
         rows: of other files, by path, if they were asked for.
+        ranges: by other files, the bytes to read of them.
     """
 
     files: list[str]
     results: str
     rows: Mapping[str, list[dict[str, Any]]] | None = None
+    ranges: Mapping[str, list[int]] = field(default_factory=dict)
 
 
 def skipped(
@@ -97,6 +99,7 @@ def asked(
     seconds: float = 60.0,
     age: float = 0.0,
     wanted: Mapping[str, Any] | None = None,
+    takes_ranges: bool = False,
 ) -> Reply | None:
     """What the planner replies to a question about a scan.
 
@@ -119,6 +122,7 @@ def asked(
         seconds: that the planner has for the answer.
         age: for which the question waited to be asked.
         wanted: the rows that are asked for, with ``rows`` as the purpose.
+        takes_ranges: whether parts of files may be read.
     """
     question = {
         "version": VERSION,
@@ -135,6 +139,7 @@ def asked(
         "options": dict(options or {}),
         "keys": list(keys),
         **({} if iceberg is None else {"iceberg": iceberg}),
+        **({"takes_rewritten": True} if takes_ranges else {}),
     }
     if more is not None:
         told = planner.answer(
@@ -163,6 +168,8 @@ def asked(
         assert there.st_size == sizes[i]
         assert there.st_mtime_ns // 1_000_000 == millis[i]
     skipped = [paths[i] for i in files]
+    if answer.startswith(b"ranges", end):
+        return Reply(skipped, "", ranges=_ranges(answer, end + 6, paths))
     if wanted is None:
         return Reply(skipped, _results(answer[end:]))
     n = struct.unpack_from("<i", answer, end)[0]
@@ -172,6 +179,18 @@ def asked(
     there = zip(pairs.tolist(), spans, strict=True)
     by_file = {paths[i]: rows_of[stop - n : stop] for (i, n), stop in there}
     return Reply(skipped, "", by_file)
+
+
+def _ranges(answer: bytes, at: int, paths: Sequence[str]) -> dict[str, list[int]]:
+    """Begins and ends by path."""
+    (left,) = struct.unpack_from("<i", answer, at)
+    at, result = at + 4, {}
+    for _ in range(left):
+        file, n = struct.unpack_from("<ii", answer, at)
+        result[paths[file]] = np.frombuffer(answer, "<i8", n, at + 8).tolist()
+        at += 8 + 8 * n
+    assert at == len(answer)
+    return result
 
 
 def _results(written: bytes) -> str:

@@ -8,10 +8,13 @@ from typing import Any
 from pyspark.sql import DataFrame, Row, SparkSession
 
 
-def nodes(df: DataFrame) -> Iterator[Any]:
-    """The plan that ran, with its subqueries and cached frames; each node once."""
+def nodes(df: DataFrame, root: Any = None) -> Iterator[Any]:
+    """The plan that ran, with its subqueries and cached frames; each node once.
+
+    With ``root``, that plan.
+    """
     jvm = df.sparkSession._jvm
-    pending, seen = [df._jdf.queryExecution().executedPlan()], set()
+    pending, seen = [root or df._jdf.queryExecution().executedPlan()], set()
     while pending:
         node = pending.pop()
         # The ids of nodes are no help: stages of each adaptive plan begin with 0.
@@ -33,11 +36,11 @@ def nodes(df: DataFrame) -> Iterator[Any]:
             pending += [children.apply(i) for i in range(children.size())]
 
 
-def scans(df: DataFrame) -> list[Any]:
+def scans(df: DataFrame, root: Any = None) -> list[Any]:
     """The scans of files in the plan that ran, in its subqueries and cached frames."""
     return [
         node
-        for node in nodes(df)
+        for node in nodes(df, root)
         if node.getClass().getSimpleName() == "FileSourceScanExec"
     ]
 

@@ -1,4 +1,4 @@
-"""Rows that the planner reads in place of a scan, without a driver."""
+"""Rows that the planner reads, and ranges that tasks read, without a driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 
 import skipindex as sx
 from skipindex.spark.pruning import few_rows, query_planner
+from skipindex.spark.pruning.protocol import ROW_GROUPS
 from skipindex.spark.pruning.query_planner import QueryPlanner
+from skipindex.table import DataFile
 from tests.spark.pruning.questions import Reply, asked, equal, put
 
 WANTED: Mapping[str, Any] = {"columns": ["id"], "bytes": 1000, "rows": 100}
@@ -104,3 +106,93 @@ def test_a_column_of_another_type_is_left_to_spark(
     assert same.rows == {"0.parquet": [{"id": 2}]}
     narrow = rows(planner, tmp_path / "narrow", equal("id", 2))
     assert narrow is None or narrow.rows is None
+
+
+@pytest.fixture
+def grouped(tmp_path: Path) -> Path:
+    """Files of ten row groups of ten numbers each, two of which share one."""
+    for i in range(3):
+        numbers = [*range(100 * i, 100 * i + 99), 5]
+        path = tmp_path / f"{i}.parquet"
+        pq.write_table(pa.table({"id": numbers}), path, row_group_size=10)
+    sx.build_indexes(tmp_path, {"id": "exact"}, workers=1)
+    return tmp_path
+
+
+def middles(path: Path) -> list[int]:
+    """Where Spark takes row groups to be."""
+    metadata = pq.ParquetFile(path).metadata
+    chunks = [metadata.row_group(i).column(0) for i in range(metadata.num_row_groups)]
+    begins = [c.dictionary_page_offset or c.data_page_offset for c in chunks]
+    sizes = [c.total_compressed_size for c in chunks]
+    return [begin + size // 2 for begin, size in zip(begins, sizes, strict=True)]
+
+
+def ranges(
+    planner: QueryPlanner, table: Path, value: int, **scan: Any
+) -> Mapping[str, list[int]]:
+    """The numbers of the row groups to read of files, where these are not all."""
+    scan = {"takes_ranges": True, "partitions": ()} | scan
+    reply = asked(planner, table, equal("id", value), **scan)
+    found: dict[str, list[int]] = {}
+    for name, places in (reply.ranges if reply else {}).items():
+        pairs = [*zip(places[::2], places[1::2], strict=True)]
+        assert pairs == sorted(pairs)
+        found[name] = [
+            number
+            for number, middle in enumerate(middles(table / name))
+            for begin, end in pairs
+            if begin <= middle < end
+        ]
+    return found
+
+
+def test_row_groups_with_a_match_are_told(planner: QueryPlanner, grouped: Path) -> None:
+    assert ranges(planner, grouped, 5) == {
+        "0.parquet": [0, 9],
+        "1.parquet": [9],
+        "2.parquet": [9],
+    }
+    for value, name, group in [(0, "0", 0), (9, "0", 0), (10, "0", 1), (198, "1", 9)]:
+        assert ranges(planner, grouped, value) == {f"{name}.parquet": [group]}
+    assert ranges(planner, grouped, 99) == {}
+
+
+@pytest.mark.parametrize(
+    "scan",
+    [
+        {"takes_ranges": False},
+        {"settings": {ROW_GROUPS: "false"}},
+        {"more": {"first": {"n": 1, "order": None}}},
+        {"more": {"answer": {"rows": 1, "functions": []}}},
+    ],
+    ids=str,
+)
+def test_no_row_groups_are_told(
+    planner: QueryPlanner, grouped: Path, scan: Mapping[str, Any]
+) -> None:
+    assert ranges(planner, grouped, 5, **scan) == {}
+
+
+def test_ranges_are_asked_for_again_when_spark_lists(
+    planner: QueryPlanner, grouped: Path
+) -> None:
+    scan: Mapping[str, Any] = {"takes_ranges": True, "partitions": ()}
+    assert asked(planner, grouped, equal("id", 5), purpose="ahead", **scan) == NONE
+
+
+def test_a_changed_file_is_read_whole(planner: QueryPlanner, grouped: Path) -> None:
+    assert len(ranges(planner, grouped, 5)) == 3
+    os.utime(grouped / "1.parquet", ns=(10**18, 10**18))
+    assert [*ranges(planner, grouped, 5)] == ["0.parquet", "2.parquet"]
+
+
+def test_unknown_row_groups_are_read_whole(
+    planner: QueryPlanner, grouped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    numbers = [*range(99), 5]
+    path = grouped / "1.parquet"
+    pq.write_table(pa.table({"id": numbers}), path, row_group_size=10)
+    monkeypatch.setattr(DataFile, "row_groups", lambda _: None)
+    sx.build_indexes(grouped, {"id": "exact"}, workers=1)
+    assert [*ranges(planner, grouped, 5)] == ["0.parquet", "2.parquet"]

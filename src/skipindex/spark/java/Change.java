@@ -3,6 +3,7 @@ package skipindex;
 import java.util.function.Function;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.execution.SparkPlan;
 import scala.Function1;
 import scala.runtime.AbstractPartialFunction;
 
@@ -29,6 +30,10 @@ final class Change extends AbstractPartialFunction {
   /** The plan with other nodes; the function has null for those that stay. */
   static LogicalPlan down(LogicalPlan plan, Function<TreeNode<?>, TreeNode<?>> of) {
     return plan.transformDown(new Change(of));
+  }
+
+  static SparkPlan up(SparkPlan plan, Function<TreeNode<?>, TreeNode<?>> of) {
+    return plan.transformUp(new Change(of));
   }
 
   static LogicalPlan downWithSubqueries(LogicalPlan plan, Function<TreeNode<?>, TreeNode<?>> of) {

@@ -91,9 +91,13 @@ public class Listing {
   /** Which files of a listing are ruled out. */
   static class Answer {
     private static final String ENOUGH = "enough";
+    private static final String RANGES = "ranges";
     final Listing listing;
     final byte[] bits;
     final Path root;
+
+    /** By file, the ranges of bytes that are needed, where these are not all. */
+    private final Map<Integer, long[]> ranges = new HashMap<>();
 
     /** Whether the files that are not marked are enough, whatever others hold. */
     private final boolean isEnough;
@@ -103,6 +107,22 @@ public class Listing {
       this.bits = bits;
       this.root = root;
       this.isEnough = bits.length - start() == ENOUGH.length() && text().equals(ENOUGH);
+      int end = start() + RANGES.length();
+      boolean hasRanges = bits.length > end
+          && RANGES.equals(new String(bits, start(), RANGES.length(), StandardCharsets.US_ASCII));
+      if (!hasRanges) return;
+      ByteBuffer buffer = ByteBuffer.wrap(bits).order(ByteOrder.LITTLE_ENDIAN);
+      buffer.position(end);
+      for (int left = buffer.getInt(); left > 0; left--) {
+        long[] places = ranges.computeIfAbsent(buffer.getInt(), any -> new long[buffer.getInt()]);
+        for (int i = 0; i < places.length; i++) places[i] = buffer.getLong();
+      }
+    }
+
+    /** The file as it is to be read, if some of its rows are needed. */
+    FileStatusWithMetadata narrowed(FileStatusWithMetadata file) {
+      long[] known = ranges.get(listing.find(file.fileStatus(), root));
+      return known == null ? file : RowGroups.in(file, known);
     }
 
     /** Whether none of the rows of this very file is needed, as it was judged. */
@@ -146,13 +166,13 @@ public class Listing {
       for (FileStatusWithMetadata file : Scala.each(directory.files())) {
         n++;
         if (answer != null && isInPlace && answer.rulesOut(file.fileStatus())) continue;
-        files.add(file);
+        files.add(answer == null || !isInPlace ? file : answer.narrowed(file));
         bytes += file.fileStatus().getLen();
         if (answer != null && answer.listing.find(file.fileStatus(), answer.root) < 0) unknown++;
       }
       listed += n;
       read += files.size();
-      if (files.size() == n)
+      if (Scala.list(directory.files()).equals(files))
         directories.add(directory);
       else if (!files.isEmpty()) {
         directories.add(new PartitionDirectory(directory.values(), Scala.listed(files)));

@@ -6,6 +6,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.SparkSessionExtensions;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.rules.Rule;
+import org.apache.spark.sql.execution.SparkStrategy;
 
 /**
  * Gives each session of a Spark application the rule, as a rule of its own.
@@ -80,6 +81,10 @@ public class Sessions {
         if (!isOurs || isRight) rules.add(rule);
       }
       if (!isThere) rules.add(new SkipRule(planner, Compat.classic(session).sessionState()));
+      var strategies = Scala.<SparkStrategy>list(methods.extraStrategies());
+      boolean isNarrowing = strategies.remove(RowGroups.STRATEGY);
+      if (planner != null) strategies.add(RowGroups.STRATEGY);
+      if (isNarrowing != (planner != null)) methods.extraStrategies_$eq(Scala.listed(strategies));
       if (isChanged || !isThere) methods.extraOptimizations_$eq(Scala.listed(rules));
     }
   }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import cache
 from types import UnionType
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from skipindex.errors import PlanError
-from skipindex.expressions.arrays import Mask
+from skipindex.expressions.arrays import Ints, Mask
 from skipindex.spark.pruning.tables import scanned_location
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.sidecar import with_sidecar
@@ -27,6 +27,8 @@ from skipindex.table import NEWEST, AtVersion
 
 VERSION: Final = 3
 """The version of the messages that ask; ``Question.java`` has the same."""
+ROW_GROUPS: Final = "skipindex.rowGroups"
+"""A setting of the session: whether parts of files are read."""
 NO_ANSWER: Final = b""
 """The question has no answer: it failed, took too long, or is repeated later."""
 
@@ -270,6 +272,13 @@ class Question(Scan):
             )
         return _read(cls, _with_sides(result) | {"conjuncts": conjuncts})
 
+    @property
+    def takes_ranges(self) -> bool:
+        """Whether parts of files may be read, as no row tells where it is from."""
+        is_on = (self.settings.get(ROW_GROUPS) or "true").lower() == "true"
+        needs_rows = self.first is None and self.answer is None and self.iceberg is None
+        return is_on and needs_rows and self.takes_rewritten
+
     def is_listed(self) -> Mask:
         """Which files of the listing Spark lists."""
         listed: Mask = np.frombuffer(self.listed.encode(), np.uint8) == ord("1")
@@ -331,19 +340,29 @@ class Answer:
         files: for each file of it, whether it need not be read; None tells the number
             alone.
         results: over these files, or rows of the others, where they are requested.
+        ranges: by other files, a begin and an end in turn: the bytes to read of them.
     """
 
     listing: int
     files: Mask | None = None
     results: bytes = b""
+    ranges: Mapping[int, Ints] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
-        """The number, a bit for each file, and the results."""
+        """The number, a bit for each file, and the results or ranges."""
         number = struct.pack("<q", self.listing)
         if self.files is None:
             return number
         bits = np.packbits(self.files, bitorder="little").tobytes()
-        return number + bits + self.results
+        if not self.ranges:
+            return number + bits + self.results
+        parts = [
+            struct.pack("<ii", file, len(places)) + places.astype("<i8").tobytes()
+            for file, places in self.ranges.items()
+        ]
+        return (
+            number + bits + b"ranges" + struct.pack("<i", len(parts)) + b"".join(parts)
+        )
 
 
 def arrow_stream(rows: pa.Table) -> bytes:

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from hashlib import blake2b
 from typing import Any, Final, TypeAlias, TypeVar
@@ -16,6 +16,7 @@ import numpy as np
 
 from skipindex.conditions.functions.zones import listed_offsets
 from skipindex.errors import first_line
+from skipindex.expressions.arrays import Ints
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.planner.plan import record_plan
 from skipindex.spark.pruning.dimensions import (
@@ -29,6 +30,7 @@ from skipindex.spark.pruning.few_rows import FewRows, few_rows
 from skipindex.spark.pruning.partitions import needed_partitions
 from skipindex.spark.pruning.protocol import (
     NO_ANSWER,
+    ROW_GROUPS,
     Answer,
     Call,
     Dimension,
@@ -67,7 +69,7 @@ _NO_TABLE: Final = "all files are read, as one table with indexes was not found 
 _MAX_LATE: Final = 256
 """Most questions remembered that the driver gave up."""
 
-SETTINGS: Final = (ZONE, CASE, *READING, SETTING, LITERALS, DIR_SETTING)
+SETTINGS: Final = (ZONE, CASE, *READING, SETTING, LITERALS, DIR_SETTING, ROW_GROUPS)
 """The session as a question describes it.
 
 What an expression of Catalyst means is fixed, so that settings for SQL text do not
@@ -247,7 +249,9 @@ class QueryPlanner:
         files, rows = result.files, None
         if wanted is not None:
             rows = self._rows(table, result, wanted, question)
-        is_asked_again = len(files) or table.rewrites
+        takes_ranges = rows is None and question.takes_ranges
+        ranges = _unchanged(table, result.ranges) if takes_ranges else {}
+        is_asked_again = len(files) or table.rewrites or ranges
         is_ahead = call.purpose in {"ahead", "rows"} and rows is None
         if is_asked_again and is_ahead:
             return NO_ANSWER
@@ -283,12 +287,12 @@ class QueryPlanner:
             counted = replace(record, n_rows=rows.rows.num_rows, n_bytes=rows.n_bytes)
             with self._lock:
                 _put(self._asked, call.number, counted)
-        if not (len(files) or table.rewrites or is_enough or rows):
+        if not (len(files) or table.rewrites or is_enough or rows or ranges):
             return None
         is_skipped = np.zeros(len(table.state), np.bool_)
         is_skipped[files] = True
         results = result.results if rows is None else rows.to_bytes()
-        return Answer(table.number, is_skipped, results).to_bytes()
+        return Answer(table.number, is_skipped, results, ranges).to_bytes()
 
     def _rows(
         self, table: ScannedTable, known: Verdict, wanted: WantedRows, scan: Question
@@ -356,6 +360,12 @@ def _put(remembered: OrderedDict[_K, _V], key: _K, value: _V) -> None:
     remembered.move_to_end(key)
     while len(remembered) > MAX_RECORDS:
         remembered.popitem(last=False)
+
+
+def _unchanged(table: ScannedTable, ranges: Mapping[int, Ints]) -> Mapping[int, Ints]:
+    """The ranges of files that are as they were listed; others are read whole."""
+    files = np.array([*ranges], np.int64)
+    return {file: ranges[file] for file in files[table.unchanged(files)].tolist()}
 
 
 def _mark(keys: Sequence[Any]) -> bytes:

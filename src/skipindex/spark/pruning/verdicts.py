@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -20,9 +20,10 @@ from skipindex.expressions import (
     literal_sql,
     to_sql,
 )
-from skipindex.expressions.arrays import Mask
+from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.domain import EPOCH
+from skipindex.planner.file_tasks import byte_ranges
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.limit import needed
 from skipindex.planner.stages.row_counts import RowCounts
@@ -102,7 +103,7 @@ ColumnKeys: TypeAlias = tuple[str, Sequence[Any]]
 """A column, and the keys that it needs to have one of."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Verdict:
     """What an answer is made of.
 
@@ -119,6 +120,15 @@ class Verdict:
     plan: Plan | None = None
     answered: str = ""
     results: bytes = b""
+
+    @cached_property
+    def ranges(self) -> Mapping[int, Ints]:
+        """By file, the bytes that can hold a match; files that lack are read whole."""
+        if self.plan is None or self.plan.table.other_log is not None:
+            return {}
+        plan = self.plan
+        kept = np.flatnonzero(plan.evaluation.possible)
+        return byte_ranges(plan.evaluation, plan.row_counts, kept)
 
 
 def verdict(

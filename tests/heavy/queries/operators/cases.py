@@ -10,6 +10,7 @@ from typing import Final
 SETTINGS: Final[Mapping[str, Sequence[str]]] = {
     "skipindex.answers": ("true", "true", "false"),
     "skipindex.rowsFromPlanner": ("0", "0", "2000", "4m"),
+    "skipindex.rowGroups": ("true", "true", "false"),
     "spark.sql.adaptive.enabled": ("true", "false", "false"),
     "spark.sql.autoBroadcastJoinThreshold": ("-1", "-1", "10485760", "20000"),
     "spark.sql.shuffle.partitions": ("1", "3", "5"),
