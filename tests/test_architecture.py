@@ -63,9 +63,9 @@ BUDGETS = {
     "indexes": 7580,
     "layout": 2567,
     "log": 3187,
-    "planner": 9927,
+    "planner": 9941,
     "rewrite": 3796,
-    "spark": 7627,
+    "spark": 7625,
     "storage": 5482,
     "table": 7033,
 }

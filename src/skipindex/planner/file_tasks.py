@@ -166,9 +166,7 @@ def selections(evaluation: Evaluation, files: Ints) -> Iterator[RowSelection]:
         yield RowSelection(rows, bool(is_exact))
 
 
-def row_groups(
-    evaluation: Evaluation, counts: RowCounts, files: Ints
-) -> tuple[int, int] | None:
+def row_groups(evaluation: Evaluation, files: Ints) -> tuple[int, int] | None:
     """How many row groups of ``files`` can hold a match, and how many there are.
 
     None if it is not known without reading the files, or for too many rows.
@@ -177,45 +175,57 @@ def row_groups(
     known = [one for one in groups if one is not None]
     if len(known) < len(groups):
         return None
-    chosen = _chosen(evaluation, counts, files, known)
-    return None if chosen is None else (sum(map(len, chosen)), sum(map(len, known)))
+    chosen = _chosen(evaluation, files, known)
+    if len(chosen) < len(known):
+        return None
+    return sum(map(len, chosen)), sum(map(len, known))
 
 
-def byte_ranges(
-    evaluation: Evaluation, counts: RowCounts, files: Ints
-) -> dict[int, Ints]:
+def byte_ranges(evaluation: Evaluation) -> dict[int, Ints]:
     """The bytes of the row groups that can hold a match, where these are not all.
 
-    By file, a begin and an end in turn.  Files that are not there are read whole.
+    By file, a begin and an end in turn.  Files that are not there are read whole, among
+    them those in which many rows match.
     """
+    asked = np.zeros(len(evaluation.table), np.bool_)
+    asked[[*evaluation.rows]] = True
+    asked[evaluation.deferred] = True
+    files = np.flatnonzero(asked & evaluation.possible & ~evaluation.many)
     groups = evaluation.table.row_groups(files)
-    known = {
-        file: one
+    known = [
+        (file, one)
         for file, one in zip(files.tolist(), groups, strict=True)
-        if one is not None
-    }
-    parts = [*known.values()]
-    chosen = _chosen(evaluation, counts, np.array([*known], np.int64), parts) or parts
+        if one is not None and len(one) > 1
+    ]
+    places = np.array([file for file, _ in known], np.int64)
     result = {}
-    for (file, one), numbers in zip(known.items(), chosen, strict=True):
+    chosen = _chosen(evaluation, places, [one for _, one in known])
+    for (file, one), numbers in zip(known, chosen, strict=False):
         if len(numbers) < len(one):
             begins, sizes = one[numbers, 1], one[numbers, 2]
             result[file] = np.column_stack([begins, begins + sizes]).ravel()
     return result
 
 
-def _chosen(
-    evaluation: Evaluation, counts: RowCounts, files: Ints, groups: Sequence[Ints]
-) -> list[Ints] | None:
-    """The numbers of row groups that can hold a match; None for too many rows."""
-    result = [np.arange(len(one)) for one in groups]
-    lengths = np.array([*map(len, groups)], np.int64)
-    asked = np.flatnonzero(~evaluation.certain[files] & (lengths > 1))
-    if counts.upper[files[asked]].sum() > _MOST_ROWS:
-        return None
-    selected = selections(evaluation, files[asked])
-    for i, selection in zip(asked.tolist(), selected, strict=True):
-        if selection.rows is not None:
-            ends = groups[i][:, 0].cumsum()
-            result[i] = np.unique(ends.searchsorted(selection.rows, side="right"))
+def _chosen(evaluation: Evaluation, files: Ints, groups: Sequence[Ints]) -> list[Ints]:
+    """The numbers of row groups that can hold a match, up to very many rows."""
+    result: list[Ints] = []
+    n_rows = 0
+    asked = [
+        file
+        for file, one in zip(files.tolist(), groups, strict=True)
+        if len(one) > 1 and not evaluation.certain[file]
+    ]
+    selected = selections(evaluation, np.array(asked, np.int64))
+    for file, one in zip(files.tolist(), groups, strict=True):
+        numbers = np.arange(len(one))
+        if len(one) > 1 and not evaluation.certain[file]:
+            rows = next(selected).rows
+            n_rows += int(one[:, 0].sum()) if rows is None else len(rows)
+            if n_rows > _MOST_ROWS:
+                break
+            if rows is not None:
+                ends = one[:, 0].cumsum()
+                numbers = np.unique(ends.searchsorted(rows, side="right"))
+        result.append(numbers)
     return result

@@ -299,7 +299,7 @@ class Plan:
         >>> table.plan("city = 'Rome'").row_groups
         (2, 2)
         """
-        return row_groups(self.evaluation, self.row_counts, np.flatnonzero(self.kept))
+        return row_groups(self.evaluation, np.flatnonzero(self.kept))
 
     def under(self, offsets: OffsetsOf) -> Plan:
         """The plan for an engine with these time zone rules.

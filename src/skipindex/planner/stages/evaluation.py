@@ -73,6 +73,7 @@ class Evaluation:
         rows: what bitmaps say of files, by their number.
         deferred: files that hold a matching row, certainly or probably, and whose rows
             were not counted yet (``planning_stages.count_deferred_rows``).
+        many: files that were left there because they probably hold many.
         remarks: what was left undone, in words.
         problems: declarations of the table that cannot be used, in words.
         runs: the stages that were run, in order.
@@ -112,6 +113,7 @@ class Evaluation:
         self.is_open = n > 0
         self.rows: dict[int, RowVerdict] = {}
         self.deferred = np.empty(0, np.int64)
+        self.many = self.no_file
         self.remarks: list[str] = []
         self.problems: list[str] = []
         self.runs: list[StageRun] = []

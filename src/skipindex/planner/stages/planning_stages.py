@@ -247,7 +247,8 @@ class Rows:
         n_rows = evaluation.table.n_rows
         wanted = evaluation.undecided() & (n_rows.or_else(0) <= MAX_ROWS)
         with_rows = wanted & n_rows.above_zero()
-        deferred = _with_a_match(evaluation, with_rows)
+        with_match = _with_a_match(evaluation, with_rows)
+        deferred = with_match.copy()
         files = np.flatnonzero(wanted & ~deferred)
         # A store is not asked twice, as the second answers are waited for too.
         may_sample = evaluation.forced is None and evaluation.table.location.is_local
@@ -268,6 +269,7 @@ class Rows:
         else:
             empty = empty | _look_at_rows(evaluation, others, deferred)
         evaluation.deferred = np.flatnonzero(deferred)
+        evaluation.many = deferred & ~with_match
         evaluation.possible = evaluation.possible & ~empty
 
 

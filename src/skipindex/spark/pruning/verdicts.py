@@ -123,12 +123,10 @@ class Verdict:
 
     @cached_property
     def ranges(self) -> Mapping[int, Ints]:
-        """By file, the bytes that can hold a match; files that lack are read whole."""
+        """The bytes that can hold a match, by file; files that lack are read whole."""
         if self.plan is None or self.plan.table.other_log is not None:
             return {}
-        plan = self.plan
-        kept = np.flatnonzero(plan.evaluation.possible)
-        return byte_ranges(plan.evaluation, plan.row_counts, kept)
+        return byte_ranges(self.plan.evaluation)
 
 
 def verdict(

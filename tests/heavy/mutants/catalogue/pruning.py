@@ -66,8 +66,8 @@ PRUNING: Final = (
     Mutant(
         "row-group-before",
         "planner.file_tasks._chosen",
-        "ends.searchsorted(selection.rows, side='right')",
-        "ends.searchsorted(selection.rows, side='left')",
+        "ends.searchsorted(rows, side='right')",
+        "ends.searchsorted(rows, side='left')",
         "the first row of a row group is taken for one of the group before",
         _FEW,
     ),
