@@ -63,9 +63,9 @@ BUDGETS = {
     "indexes": 7580,
     "layout": 2567,
     "log": 3187,
-    "planner": 9941,
+    "planner": 9949,
     "rewrite": 3796,
-    "spark": 7625,
+    "spark": 7631,
     "storage": 5482,
     "table": 7033,
 }

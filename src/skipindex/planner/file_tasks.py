@@ -30,6 +30,8 @@ from skipindex.storage.deadline import checked
 
 _MOST_ROWS: Final = 10_000_000
 """Rows whose positions are found only to tell row groups."""
+_DENSE: Final = 16
+"""Rows for each row group of a file of which hardly one can be without a match."""
 
 
 class Verdict(Enum):
@@ -195,7 +197,7 @@ def byte_ranges(evaluation: Evaluation) -> dict[int, Ints]:
     known = [
         (file, one)
         for file, one in zip(files.tolist(), groups, strict=True)
-        if one is not None and len(one) > 1
+        if one is not None and len(one) > 1 and not _is_dense(evaluation, file, one)
     ]
     places = np.array([file for file, _ in known], np.int64)
     result = {}
@@ -205,6 +207,12 @@ def byte_ranges(evaluation: Evaluation) -> dict[int, Ints]:
             begins, sizes = one[numbers, 1], one[numbers, 2]
             result[file] = np.column_stack([begins, begins + sizes]).ravel()
     return result
+
+
+def _is_dense(evaluation: Evaluation, file: int, groups: Ints) -> bool:
+    """Whether hardly a row group of a file can be without a match."""
+    verdict = evaluation.rows.get(file)
+    return verdict is not None and verdict.upper > _DENSE * len(groups)
 
 
 def _chosen(evaluation: Evaluation, files: Ints, groups: Sequence[Ints]) -> list[Ints]:

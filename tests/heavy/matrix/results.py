@@ -26,6 +26,18 @@ Written by `make test-matrix MATRIX=--write`.  Only versions in a row that passe
 supported.  A row without figures was not run; the list below has the reason.  Each cell
 is a separate environment.  Cells without Spark have no PySpark, and run all quick tests
 that need no session.  Cells with Spark run all quick tests that need one.
+
+[How queries of Spark are pruned](guides/unchanged-queries.md) depends on how they
+reach it:
+
+| way | files | look-ups | row groups |
+|---|---|---|---|
+| sessions after `sx.enable` | yes | yes | yes |
+| `spark-sql`, `spark-submit`, JDBC, by configuration | yes | yes | yes |
+| servers of Spark Connect or Thrift in an enabled driver | yes | yes | yes |
+| `sx.read`, `plan.read`, also in a client of Spark Connect | yes | no | no |
+| bucketed tables | yes | no | no |
+| Iceberg tables, Spark 3.5 | yes | no | no |
 """
 
 

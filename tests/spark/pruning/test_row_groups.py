@@ -110,6 +110,10 @@ def test_a_scan_reads_the_row_groups_with_a_match(
     with settings(pruned, these):
         df = both(pruned, lambda: pruned.sql("SELECT * FROM t WHERE k IN (5, 700)"))
     assert rows_read(df) == groups_of(5, 700)
+    plan = sx.last_plans(pruned)[-1]
+    assert (plan.n_read, plan.n_in_part) == (2, 2)
+    assert "2 of 3 files, 2 of them in part for: k IN (5, 700)" in str(plan)
+    assert "RowGroups that can match" in df._jdf.queryExecution().toString()
 
 
 QUERIES = (

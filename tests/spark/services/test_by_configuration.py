@@ -33,6 +33,7 @@ pytestmark = [
 
 HOME: Final = Path(pyspark.__file__).parent
 N_FILES: Final = 10
+ROWS: Final = "skipindex.rowsFromPlanner"
 APP: Final = """
 import java.util.List;
 import org.apache.spark.sql.Dataset;
@@ -44,6 +45,7 @@ import org.apache.spark.sql.execution.SparkPlan;
 public class App {
     public static void main(String[] queries) throws Exception {
         SparkSession spark = SparkSession.builder().getOrCreate();
+        spark.conf().set("skipindex.rowsFromPlanner", "0");
         for (String query : queries) {
             if (query.equals("KILL")) {
                 ProcessHandle.current().children().forEach(ProcessHandle::destroyForcibly);
@@ -231,6 +233,7 @@ def test_classes_of_another_version_are_refused(made: Path) -> None:
 
 
 def test_spark_sql(made: Path) -> None:
+    text = f"SELECT 'sum', sum(id) FROM parquet.`{made}/t` WHERE id > 90"
     told = run(
         made,
         str(HOME / "bin" / "spark-sql"),
@@ -239,9 +242,13 @@ def test_spark_sql(made: Path) -> None:
         *("--conf", f"spark.eventLog.dir={made}"),
         *("--conf", "spark.eventLog.rolling.enabled=false"),
         *("--conf", "spark.eventLog.compress=false"),
-        *("-e", f"SELECT 'sum', sum(id) FROM parquet.`{made}/t` WHERE id > 90"),
+        *(
+            "-e",
+            ";".join([f"EXPLAIN {text}", f"SET {ROWS}=0", f"EXPLAIN {text}", text]),
+        ),
     )
     assert "sum\t855" in told
+    assert told.count("LocalTableScan") == told.count("RowGroups that can match") == 1
     (log,) = made.glob("local-*")
     assert files_read(log) == 1
 
@@ -296,8 +303,12 @@ def test_a_thrift_server_over_jdbc(made: Path) -> None:
                 *("-u", f"jdbc:hive2://127.0.0.1:{port}/", "-n", "anyone"),
                 *("-e", f"SELECT count(*) c FROM parquet.`{made}/t` WHERE id > 75"),
                 *("-e", f"EXPLAIN SELECT id FROM parquet.`{made}/t` WHERE id > 75"),
+                *("-e", f"SET {ROWS}=0"),
+                *("-e", f"EXPLAIN SELECT id FROM parquet.`{made}/t` WHERE id > 75"),
             )
             assert re.search(r"\|\s*24\s*\|", told)
+            assert "LocalTableScan" in told
+            assert "RowGroups that can match" in told
             assert "SkippingFileIndex" in told
     finally:
         server.terminate()

@@ -57,6 +57,8 @@ class QueryPlan:
         n_rows: the number of rows that the planner read, in place of the scan, of the
             files that are not skipped; None if Spark reads these files.
         n_bytes: the bytes of the pages that the planner read.
+        n_in_part: the number of files of which Spark is to read some row groups, those
+            that can hold a match.
 
     >>> sx.enable(spark)
     >>> spark.read.parquet(path).where("price < 4").count()
@@ -81,6 +83,7 @@ class QueryPlan:
     dimensions: Sequence[DimensionKeys] = ()
     n_rows: int | None = None
     n_bytes: int = 0
+    n_in_part: int = 0
 
     @property
     def n_read(self) -> int:
@@ -94,6 +97,8 @@ class QueryPlan:
     def __str__(self) -> str:
         what = "partitions" if self.of_partitions else "files"
         result = self.problem or f"{self.n_read} of {self.n_files} {what}"
+        if self.n_in_part:
+            result = f"{result}, {self.n_in_part} of them in part"
         if self.n_unindexed:
             result = f"{result} ({self.n_unindexed} have no index yet)"
         if self.n_rows is not None:

@@ -280,6 +280,7 @@ class QueryPlanner:
             n_unindexed=int((is_left & (table.state.rows < 0)).sum()),
             number=call.number,
             dimensions=dimensions,
+            n_in_part=len(ranges),
         )
         if rows is None:
             self._record(record)
