@@ -2,7 +2,7 @@
 
 A table of small files lies on localbucket's S3 server of this machine, behind a proxy
 that delays every request.  For each condition the table is opened and planned with
-nothing in memory: by a listing, and from the log.  Printed are the answers that were
+nothing cached: by a listing, and from the log.  Printed are the answers that were
 waited for, one after another, the requests, the bytes and the time.
 """
 
@@ -25,6 +25,7 @@ import skipindex as sx
 from benchmarks.moto_server import folder_server
 from benchmarks.proxy import Request, proxy, round_trips
 from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.storage.disk_cache import set_cache_dir
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.uris import StorageOptions
 from skipindex.table import Trust
@@ -90,6 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--files", type=int, default=1000, help="of the table")
     parser.add_argument("--delay", type=float, default=0.03, help="seconds a request")
     args = parser.parse_args(arguments)
+    set_cache_dir(None)
     rows = [
         ["", "condition", "kept", "waits", "requests", "later pages", "bytes", "ms"]
     ]

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import skipindex as sx
 from benchmarks.proxy import Proxy, round_trips
 from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.storage.disk_cache import set_cache_dir
 from ssb.grid.records import Value
 from ssb.latency.readers import Opened, Reader, Rows, Store
 from ssb.queries import Query
@@ -63,6 +64,7 @@ def measure(
         repeat: rounds.
         log: told about every query.
     """
+    set_cache_dir(None)
     for reader in readers.values():  # libraries are loaded when they are first used
         pruned(store, proxy, reader, queries[0])
     for query in queries:

@@ -2,7 +2,8 @@
 
 ``python -m tests.heavy.case kills --seed 1 --only 7`` runs one case, and
 ``python -m tests.heavy.case operators --seed 1 --part chain --count 20`` some of a part
-of a sweep: a type, a form, a writer or the like.
+of a sweep: a type, a form, a writer or the like.  Every second case caches what it
+reads of indexes on disk, unless ``SKIPINDEX_CACHE_DIR`` says for all.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
-from itertools import islice
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import count, islice
 
-from tests.heavy.catalogue import SWEEPS
+from skipindex.storage.disk_cache import DIR_VARIABLE
+from tests.heavy.catalogue import SWEEPS, Told
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -40,12 +43,28 @@ def main(arguments: Sequence[str] | None = None) -> int:
         first, n_cases = given.only, 1
     sweep, failed = SWEEPS[given.name], False
     cases = islice(sweep.cases(given.seed, first, given.part), n_cases)
-    for number, told in enumerate(cases, first):
+    for number, told in _with_caches(cases, first):
         line = f"case {number}: {told.n:,} {sweep.what} {told.failure or 'right'}"
         lines.write((json.dumps(asdict(told)) if given.json else line) + "\n")
         lines.flush()
         failed |= bool(told.failure)
     return int(failed)
+
+
+def _with_caches(cases: Iterator[Told], first: int) -> Iterator[tuple[int, Told]]:
+    """The cases by their numbers; a failure says if there was a cache on disk."""
+    if DIR_VARIABLE in os.environ:
+        yield from enumerate(cases, first)
+        return
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
+        for number in count(first):
+            os.environ[DIR_VARIABLE] = folder if number % 2 else ""
+            told = next(cases, None)
+            if told is None:
+                return
+            if told.failure and number % 2:
+                told = replace(told, failure=f"{told.failure}\nwith {DIR_VARIABLE}")
+            yield number, told
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import signal
 import stat
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -423,6 +424,24 @@ def test_what_is_read_is_what_was_written(
                 read = file.read(offset, length)
                 expected = content[offset : offset + length]
                 assert read == (expected if blocks <= there else None)
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(1, 9)), max_size=12))
+def test_ranges_that_become_one_are_no_more_and_no_less(
+    ranges: list[tuple[int, int]],
+) -> None:
+    def places(some: list[tuple[int, int]]) -> set[int]:
+        return {at for start, length in some for at in range(start, start + length)}
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(disk_cache, "_STEP", 12)
+        joined = disk_cache._joined(sorted(ranges))
+    assert places(joined) == places(ranges)
+    assert len(joined) <= len(ranges)
+    assert all(length <= 12 for _, length in joined)
+    for (begin, n), (start, length) in pairwise(joined):
+        end = max(begin + n, start + length)
+        assert start > begin + n or end - begin > 12, "two that could be one"
 
 
 def test_stores_have_a_cache_and_disks_only_if_one_is_given(

@@ -55,8 +55,8 @@ _WINDOW: Final = 16
 """Blocks that are read at least, as small parts are asked for one after the other."""
 _UNCOUNTED: Final = 8 << 20
 """Most bytes that a process writes before it looks at the size of the cache."""
-_STEP: Final = _REGION * _DATA // 4
-"""Bytes that ``warm`` reads by one request."""
+_STEP: Final = _REGION * _DATA // 16
+"""Bytes that ``warm`` reads by one request, and of ranges that become one."""
 _AT_ONCE: Final = 16
 """Requests of ``warm`` that are under way at once."""
 _NAME: Final = re.compile(r"[0-9a-f]{32}-[0-9]+")
@@ -252,25 +252,43 @@ def held(source: ByteSource, offset: int, length: int) -> memoryview | None:
 def fetch_ahead(wanted: Iterable[tuple[ByteSource, Range]]) -> None:
     """Like that of ``store_input``, for what is not on disk yet; it is cached there."""
     plain: list[tuple[ByteSource, Range]] = []
-    missing: list[tuple[CachedSource, Range]] = []
-    cached: dict[StoreSource, list[tuple[int, memoryview]]] = {}
+    ranges: dict[CachedSource, list[Range]] = {}
     for source, one in wanted:
         if not isinstance(source, CachedSource):
             plain.append((source, one))
         elif held(source.source, *one) is None:
-            there = source.blocks.read(*one)
-            if there is None:
-                missing.append((source, source.blocks.whole_blocks(*one)))
-            elif isinstance(source.source, StoreSource):
-                cached.setdefault(source.source, []).append((one[0], there))
-    for store, pieces in cached.items():
-        store.hold(pieces)
+            ranges.setdefault(source, []).append(one)
+    missing: list[tuple[CachedSource, Range]] = []
+    for source, some in ranges.items():
+        pieces, gaps = [], []
+        for one in sorted(some):  # so a block is read once
+            data = source.blocks.read(*one)
+            if data is None:
+                gaps.append(source.blocks.whole_blocks(*one))
+            else:
+                pieces.append((one[0], data))
+        if isinstance(source.source, StoreSource):
+            source.source.hold(pieces)
+        missing += [(source, one) for one in _joined(gaps)]
     inner = [(source.source, one) for source, one in missing]
     store_input.fetch_ahead([*plain, *inner])
     for source, (start, length) in missing:
         data = held(source.source, start, length)
         if data is not None:
             source.blocks.write(start, data)
+
+
+def _joined(ranges: Iterable[Range]) -> list[Range]:
+    """Sorted ranges, where short ones that overlap or follow one another are one."""
+    result: list[Range] = []
+    for start, length in ranges:
+        begin, n_bytes = result[-1] if result else (0, -1)
+        end = max(begin + n_bytes, start + length)
+        if start <= begin + n_bytes and end - begin <= _STEP:
+            result[-1] = begin, end - begin
+        else:
+            result.append((start, length))
+    return result
 
 
 _given: Final[list[DiskCache | None]] = []
