@@ -106,8 +106,8 @@ sweep: $(CLASSES)  ## go round all long sweeps from where the last run ended (MI
 queries:  ## compare random queries with skipping on and off (MINUTES=15)
 	@$(MAKE) sweep ONLY="queries operators"
 
-hostile:  ## plan and vacuum hostile tables; kill writers and damage logs (MINUTES=15)
-	@$(MAKE) sweep ONLY="hostile kills"
+hostile:  ## plan and vacuum hostile tables; kill writers, damage logs and caches (MINUTES=15)
+	@$(MAKE) sweep ONLY="hostile kills cached"
 
 concurrent:  ## let writers write at once, and count the rows of each (MINUTES=15)
 	@$(MAKE) sweep ONLY=concurrent

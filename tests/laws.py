@@ -94,7 +94,7 @@ LAWS: Final = (
             *("indexes/test_bad_input.py", "rewrite", "traps/test_upgrades.py"),
             "build/test_memory.py",
         ),
-        ("kills", "hostile", "concurrent", "model", "maintain", "months"),
+        ("kills", "cached", "hostile", "concurrent", "model", "maintain", "months"),
     ),
     Law(
         "Same rows",

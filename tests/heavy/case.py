@@ -17,8 +17,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import count, islice
 
-from skipindex.storage.disk_cache import DIR_VARIABLE
 from tests.heavy.catalogue import SWEEPS, Told
+
+DIR_VARIABLE = "SKIPINDEX_CACHE_DIR"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -112,6 +112,7 @@ SWEEPS: Final[Mapping[str, Sweep]] = {
     "iceberg-sql": Sweep("queries", "iceberg_sql.cases", needs="SKIPINDEX_ICEBERG_JAR"),
     "mutants": Sweep("mutants", "mutants.run.cases"),
     "kills": Sweep("tables", "tables.kills"),
+    "cached": Sweep("plans", "cached.cases"),
     "hostile": Sweep("tables", "hostile.judge.cases", patience=120),
     "concurrent": Sweep("writes", "writers.tables.cases"),
     "model": Sweep("states", "model.search.cases"),
