@@ -162,6 +162,7 @@ def test_row_groups_with_a_match_are_told(planner: QueryPlanner, grouped: Path) 
     "scan",
     [
         {"takes_ranges": False},
+        {"purpose": "estimate"},
         {"settings": {ROW_GROUPS: "false"}},
         {"more": {"first": {"n": 1, "order": None}}},
         {"more": {"answer": {"rows": 1, "functions": []}}},

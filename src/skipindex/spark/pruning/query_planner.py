@@ -249,7 +249,9 @@ class QueryPlanner:
         files, rows = result.files, None
         if wanted is not None:
             rows = self._rows(table, result, wanted, question)
-        takes_ranges = rows is None and question.takes_ranges
+        # An estimate may count later, when files have changed.
+        is_estimate = call.purpose == "estimate"
+        takes_ranges = rows is None and question.takes_ranges and not is_estimate
         ranges = _unchanged(table, result.ranges) if takes_ranges else {}
         is_asked_again = len(files) or table.rewrites or ranges
         is_ahead = call.purpose in {"ahead", "rows"} and rows is None
@@ -274,7 +276,7 @@ class QueryPlanner:
             len(table.state),
             len(files),
             time.perf_counter() - start,
-            is_estimate=call.purpose == "estimate",
+            is_estimate=is_estimate,
             plan=result.plan,
             answered=result.answered,
             n_unindexed=int((is_left & (table.state.rows < 0)).sum()),

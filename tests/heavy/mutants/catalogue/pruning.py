@@ -88,6 +88,14 @@ PRUNING: Final = (
         _FEW,
     ),
     Mutant(
+        "row-groups-of-an-estimate",
+        "spark.pruning.query_planner.QueryPlanner._answer",
+        "rows is None and question.takes_ranges and not is_estimate",
+        "rows is None and question.takes_ranges",
+        "ranges that were told for an estimate count when the file has changed",
+        _FEW,
+    ),
+    Mutant(
         "row-groups-of-rows-that-tell-their-place",
         "spark.pruning.protocol.Question.takes_ranges",
         "is_on and needs_rows and self.takes_rewritten",
