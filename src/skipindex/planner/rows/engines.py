@@ -255,6 +255,8 @@ class _Source:
         location = table.location
         if not (location.is_local or location.is_store) or min(n_rows) < 0:
             return None
+        if plan.evaluation.many[self._files].mean() > _MOST_BLOCKS:
+            return None
         left = _MOST_BLOCKS * sum(map(n_blocks, n_rows))
         wanted: dict[int, Ints] = {}
         is_exact = True

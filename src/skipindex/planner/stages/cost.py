@@ -158,7 +158,7 @@ def price_of_rows(
 ) -> float:
     """What asking for the rows of a file costs, relative to reading the file.
 
-    ``cold`` are the bytes of indexes that were not in memory, of each file of a sample.
+    ``cold`` are the bytes of its indexes that are not in memory yet.
     """
     decoded = len(set(asked)) * float(table.n_rows.or_else(0)[files].mean())
     asking = asking_seconds(asked, table, positional=True) + _SECONDS_PER_ROW * decoded

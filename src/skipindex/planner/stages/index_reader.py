@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from skipindex.errors import UnknownIndexError
+from skipindex.expressions.arrays import Ints
 from skipindex.expressions.atoms import Atom
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
@@ -247,6 +248,19 @@ class IndexReader:
         for _, reads in done:
             add_reads(reads)
         return (made for made, _ in done)
+
+    def share_unopened(self, columns: Iterable[ColumnInfo], files: Ints) -> float:
+        """The fraction of row-level indexes of some files that no plan has opened."""
+        wanted = np.zeros(len(self._table), np.bool_)
+        wanted[files] = True
+        places = [
+            one
+            for column in columns
+            for some in self.locations(column, wanted, positional=True).values()
+            for one in some
+        ]
+        unopened = [self._held(blob, slot) is None for _, blob, slot in places]
+        return sum(unopened) / max(1, len(unopened))
 
     def has(self, column: ColumnInfo, *, positional: bool) -> bool:
         """Whether any file has such an index on ``column``."""

@@ -261,7 +261,10 @@ class Rows:
         asked = _asked(evaluation, positional=True)
         price = 0.0
         if matches:
-            cold = (read.n_bytes - read.cached_bytes) / len(sample)
+            some = others[:: max(1, len(others) // len(sample))]
+            columns = evaluation.columns.values()
+            share = evaluation.reader.share_unopened(columns, some)
+            cold = share * read.n_bytes / len(sample)
             price = price_of_rows(asked, evaluation.table, others, cold)
         if reason := hardly_empty(len(others), matches, price):
             evaluation.remarks.append(reason)
