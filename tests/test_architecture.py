@@ -63,7 +63,7 @@ BUDGETS = {
     "indexes": 7580,
     "layout": 2567,
     "log": 3187,
-    "planner": 9968,
+    "planner": 9942,
     "rewrite": 3796,
     "spark": 7633,
     "storage": 5500,

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import timedelta, tzinfo
 from typing import Any, Final, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -20,7 +19,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as ds
 import pyarrow.fs as pafs
-import pyarrow.parquet as pq
 
 from skipindex.conditions.functions.zones import fixed_offset
 from skipindex.errors import PlanError, UnsupportedTypeError, first_line
@@ -51,8 +49,6 @@ T = TypeVar("T")
 
 _AT_ONCE: Final = 8
 """Files that are checked together."""
-_MOST_COLUMNS: Final = 8
-"""Different columns of files that are remembered."""
 
 
 def dataset_of(
@@ -100,7 +96,7 @@ class Files:
         listed = table.listing.at(np.array(files, np.int64))
         self._listed = dict(zip(files, listed, strict=True))
         self._views: dict[int, ByteSource] = {}
-        self._columns: list[_Columns] = []
+        self._checked: set[int | None] = set()
         self._hashes = dict(zip(files, table.columns_hashes(files), strict=True))
         self._by_hash: dict[int, StoredColumns] = {}
         self._system = _file_system(self, table, self._listed)
@@ -193,9 +189,10 @@ class Files:
             file = DataFile(source)
             if self._table.n_rows.of_file(i) not in {None, file.metadata.num_rows}:
                 raise self.changed(i, "has another number of rows")
-            if not any(known.are_those_of(file) for known in self._columns):
+            columns_hash = file.columns_hash()
+            if columns_hash is None or columns_hash not in self._checked:
                 _compare(self._table, file, exact=self._exact)
-                self._columns = [_Columns.of(file), *self._columns][:_MOST_COLUMNS]
+                self._checked.add(columns_hash)
             yield file, source
 
     @contextmanager
@@ -287,29 +284,6 @@ def of_log(
     """The rows of files as the log of another format reads them, file by file."""
     for one in log.rows(table.location, table.paths_at(np.array(files, np.int64))):
         yield one.select(whole.names).cast(whole)
-
-
-@dataclass(frozen=True, slots=True)
-class _Columns:
-    """What the check of a file depends on: its columns, and what its writer noted."""
-
-    parquet: pq.ParquetSchema
-    arrow: pa.Schema
-    notes: Mapping[bytes, bytes] | None
-
-    @classmethod
-    def of(cls, file: DataFile) -> _Columns:
-        """The columns of a file that was checked."""
-        return cls(file.schema, file.schema_arrow, file.metadata.metadata)
-
-    def are_those_of(self, file: DataFile) -> bool:
-        """Whether a file that is not signed has them too."""
-        return (
-            not file.is_signed
-            and self.parquet.equals(file.schema)
-            and self.arrow.equals(file.schema_arrow, check_metadata=True)
-            and self.notes == file.metadata.metadata
-        )
 
 
 class _Partition:
