@@ -13,6 +13,7 @@ import skipindex as sx
 from skipindex.cli import main
 from skipindex.cli.commands import COMMANDS
 from skipindex.errors import TableError
+from skipindex.storage import disk_cache
 from tests.tables import api_members, build, put
 
 LOGS = {
@@ -80,6 +81,15 @@ def test_a_table_that_was_opened_as_plain_stays_so(tmp_path: Path) -> None:
     assert built.plan("a = 2").paths == []
 
 
+def _warm(table: sx.Table) -> None:
+    before = [*disk_cache._given]
+    disk_cache.set_cache_dir(Path(table.folder, "_cache"))
+    try:
+        assert table.warm() > 0
+    finally:
+        disk_cache._given[:] = before
+
+
 CALLS: dict[str, Callable[[sx.Table], Any]] = {
     "advise": lambda table: table.advise(),
     "build_indexes": lambda table: table.build_indexes({"a": "bloom"}, workers=1),
@@ -101,6 +111,7 @@ CALLS: dict[str, Callable[[sx.Table], Any]] = {
     "status": lambda table: table.status(),
     "vacuum": lambda table: table.vacuum(purge=True),
     "verify": lambda table: table.verify(),
+    "warm": _warm,
 }
 
 
@@ -146,5 +157,5 @@ def test_the_command_line_refuses_them_too(
     assert main([command, folder, *more.get(command, [])]) == 2
     assert "is a Hudi table" in capsys.readouterr().err
     # No file has an index, and the writers of the other format go on.
-    done = {"verify": 1, "exclusive": 2}.get(command, 0)
+    done = {"verify": 1, "exclusive": 2, "warm": 2}.get(command, 0)
     assert main([command, folder, "--plain", *more.get(command, [])]) == done

@@ -352,7 +352,7 @@ def change_packs(folder: Path, **changes: object) -> None:
     ("changes", "note"),
     [
         ({"version": 9}, "bitmap version 9 is newer than ours"),
-        ({"version": 0}, "payload version 1"),
+        ({"version": 0}, "payload version 2"),
         ({"kind": "hologram"}, "unknown index kind 'hologram'"),
         ({"offset": 0}, "no blob begins there"),
         ({"offset": 1 << 40}, "the pack is cut off"),

@@ -116,7 +116,9 @@ def test_whatever_is_in_the_place_of_an_index(
     folder = built.parent / "case"
     shutil.copytree(built, folder, copy_function=shutil.copy2)
     stored = folder / "_skipindex"
-    other(next(stored.glob(where)) if where else stored)
+    places = [*stored.glob(where)] if where else [stored]
+    for place in places if where == "packs/*" else places[:1]:  # a plan may need one
+        other(place)
     forget_open_packs()
     try:
         with as_another(folder), warnings.catch_warnings():
