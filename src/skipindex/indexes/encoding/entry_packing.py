@@ -201,9 +201,8 @@ def _sorted_keys(column: EncodedColumn, coding: Coding) -> npt.NDArray[Any]:
     if column.validity is not None:
         codes, row = codes[column.validity], row[column.validity]
     keys: npt.NDArray[Any]
-    if (
-        max(column.n_rows, coding.n_codes) <= 1 << 16
-    ):  # numpy sorts u32 at three times the speed
+    # numpy sorts u32 at three times the speed
+    if max(column.n_rows, coding.n_codes) <= 1 << 16:
         keys = codes << np.uint32(16)
     else:
         keys = codes.astype(np.uint64)

@@ -189,7 +189,7 @@ class KeyLocations:
                     for file in files
                     for located in (exact, filters)
                 ),
-                ask if len(self._keys.values) <= _FEW_KEYS else None,
+                {column.name: ask} if len(self._keys.values) <= _FEW_KEYS else {},
             )
             for file in checked(files):
                 first, some = self._possible(start[file], stop[file])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -63,6 +63,8 @@ _LARGE: Final = 1 << 18
 waited for; a store sends fewer bytes as fast."""
 _MOST_IN_PART: Final = 8 * _AT_ONCE
 """Payloads that are read in part, at most."""
+NO_QUESTIONS: Final[Mapping[str, Callable[[ColumnInfo, Any], object]]] = {}
+"""Payloads are read as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,12 +193,12 @@ class IndexReader:
     def payloads_ahead(
         self,
         located: Iterable[tuple[ColumnInfo, int, Iterable[IndexLocation]]],
-        ask: Callable[[ColumnInfo, Any], object] | None = None,
+        ask: Mapping[str, Callable[[ColumnInfo, Any], object]] = NO_QUESTIONS,
     ) -> None:
         """Read the payloads at these places, concurrently from a store.
 
-        A large payload that has the rows by value is not read as a whole if there is an
-        ``ask``: then only what this reads of the index.
+        A large payload that has the rows by value is not read as a whole if ``ask`` has
+        the column: then only what this reads of the index.
         """
         if self._is_local:
             return
@@ -204,7 +206,7 @@ class IndexReader:
         in_part = [
             place
             for place in places
-            if ask is not None and self._is_read_in_part(*place[2])
+            if place[0].name in ask and self._is_read_in_part(*place[2])
         ]
         if len(in_part) > _MOST_IN_PART:
             in_part = []
@@ -219,9 +221,9 @@ class IndexReader:
         def look(place: tuple[ColumnInfo, int, IndexLocation]) -> None:
             column, file, location = place
             index = self.open(location, file, column)
-            if index is not None and ask is not None:
+            if index is not None:
                 with contextlib.suppress(*UNUSABLE):  # the probe that follows tells
-                    ask(column, index)
+                    ask[column.name](column, index)
 
         list(self.each(look, in_part))
 

@@ -30,6 +30,7 @@ from skipindex.conditions.bound_predicate import (
     leaves,
 )
 from skipindex.expressions.arrays import Mask
+from skipindex.expressions.atoms import Atom, OneOf, Range
 from skipindex.expressions.bounds import Bounds
 from skipindex.indexes.encoding.column import MAX_ROWS
 from skipindex.indexes.file_map import FILE_MAP
@@ -61,6 +62,8 @@ from skipindex.storage.parts import reads_so_far
 from skipindex.table import ColumnInfo
 
 _DECIDED: Final = "no undecided file remains"
+_FEW_VALUES: Final = 16
+"""Values of a list up to which a piece of a large index has their rows."""
 
 
 class Partitions:
@@ -349,15 +352,13 @@ def _look_at_rows(
         name: reader.locations(column, wanted, positional=True)
         for name, column in columns.items()
     }
-    by_column: dict[str, list[Leaf]] = {}
-    for leaf in leaves(evaluation.tree):
-        if isinstance(leaf, Leaf):
-            by_column.setdefault(evaluation.leaves[leaf].column.name, []).append(leaf)
+    small = _small_questions(evaluation)
 
     def ask(column: ColumnInfo, index: Index) -> None:
-        for leaf in by_column.get(column.name, ()):
-            if leaf is not evaluation.tree or not has_many(index, leaf.atom):
-                index.probe(leaf.atom)
+        for atom in small[column.name]:
+            is_only = isinstance(evaluation.tree, Leaf)
+            if not (is_only and has_many(index, atom)):
+                index.probe(atom)
 
     reader.payloads_ahead(
         (
@@ -365,7 +366,7 @@ def _look_at_rows(
             for name, by_file in located.items()
             for item in by_file.items()
         ),
-        ask,
+        dict.fromkeys(small, ask),
     )
 
     def column_of(leaf: Leaf | Computed) -> ColumnInfo:
@@ -408,6 +409,27 @@ def _look_at_rows(
         by_kind = evaluation.records[node].removed_by
         by_kind.setdefault(ROWS, evaluation.no_file.copy())[nowhere] = True
     return empty
+
+
+def _small_questions(evaluation: Evaluation) -> dict[str, list[Atom]]:
+    """The atoms of columns of which each reads but a piece of an index, by name."""
+    result: dict[str, list[Atom]] = {}
+    # A function or a comparison of columns asks for many values, one after another.
+    others = {
+        evaluation.table.stored(name).name
+        for node in evaluation.compared
+        for name in (node.left, node.right)
+    }
+    for leaf in leaves(evaluation.tree):
+        name, atom = evaluation.leaves[leaf].column.name, None
+        if isinstance(leaf, Leaf):
+            atom = leaf.atom
+        few = isinstance(atom, OneOf) and len(atom.values) <= _FEW_VALUES
+        if atom is not None and (few or isinstance(atom, Range)):
+            result.setdefault(name, []).append(atom)
+        else:
+            others.add(name)
+    return {name: atoms for name, atoms in result.items() if name not in others}
 
 
 def _with_a_match(evaluation: Evaluation, files: Mask) -> Mask:
