@@ -163,9 +163,7 @@ class PositionalIndex(ABC):
                 return None
             rows.append(np.frombuffer(bounds.upper.to_array(), np.uint32))
             mine.append(np.full(len(rows[-1]), place))
-        every, which = np.concatenate(rows), np.concatenate(mine)
-        order = every.argsort(kind="stable")
-        return every[order], which[order]
+        return by_row(rows, mine)
 
     def _probe(self, atom: Atom) -> Bounds[AbstractBitMap]:
         match atom:
@@ -322,6 +320,13 @@ class PositionalKind:
                 f"{index.n_parts}"
             )
         return index
+
+
+def by_row(rows: Sequence[Ints], places: Sequence[Ints]) -> tuple[Ints, Ints]:
+    """Pieces of rows and of the places of their values, as one, by row."""
+    every, which = np.concatenate(rows), np.concatenate(places)
+    order = every.argsort(kind="stable")
+    return every[order], which[order]
 
 
 def intervals_of(codes: Sequence[int] | Ints) -> list[Interval]:

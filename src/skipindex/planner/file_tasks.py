@@ -219,15 +219,12 @@ def _chosen(evaluation: Evaluation, files: Ints, groups: Sequence[Ints]) -> list
     """The numbers of row groups that can hold a match, up to very many rows."""
     result: list[Ints] = []
     n_rows = 0
-    asked = [
-        file
-        for file, one in zip(files.tolist(), groups, strict=True)
-        if len(one) > 1 and not evaluation.certain[file]
-    ]
-    selected = selections(evaluation, np.array(asked, np.int64))
-    for file, one in zip(files.tolist(), groups, strict=True):
+    has_several = np.array([len(one) > 1 for one in groups], np.bool_)
+    asked = has_several & ~evaluation.certain[files]
+    selected = selections(evaluation, files[asked])
+    for is_asked, one in zip(asked.tolist(), groups, strict=True):
         numbers = np.arange(len(one))
-        if len(one) > 1 and not evaluation.certain[file]:
+        if is_asked:
             rows = next(selected).rows
             n_rows += int(one[:, 0].sum()) if rows is None else len(rows)
             if n_rows > _MOST_ROWS:

@@ -87,7 +87,7 @@ def planes_of(codes: Codes, width: int) -> bytes:
 def codes_of(raw: memoryview, width: int, n: int) -> UnsignedInts:
     """The inverse of ``planes_of``, for ``n`` codes, in one, two or four bytes each."""
     if len(raw) != width * -(-n // 8):
-        raise CorruptIndexError(f"{len(raw)} bytes are not {width} slices of {n} runs")
+        raise CorruptIndexError(f"{len(raw)} bytes are not {width} slices of {n} bits")
     if not width:
         return np.zeros(n, np.uint8)
     return numbers([*~np.frombuffer(raw, np.uint8).reshape(width, -1)])[:n]

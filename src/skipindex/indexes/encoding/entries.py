@@ -158,6 +158,8 @@ class Entries:
         else:
             ends = self.table[entries]
             counts = ends - np.where(entries, self.table[entries - 1], 0)
+        if counts.sum() > len(self.rows):
+            raise CorruptIndexError(f"a part has fewer rows than {counts.sum()}")
         before = np.cumsum(counts) - counts
         places = np.repeat(ends - counts - before, counts) + np.arange(counts.sum())
         return self.rows[places], counts

@@ -44,6 +44,7 @@ from skipindex.indexes.positional import (
     Interval,
     PositionalIndex,
     PositionalKind,
+    by_row,
     raise_damage,
 )
 from skipindex.storage.bitmaps import ARRAY_MAX
@@ -53,9 +54,9 @@ _KIND: Final = "bitmap"
 _VERSION: Final = 2
 _FEW_VALUES: Final = 8
 """The lists of so many values are made bitmaps one by one."""
-_MANY_VALUES: Final = 4096
-"""The least number of values of which more than half are asked by the others, and of
-which absent ones may have a bit each in place of a dictionary."""
+MANY_VALUES: Final = 4096
+"""From this number of distinct values on, the rows of more than half of them are all
+rows but those of the others, and a bit of an absent value may replace a dictionary."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,7 @@ class Bitmap:
         n, span = column.n_distinct, value_span(column)
         if (
             span is not None
-            and n >= _MANY_VALUES
+            and n >= MANY_VALUES
             and span - n <= dictionary_bits(n, span)  # an absent value costs a bit
         ):
             coding = value_coding(column, span)
@@ -129,7 +130,7 @@ class BitmapIndex(PositionalIndex):
             return exactly(self._of_one(start))
         edges = [0, *chain(*intervals), self.head.n_codes]
         n_values = sum(edges[2:-1:2]) - sum(edges[1:-1:2])
-        if 2 * n_values > self.head.n_codes >= _MANY_VALUES:
+        if 2 * n_values > self.head.n_codes >= MANY_VALUES:
             pairs = zip(edges[::2], edges[1::2], strict=True)
             others = [(start, stop) for start, stop in pairs if start < stop]
             return exactly(self.existence() - self._united(others))
@@ -161,9 +162,7 @@ class BitmapIndex(PositionalIndex):
             positions, counts = entries.rows_of(some)
             rows.append(positions.astype(np.int64))
             mine.append(np.repeat(places[at], counts))
-        every, which = np.concatenate(rows), np.concatenate(mine)
-        order = every.argsort(kind="stable")
-        return every[order], which[order]
+        return by_row(rows, mine)
 
     def _united(self, intervals: Sequence[Interval]) -> AbstractBitMap:
         """The rows with a code of the intervals, by the entries of all of these."""

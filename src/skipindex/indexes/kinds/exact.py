@@ -48,7 +48,7 @@ from skipindex.indexes.encoding.column import NULL_CODE, EncodedColumn
 from skipindex.indexes.encoding.dictionary import Codebook
 from skipindex.indexes.encoding.header import Cursor, Head
 from skipindex.indexes.kinds.bit_sliced import BitSlicedIndex
-from skipindex.indexes.kinds.bitmap import Bitmap, BitmapIndex
+from skipindex.indexes.kinds.bitmap import MANY_VALUES, Bitmap, BitmapIndex
 from skipindex.indexes.kinds.run_length import (
     RunLengthIndex,
     Runs,
@@ -65,7 +65,6 @@ _ENCODINGS: Final = ("run_length", "bit_sliced", "bitmap", "mapping")
 """The names of encodings by their numbers."""
 _WORTH: Final = 1.15
 """Bitmaps may take so many times the bytes of the runs, as they need no decoding."""
-_MANY_VALUES: Final = 4096
 _KEYS: Final = ("int", "string", "binary")
 _WORTH_OF_KEYS: Final = 1.2
 """Bitmaps of many values may take so many times the bytes of the runs in the domains
@@ -254,7 +253,7 @@ def _smallest(whole: _Whole, runs: Runs | None) -> list[bytes]:
 
 def _worth(column: EncodedColumn) -> float:
     """How many times the bytes of the runs the bitmaps of a column may take."""
-    if column.n_distinct < _MANY_VALUES:
+    if column.n_distinct < MANY_VALUES:
         return _WORTH
     is_key = column.domain.name in _KEYS and not column.domain.nanoseconds
     return _WORTH_OF_KEYS if is_key else 1.0

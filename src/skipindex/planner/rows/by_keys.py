@@ -178,7 +178,7 @@ class KeyLocations:
         filters = reader.locations(column, wanted, positional=False)
         every = np.flatnonzero(wanted).tolist()
 
-        def ask(_: ColumnInfo, index: Any) -> None:
+        def ask(index: Any) -> None:
             index.places_of(self._keys.values)
 
         for at in range(0, len(every), _AHEAD):

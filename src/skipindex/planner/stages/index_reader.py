@@ -63,7 +63,7 @@ _LARGE: Final = 1 << 18
 waited for; a store sends fewer bytes as fast."""
 _MOST_IN_PART: Final = 8 * _AT_ONCE
 """Payloads that are read in part, at most."""
-NO_QUESTIONS: Final[Mapping[str, Callable[[ColumnInfo, Any], object]]] = {}
+NO_QUESTIONS: Final[Mapping[str, Callable[[Any], object]]] = {}
 """Payloads are read as a whole."""
 
 
@@ -193,7 +193,7 @@ class IndexReader:
     def payloads_ahead(
         self,
         located: Iterable[tuple[ColumnInfo, int, Iterable[IndexLocation]]],
-        ask: Mapping[str, Callable[[ColumnInfo, Any], object]] = NO_QUESTIONS,
+        ask: Mapping[str, Callable[[Any], object]] = NO_QUESTIONS,
     ) -> None:
         """Read the payloads at these places, concurrently from a store.
 
@@ -223,7 +223,7 @@ class IndexReader:
             index = self.open(location, file, column)
             if index is not None:
                 with contextlib.suppress(*UNUSABLE):  # the probe that follows tells
-                    ask[column.name](column, index)
+                    ask[column.name](index)
 
         list(self.each(look, in_part))
 

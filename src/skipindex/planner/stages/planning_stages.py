@@ -14,7 +14,7 @@ stage                 what it asks
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 from itertools import chain
 from typing import Final
@@ -352,21 +352,21 @@ def _look_at_rows(
         name: reader.locations(column, wanted, positional=True)
         for name, column in columns.items()
     }
-    small = _small_questions(evaluation)
+    is_only = isinstance(evaluation.tree, Leaf)
 
-    def ask(column: ColumnInfo, index: Index) -> None:
-        for atom in small[column.name]:
-            is_only = isinstance(evaluation.tree, Leaf)
+    def ask(atoms: Sequence[Atom], index: Index) -> None:
+        for atom in atoms:
             if not (is_only and has_many(index, atom)):
                 index.probe(atom)
 
+    small = _small_questions(evaluation)
     reader.payloads_ahead(
         (
             (columns[name], *item)
             for name, by_file in located.items()
             for item in by_file.items()
         ),
-        dict.fromkeys(small, ask),
+        {name: partial(ask, atoms) for name, atoms in small.items()},
     )
 
     def column_of(leaf: Leaf | Computed) -> ColumnInfo:
