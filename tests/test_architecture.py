@@ -66,7 +66,7 @@ BUDGETS = {
     "planner": 9963,
     "rewrite": 3796,
     "spark": 7633,
-    "storage": 5500,
+    "storage": 5508,
     "table": 7033,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

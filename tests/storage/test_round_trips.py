@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from skipindex.planner.stages import index_reader
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.storage.file_system import store_input
 from skipindex.storage.file_system.location import Location, location_of
-from skipindex.storage.pack import reader
+from skipindex.storage.file_system.names import PACKS
+from skipindex.storage.pack import Blob, reader
+from skipindex.storage.pack.format import TAIL
 from skipindex.table.opening import formats
 
 DELAY = 0.25
@@ -88,7 +91,7 @@ def test_a_plan_waits_for_few_answers(
         monkeypatch.setattr(reader, "_GUESS", guess)
         monkeypatch.setattr(reader, "_BEGIN", guess)
         monkeypatch.setattr(reader, "_MOST", 0)
-        monkeypatch.setattr(reader, "_PER_FILE", 0)
+        monkeypatch.setattr(reader, "_PER_FILE", (0, 0, 0))
         monkeypatch.setattr(index_reader, "_WHOLE", 0)
     slow.taken()
     with CacheSession() as session:
@@ -102,6 +105,29 @@ def test_a_plan_waits_for_few_answers(
     assert plan.paths == [
         path for i, path in enumerate(table.paths) if any(map(is_match, rows_of(i)))
     ]
+
+
+@pytest.mark.parametrize(
+    ("n_files", "n_rows", "kind"),
+    [(800, 100, "bitmap"), (40, 20_000, "bitmap"), (40, 20_000, "bit_sliced")],
+)
+def test_the_guess_of_a_directory_is_enough_and_hardly_more(
+    tmp_path: Path, n_files: int, n_rows: int, kind: str
+) -> None:
+    rng = np.random.default_rng(1)
+    for i in range(n_files):
+        values = rng.integers(0, 1 << 20, n_rows)
+        pq.write_table(pa.table({"x": values}), tmp_path / f"{i:03}.parquet")
+    state = sx.build_indexes(tmp_path, {"x": kind}, workers=1).table.state
+    column = state.resolve("x")
+    for use in [*state.maps(column), *state.blobs(column)]:
+        *_, (start, length) = index_reader._opening_ranges(use)
+        pack = state.location.read(f"{PACKS}/{use.pack.name}")
+        end = memoryview(pack)[start : start + length]
+        assert Blob.directory_range(use.entry, end) is None
+        _, directory, _ = TAIL.unpack(end[-TAIL.size :])
+        has_begin = length == use.entry.length  # with what is small before it
+        assert length <= 2 * directory + (1 << (16 if has_begin else 14))
 
 
 @pytest.mark.few(1)

@@ -44,10 +44,14 @@ _PART: Final = 8
 """The part of a large blob that is read instead, up to `_MOST` bytes: the maps of many
 files are large."""
 _MOST: Final = 1 << 19
-_PER_FILE: Final = 800
-"""Bytes that a directory has for a file of some 50 parts, and one for as many of the
-blob as these: most parts have 16 KB or are of a file with few."""
-_PER_PART: Final = 512
+_PER_FILE: Final = 12, 64, 800
+"""Bytes that a directory has for a file: without parts of its own, with few, and with
+some 50, which a payload of many KB has."""
+_PER_PART: Final = 256, 32
+"""Bytes of a blob, and of a file's payload, for each of the directory: most parts have
+4 KB and more, and those of small files far fewer."""
+_META: Final = 1 << 10
+"""Bytes of a directory beside them, at most."""
 
 
 def blob_offsets(source: ByteSource) -> set[int]:
@@ -150,10 +154,14 @@ class Blob:
         That is its header, and a guess of its directory.  What begins there too are the
         parts of all data files together, if it has such parts.
         """
-        n_begin = HEADER.size
+        least, few, many = _PER_FILE
+        n_begin, of_file = HEADER.size, least
         if has_shared:
             n_begin = max(_BEGIN, min(entry.length // _PART, _MOST))
-        n_end = max(_GUESS, _PER_FILE * n_files + entry.length // _PER_PART)
+        else:
+            n_bytes = entry.length // max(1, n_files)
+            of_file = min(many, few + n_bytes // _PER_PART[1])
+        n_end = max(_GUESS, _META + of_file * n_files + entry.length // _PER_PART[0])
         n_begin, n_end = (min(n, entry.length) for n in (n_begin, n_end))
         if n_begin + n_end >= entry.length:
             return [(entry.offset, entry.length)]
