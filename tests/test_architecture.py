@@ -53,19 +53,19 @@ WITHIN: Mapping[str, tuple[set[str], ...]] = {
 MOST_ENTRIES = 16
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
-    "": 430,
+    "": 431,
     "advice": 2101,
-    "api": 4441,
+    "api": 4516,
     "build": 2746,
     "cli": 1445,
     "conditions": 8668,
     "expressions": 1982,
     "indexes": 7584,
     "layout": 2567,
-    "log": 3187,
+    "log": 3202,
     "planner": 9963,
-    "rewrite": 3796,
-    "spark": 7633,
+    "rewrite": 3896,
+    "spark": 7707,
     "storage": 5508,
     "table": 7033,
 }

@@ -75,6 +75,7 @@ __all__ = [
     "plan_files",
     "read",
     "register",
+    "sink",
     "via",
     "write_table",
 ]

@@ -132,7 +132,7 @@ def test_rewriting_again_joins_replacements() -> None:
     assert part.replacements[0].new == (hidden("z"), hidden("w"))
     apart = ONE.with_replaced([(added, newer)], now=9.0)
     assert apart.replacements == (*ONE.replacements, Replacement(added, newer, 9.0))
-    with pytest.raises(CommitConflictError, match="an overwrite is publishing files"):
+    with pytest.raises(CommitConflictError, match="another writer is publishing files"):
         OVERWRITE.with_replaced([(NEW, newer)], now=9.0)
 
 

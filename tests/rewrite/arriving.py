@@ -20,6 +20,7 @@ from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite import arrival
 from skipindex.rewrite.arrival import SaveMode, arrive
+from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import Target
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
@@ -36,6 +37,7 @@ def arrived(
     values: Sequence[int] = (1, 2, 3),
     rows: Mapping[int, Mapping[str, Sequence[int]]] | None = None,
     along: Target | None = None,
+    batch: Batch | None = None,
 ) -> Snapshot | None:
     """New rows in partitions, a file in each, by pyarrow.
 
@@ -46,6 +48,7 @@ def arrived(
         values: of column x, in the partitions of days 2 and 3.
         rows: columns by day, for other rows than those.
         along: what the files are said to be clustered by.
+        batch: of a stream, which the rows are.
     """
     location = location_of(folder)
     by_day = rows or {day: {"x": values, "i": [day] * len(values)} for day in (2, 3)}
@@ -66,20 +69,26 @@ def arrived(
         told = TableProperties(layout=layout)
         return made, told if along is None else told | runs_of_write(new.paths, along)
 
-    return arrive(location, mode, write=write, index=index)
+    return arrive(location, mode, write=write, index=index, batch=batch)
 
 
-def overwrite_killed(folder: Path, at: str = "copy", **written: Any) -> None:
+def overwrite_killed(
+    folder: Path,
+    at: str = "copy",
+    mode: SaveMode = SaveMode.OVERWRITE,
+    **written: Any,
+) -> None:
     """Overwrite, and die when the rows are committed and not visible yet.
 
     Args:
         folder: of the table.
         at: the change of the file system that is not made any more.
+        mode: to append a batch of a stream instead.
         **written: rows, as ``arrived`` takes them.
     """
     with pytest.MonkeyPatch.context() as patch, killed_in(Location, at):
         patch.setattr(arrival, "_withdraw", lambda *_, **__: None)
-        arrived(folder, SaveMode.OVERWRITE, **written)
+        arrived(folder, mode, **written)
 
 
 def fill(folder: Path, n_files: int, *, first: int = 0) -> Path:

@@ -37,6 +37,7 @@ from unittest import mock
 from skipindex.api import open_table
 from skipindex.errors import TableError
 from skipindex.rewrite.arrival import SaveMode
+from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
@@ -47,6 +48,7 @@ from tests.rewrite.seen import NOW, Rows, check_swept, listed, rows_of
 from tests.tables import build, flip
 
 _MAX_STEPS: Final = 300
+BATCH: Final = Batch("a stream", 7)
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class Writer:
         write: what is killed.
         then: the rows that the table may have instead, from those before.
         by_file: rows become visible file by file, so a killed writer may leave some.
-        overwrites: the rows that were there go.
+        hides: who lists the folder sees no row of the writer before its commit.
         shows: files are visible under two names before a commit says which counts.
     """
 
@@ -66,7 +68,7 @@ class Writer:
     write: Callable[[Path], Any]
     then: Callable[[Rows], Rows] = lambda before: before
     by_file: bool = False
-    overwrites: bool = False
+    hides: bool = False
     shows: bool = False
 
     def whole(self, before: Rows) -> list[Rows]:
@@ -133,6 +135,16 @@ def _killed_overwrite(folder: Path) -> None:
     overwrite_killed(folder)
 
 
+def _killed_batch(folder: Path) -> None:
+    """The rows of a batch that are committed, and about to get their visible names."""
+    _optimized(folder)
+    overwrite_killed(folder, mode=SaveMode.APPEND, batch=BATCH)
+
+
+def _append_batch(folder: Path) -> None:
+    arrived(folder, SaveMode.APPEND, batch=BATCH)
+
+
 def _with_filled(_: Rows) -> Rows:
     with tempfile.TemporaryDirectory() as work:
         _filled(Path(work))
@@ -141,6 +153,11 @@ def _with_filled(_: Rows) -> Rows:
 
 def _with_new(before: Rows) -> Rows:
     return before + _new_alone(before)
+
+
+def _without_new(before: Rows) -> Rows:
+    """What is there if the commit of a batch is lost."""
+    return before - _new_alone(before)
 
 
 def _new_alone(_: Rows) -> Rows:
@@ -179,6 +196,14 @@ WRITERS: Final[dict[str, Writer]] = {
         _of_the_log, lambda folder: optimized(folder, cluster_by=["i"], mode="full")
     ),
     "vacuum of a log": Writer(_of_the_log, _vacuum, shows=True),
+    "append a batch": Writer(
+        _optimized, _append_batch, _with_new, hides=True, shows=True
+    ),
+    "append a batch to a log": Writer(
+        _of_the_log, _append_batch, _with_new, hides=True, shows=True
+    ),
+    "append it again": Writer(_killed_batch, _append_batch, _without_new, shows=True),
+    "vacuum of a batch": Writer(_killed_batch, _vacuum, _without_new, shows=True),
     "create": Writer(
         lambda folder: folder.mkdir(exist_ok=True),
         partial(arrived, mode=SaveMode.CREATE),
@@ -189,14 +214,14 @@ WRITERS: Final[dict[str, Writer]] = {
         _twice,
         partial(arrived, mode=SaveMode.OVERWRITE),
         _new_alone,
-        overwrites=True,
+        hides=True,
         shows=True,
     ),
     "overwrite files": Writer(
         _filled,
         partial(arrived, mode=SaveMode.OVERWRITE),
         _new_alone,
-        overwrites=True,
+        hides=True,
         shows=True,
     ),
     "vacuum": Writer(_optimized, _vacuum, shows=True),
@@ -410,7 +435,7 @@ def check_whole(writer: Writer, folder: Path, before: Rows) -> Rows:
     elif writer.then(before) == before:
         assert not before - theirs, "who lists the folder misses no row"
         assert writer.shows or theirs == before, "nor sees any twice"
-    elif writer.overwrites and ours == before:
+    elif writer.hides and ours == before:
         assert theirs == before, "nothing is seen before the commit"
     if ours:  # the log names all files of an append or none
         check_log(folder, writer.whole(before) if writer.by_file else [ours])

@@ -20,6 +20,7 @@ import pytest
 import skipindex as sx
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.rewrite.arrival import SaveMode
+from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.expiry import expire
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.storage.file_system.location import Location, location_of
@@ -35,6 +36,7 @@ TIMED_OUT = OSError(110, "Connection timed out")
 
 WRITERS: dict[str, Callable[[Path], Any]] = {
     "append": lambda folder: arrived(folder, SaveMode.APPEND),
+    "batch": lambda folder: arrived(folder, SaveMode.APPEND, batch=Batch("q", 1)),
     "overwrite": lambda folder: arrived(folder, SaveMode.OVERWRITE),
     "optimize": lambda folder: optimized(folder, cluster_by=["x"], rows_per_file=10),
     "build": lambda folder: build(folder, {"i": "bitmap"}),
@@ -61,7 +63,7 @@ def link_that_loses_its_answer(error: OSError) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("error", [EXISTS, TIMED_OUT])
-@pytest.mark.parametrize("name", ["append", "overwrite", "optimize", "build"])
+@pytest.mark.parametrize("name", ["append", "batch", "overwrite", "optimize", "build"])
 def test_a_commit_whose_answer_is_lost_is_made_once(
     folder: Path, name: str, error: OSError
 ) -> None:
@@ -86,7 +88,8 @@ def test_a_table_is_created_by_a_commit_whose_answer_is_lost(tmp_path: Path) -> 
     "name",
     [
         "append",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in [*WRITERS][1:]),
+        "batch",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in [*WRITERS][2:]),
     ],
 )
 @pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])

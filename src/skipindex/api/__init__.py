@@ -15,6 +15,7 @@ from skipindex.api.functions import maintain as maintain
 from skipindex.api.functions import open_table as open_table
 from skipindex.api.functions import plan_files as plan_files
 from skipindex.api.functions import read as read
+from skipindex.api.functions import sink as sink
 from skipindex.api.functions import via as via
 from skipindex.api.functions import write_table as write_table
 from skipindex.api.spark import disable as disable

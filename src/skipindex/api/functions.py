@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +59,7 @@ from skipindex.planner.before_listing import Question, open_needed
 from skipindex.planner.engine import engine_type
 from skipindex.planner.plan import WITHOUT_SPARK, Plan
 from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.selection.attributes import JoinedAttribute
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.sidecar import location_in, with_sidecar
@@ -847,15 +848,88 @@ def append(
         from skipindex.spark.writers import append as on_spark  # noqa: PLC0415
     check_frame(df)
     check_indexes(indexes)
-    place = place_of(table, df.sparkSession, storage_options=storage_options)
-    is_named = isinstance(table, str) and isinstance(place, TableState)
+    place, name = _place_to_append(table, df.sparkSession, storage_options)
     with followed(progress, unit="tasks") as count:
+        state = on_spark.append(
+            df, place, indexes=indexes, name=name, options=options, progress=count
+        )
+    return changed("append", state, f"{len(state)} files")
+
+
+def sink(
+    table: AnyTable,
+    *,
+    indexes: Request | None = None,
+    options: Mapping[str, str] | None = None,
+    storage_options: StorageOptions | None = None,
+) -> Callable[[DataFrame, int], None]:
+    """A function for ``foreachBatch`` that adds the rows of each batch exactly once.
+
+    A batch gets the layout and the indexes of the table, as by ``append``.  Its rows
+    count from one commit on, which also has the id of the stream's checkpoint and the
+    number of the batch: a stream that fails or is killed, at whatever step, and begins
+    again adds nothing twice.  Readers that list the folder see the files a moment
+    later; if the process is killed in between, after the next batch or vacuum.
+
+    Args:
+        table: a table of ``write_table``, or one with a layout, which must exist.
+        indexes: as for ``append``.
+        options: as for ``append``.
+        storage_options: as for ``write_table``.
+
+    Returns:
+        A function of a DataFrame and the number of a batch.  It raises what ``append``
+        raises, and nothing is added then; also if the table has a later batch of the
+        stream, or was replaced since the batch before.
+
+    Raises:
+        TableError: the table does not exist, or has another format, whose own sink is
+            exact.
+        LayoutError: the table has no layout.
+        EngineError: Spark is not installed.
+
+    >>> events = spark.read.parquet(path)
+    >>> by_city = sx.Clustering(by=["city"])
+    >>> _ = sx.write_table(events.limit(0), new_path, layout=by_city)
+    >>> stream = spark.readStream.schema(events.schema).parquet(path)
+    >>> batches = stream.writeStream.foreachBatch(sx.sink(new_path))
+    >>> batches = batches.option("checkpointLocation", new_path + "-checkpoint")
+    >>> query = batches.trigger(availableNow=True).start()
+    >>> query.awaitTermination()
+    >>> spark.read.parquet(new_path).count()
+    5
+    """
+    with needs_spark():
+        from skipindex.spark.writers import append as on_spark  # noqa: PLC0415
+        from skipindex.spark.writers.stream import batch_of  # noqa: PLC0415
+    check_indexes(indexes)
+    on_spark.appendable(*_place_to_append(table, None, storage_options))
+    last: Batch | None = None
+
+    def add(df: DataFrame, number: int) -> None:
+        nonlocal last
+        check_frame(df)
+        batch = batch_of(df, number)
+        place, name = _place_to_append(table, df.sparkSession, storage_options)
         state = on_spark.append(
             df,
             place,
             indexes=indexes,
-            name=str(table) if is_named else "",
+            name=name,
             options=options,
-            progress=count,
+            batch=batch,
+            after=last,
         )
-    return changed("append", state, f"{len(state)} files")
+        if batch.is_in(state.snapshot.properties):
+            last = batch
+
+    return add
+
+
+def _place_to_append(
+    table: AnyTable, spark: SparkSession | None, options: StorageOptions | None
+) -> tuple[TableState | Location, str]:
+    """A table, and its name in the catalog if it is given by that."""
+    place = place_of(table, spark, storage_options=options)
+    is_named = isinstance(table, str) and isinstance(place, TableState)
+    return place, str(table) if is_named else ""

@@ -58,6 +58,7 @@ class TableProperties:
         exclusive: that the log names all files (``log.exclusive``).
         retention: how long superseded history is kept, in seconds.
         sidecar: of which table the log is, where it is not in the table's folder.
+        streams: by stream, the number of its last batch (``rewrite.batch``).
         others: properties of other versions of this library.
     """
 
@@ -71,6 +72,7 @@ class TableProperties:
     exclusive: Mapping[str, Any] | None = None
     retention: Mapping[str, Any] | None = None
     sidecar: Mapping[str, Any] | None = None
+    streams: Mapping[str, Any] | None = None
     others: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
@@ -285,6 +287,15 @@ def _check_sidecar(value: Any) -> None:
     require(isinstance(value.get("of"), str), "it names no table")
 
 
+def _check_streams(value: Any) -> None:
+    for query, numbers in value.items():
+        require(_is_text(query), "the id of a stream is no text")
+        good = isinstance(numbers, list) and len(numbers) == 2
+        require(good, "a stream has no two numbers")
+        for number in numbers:
+            checked_int(number)
+
+
 def _check_object(value: Any) -> None:
     require(isinstance(value, dict), "it is not an object")
 
@@ -299,6 +310,7 @@ _CHECKS: Final[Mapping[str, Callable[[Any], None]]] = {
     "exclusive": _check_exclusive,
     "retention": _check_retention,
     "sidecar": _check_sidecar,
+    "streams": _check_streams,
 }
 
 

@@ -8,7 +8,7 @@ or overwrite visible files: a replacement that no longer fits is void, and the v
 files count again.
 
 An overwrite is one whose hidden files hold other rows than those that it replaces, so
-each of them counts for itself.
+each of them counts for itself.  One that replaces nothing adds rows, all at once.
 
 Vacuum shows what was rewritten: it links the hidden files to visible names, commits
 that these count, and deletes what they replace.  Until that commit the visible copies
@@ -329,9 +329,8 @@ class Rewrites:
             ended = [numbered.pop(i) for i in sorted(numbers & numbered.keys())]
             if any(one.overwrites for one in (*touched, *ended)):
                 raise CommitConflictError(
-                    "optimize: an overwrite is publishing files that this run would "
-                    "rewrite; try again later (if the overwrite was killed, run "
-                    "vacuum)"
+                    "optimize: another writer is publishing files that this run would "
+                    "rewrite; try again later (if that writer was killed, run vacuum)"
                 )
             made = {file.path for r in touched for file in r.new}
             whole = Replacement(
@@ -363,6 +362,10 @@ class Rewrites:
             shown=tuple(shown),
             trash=tuple(trash),
         )
+
+    def with_added(self, one: Replacement) -> Rewrites:
+        """These and an overwrite that replaces nothing."""
+        return replace(self, replacements=(*self.replacements, one))
 
     def overwritten(self, by: Replacement, *, now: float) -> Rewrites:
         """What is left once a replacement stands for all that counted."""

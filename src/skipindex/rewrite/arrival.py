@@ -11,6 +11,9 @@ between two of them leaves the rows of some, as Spark's own append does.
 An overwrite commits that the hidden files replace all others.  From then on a reader of
 commits sees the new rows alone.  Then it publishes them and deletes what they replace
 (``rewrite.publish``); if it is killed there, the next vacuum does the rest.
+
+A batch of a stream is an overwrite that replaces nothing: its rows count from its
+commit on, which also says that the table has this batch (``rewrite.batch``).
 """
 
 from __future__ import annotations
@@ -35,6 +38,7 @@ from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.log.replacements import Replacement, with_moved, without_files
 from skipindex.rewrite.at_once import at_once
+from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.expiry import expire_now_and_then, store_time
 from skipindex.rewrite.publish import EndedError, Publisher
 from skipindex.rewrite.selection.eligible_files import row_counts
@@ -70,10 +74,11 @@ class SaveMode(Enum):
 
 
 class _CommittedError(Exception):
-    """An earlier attempt has committed the files."""
+    """An earlier attempt has committed the files, or another run the batch."""
 
-    def __init__(self, base: Snapshot) -> None:
+    def __init__(self, base: Snapshot, *, is_mine: bool) -> None:
         self.base = base
+        self.is_mine = is_mine
 
 
 def arrive(
@@ -83,35 +88,56 @@ def arrive(
     write: Writer,
     index: Indexer,
     known: Snapshot | None = None,
+    batch: Batch | None = None,
 ) -> Snapshot | None:
     """Write rows into a table in one commit, which is returned.
 
     Nothing is committed for no rows at all; then ``known`` is, an earlier snapshot,
-    whose segments are not read again.
+    whose segments are not read again.  Nor is it for a ``batch`` to append that the
+    table has; then the newest snapshot is returned.
     """
     run = uuid.uuid4().hex
     was_there = location.exists()
     made: list[str] = []
     attempts: list[Snapshot] = []
     done = False
-    if mode is SaveMode.OVERWRITE:
+    replaces = mode is SaveMode.OVERWRITE
+    by_file = not replaces and batch is None
+    if replaces:
         _require_own(location, location.list())
+    if batch is not None:
+        known = newest_for_writer(location, known=known)
+        for one in known.rewrites.replacements:
+            if one.overwrites and not one.old:
+                _publish(location, one, known, replaces=False)  # of a killed run
+        if batch.is_in(known.properties):
+            return known
     try:
         n_rows = write(f"{STAGING}/{run}")
         files = _counted(location, mode, run, n_rows, made)
         if files:
             news = index(files)
-            if mode is SaveMode.OVERWRITE:
-                arrival, known = _committed(location, files, news, known, attempts)
-                done = True
-                _publish(location, arrival, known)
-            else:
+            if by_file:
                 known = _added(location, mode, files, news, known, attempts)
                 done = True
+            else:
+                arrival, known = _committed(
+                    location, files, news, known, attempts, batch
+                )
+                done = True
+                _publish(location, arrival, known, replaces=replaces)
             _expire(location, known)
-    except BaseException:
+    except BaseException as error:
         if not done:
-            _withdraw(location, made, mode, tried=bool(attempts), was_there=was_there)
+            _withdraw(
+                location,
+                made,
+                by_file=by_file,
+                tried=bool(attempts),
+                was_there=was_there,
+            )
+        if isinstance(error, _CommittedError):  # another run of the batch was faster
+            return error.base
         raise
     finally:
         with contextlib.suppress(Exception):
@@ -229,31 +255,44 @@ def _committed(
     content: tuple[Manifest, TableProperties],
     known: Snapshot | None,
     attempts: list[Snapshot],
+    batch: Batch | None,
 ) -> tuple[Replacement, Snapshot]:
-    """Commit that hidden files replace all others."""
+    """Commit that hidden files replace all others, or are added as a new batch."""
     fresh, news = content
     arrival = Replacement((), tuple(files), 0.0, overwrites=True)
 
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         nonlocal arrival
         if attempts and _is_committed(location, arrival.names, base):
-            raise _CommittedError(base)
+            raise _CommittedError(base, is_mine=True)
+        if batch is not None and batch.is_in(base.properties):
+            raise _CommittedError(base, is_mine=False)
         attempts.append(base)
         result = at_once(location, lambda file: location.stat(file.path), files)
         for file, now in zip(files, result, strict=True):
             if not file.is_same(now):
                 raise CommitConflictError(
-                    f"overwrite: {file.path!r} was deleted before it was committed "
+                    f"{operation}: {file.path!r} was deleted before it was committed "
                     "(a vacuum with a retention shorter than a write?); try again"
                 )
         since = store_time(location)
+        if batch is not None:
+            arrival = replace(arrival, since=since)
+            rewrites = base.rewrites.with_added(arrival)
+            properties = rewrites.to_properties(base.properties | news)
+            return base.manifest.merge(fresh), properties | batch.recorded(properties)
         arrival = replace(arrival, old=_visible_files(location), since=since)
         rewrites = base.rewrites.overwritten(arrival, now=since)
-        return fresh, rewrites.to_properties(TableProperties()) | news
+        # A batch that was overwritten is not added again.
+        kept = TableProperties(streams=base.properties.streams)
+        return fresh, rewrites.to_properties(kept) | news
 
+    operation = "overwrite" if batch is None else "append"
     try:
-        done = commit(location, change, operation="overwrite", known=known)
+        done = commit(location, change, operation=operation, known=known)
     except _CommittedError as error:
+        if not error.is_mine:
+            raise
         done = error.base
     return arrival, done
 
@@ -286,11 +325,14 @@ def _require_own(location: Location, files: Iterable[FileInfo]) -> None:
             )
 
 
-def _publish(location: Location, arrival: Replacement, known: Snapshot) -> None:
+def _publish(
+    location: Location, arrival: Replacement, known: Snapshot, *, replaces: bool
+) -> None:
     """Give the new files visible names, and delete what they replace."""
     # The rows are committed, so an error here is a warning, unless rows are lost.
     try:
-        _sweep_marks(location)
+        if replaces:
+            _sweep_marks(location)
         delete = partial(_delete_replaced, location)
         Publisher(location, 0.0, delete, known=known).finish(arrival)
     except EndedError:  # by a vacuum, or an overwrite that came after this one
@@ -368,18 +410,18 @@ def _sweep_marks(location: Location) -> None:
 def _withdraw(
     location: Location,
     made: Sequence[str],
-    mode: SaveMode,
     *,
+    by_file: bool,
     tried: bool,
     was_there: bool,
 ) -> None:
     """Delete the files of a writer who failed, and take back a commit of them."""
     with contextlib.suppress(Exception):
-        if not tried or _is_taken_back(location, made, mode):
+        if not tried or _is_taken_back(location, made, by_file=by_file):
             _delete_withdrawn(location, made, folders=not was_there)
 
 
-def _is_taken_back(location: Location, made: Sequence[str], mode: SaveMode) -> bool:
+def _is_taken_back(location: Location, made: Sequence[str], *, by_file: bool) -> bool:
     """Whether it is certain that no commit names the files of a writer who failed."""
     # The commit may have succeeded although it raised, and others may have gone on from
     # it.  That of rows that were added is taken back here, if the log still says so.
@@ -391,7 +433,7 @@ def _is_taken_back(location: Location, made: Sequence[str], mode: SaveMode) -> b
     if not gone.isdisjoint(f.path for r in entries for f in (*r.old, *r.new)):
         return False
     is_named = not gone.isdisjoint(newest.manifest.paths)
-    if mode is SaveMode.OVERWRITE:
+    if not by_file:
         return not (is_named or _is_committed(location, made, newest))
     if is_named:
         commit(

@@ -11,6 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from skipindex.errors import TableError
+from skipindex.rewrite.batch import Batch
+from skipindex.spark.writers import append
+from tests.rewrite.killing import killed_in
 
 pytestmark = pytest.mark.spark
 
@@ -51,6 +54,17 @@ def test_a_new_partition_is_added_to_the_catalog(
         sx.append(some(spark, "'seven'"), name)
     sx.append(some(spark, "CAST(NULL AS INT)"), f"default.{name}")
     assert n_rows(spark, name) == 9
+
+
+def test_the_next_run_of_a_batch_tells_the_catalog(
+    spark: SparkSession, name: str
+) -> None:
+    state, batch = sx.open_table(name).state, Batch("a stream", 3)
+    with killed_in(append, "add_partitions"):
+        append.append(some(spark, "7"), state, name=name, batch=batch)
+    assert n_rows(spark, name) == 6
+    append.append(some(spark, "7"), state, name=name, batch=batch)
+    assert n_rows(spark, name) == 7
 
 
 def test_values_that_sql_spells_otherwise(spark: SparkSession, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -19,6 +19,7 @@ from skipindex.errors import LayoutError, TableError, first_line
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode, arrive
+from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import ROWS_PER_FILE
 from skipindex.spark.catalog import add_partitions, named_by_folder
@@ -27,6 +28,7 @@ from skipindex.spark.runner import SparkRunner
 from skipindex.spark.ship import has_driver
 from skipindex.spark.writers.derived import completed, refusing_contradictions
 from skipindex.spark.writers.layout_request import target_of
+from skipindex.spark.writers.stream import require_known
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import lay_out, write_counted
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -45,24 +47,19 @@ def append(
     name: str = "",
     options: Mapping[str, str] | None = None,
     progress: Progress | None = None,
+    batch: Batch | None = None,
+    after: Batch | None = None,
 ) -> TableState:
-    """See ``skipindex.append``; ``name`` is that in a catalog, if it was given."""
-    opened = open_state(table, fresh=True)
-    location = opened.location
-    opened.require_no_other_log("append to")
-    require_no_sidecar(location, "append")
-    if name and opened.partitions and opened.options.folders is None:
-        raise TableError(
-            f"cannot append to {name!r}, as the folders of its partitions are not "
-            "named k=v (accepted: a table whose folders are named so)"
-        )
-    require_unbucketed(opened.folder, opened.paths)
-    layout = opened.snapshot.properties.layout
-    if layout is None:
-        raise LayoutError(
-            f"{location.full('')!r} has no layout of its own (append to it "
-            "with Spark, and call build_indexes)"
-        )
+    """See ``skipindex.append``; ``name`` is that in a catalog, if it was given.
+
+    A ``batch`` of a stream that the table has is not added again.  It comes ``after``
+    one that was added.
+    """
+    opened = appendable(table, name)
+    if after is not None:
+        require_known(opened, after)
+    location, layout = opened.location, opened.snapshot.properties.layout
+    assert layout is not None
     request = wanted_of(opened) if indexes is None else indexes
     column_requests(opened, request)  # what cannot be built is refused now
     rows = conformed(
@@ -80,7 +77,7 @@ def append(
 
     def index(files: Sequence[FileInfo]) -> tuple[Manifest, TableProperties]:
         new = opened.over(files)
-        folders.update(visible_name(path).rpartition("/")[0] for path in new.paths)
+        folders.update(_folders(new.paths))
         manifest = index_files(new, request, runner=runner, progress=progress)
         # They follow the table's curve: optimize need not cluster them alone.
         return manifest, runs_of_write(new.paths, target_of(layout))
@@ -93,11 +90,42 @@ def append(
         ),
         index=index,
         known=opened.snapshot,
+        batch=batch,
     )
-    folders -= {visible_name(path).rpartition("/")[0] for path in opened.paths}
+    folders -= _folders(opened.paths)
+    was_there = batch is not None and batch.is_in(opened.snapshot.properties)
+    if done is not None and was_there:
+        # A run that was killed may not have told the catalog.
+        folders = _folders(done.manifest.paths)
     if opened.partitions and folders and has_driver(df.sparkSession):
         _tell_catalog(df.sparkSession, location, name, sorted(folders))
     return opened.refresh(done)
+
+
+def _folders(paths: Iterable[str]) -> set[str]:
+    return {visible_name(path).rpartition("/")[0] for path in paths}
+
+
+def appendable(
+    table: TableState | Location | str | os.PathLike[str], name: str
+) -> TableState:
+    """The table as it is now, opened; an error if no rows can be added to it."""
+    opened = open_state(table, fresh=True)
+    location = opened.location
+    opened.require_no_other_log("append to")
+    require_no_sidecar(location, "append")
+    if name and opened.partitions and opened.options.folders is None:
+        raise TableError(
+            f"cannot append to {name!r}, as the folders of its partitions are not "
+            "named k=v (accepted: a table whose folders are named so)"
+        )
+    require_unbucketed(opened.folder, opened.paths)
+    if opened.snapshot.properties.layout is None:
+        raise LayoutError(
+            f"{location.full('')!r} has no layout of its own (append to it "
+            "with Spark, and call build_indexes)"
+        )
+    return opened
 
 
 def _tell_catalog(
