@@ -65,7 +65,7 @@ BUDGETS = {
     "log": 3202,
     "planner": 9963,
     "rewrite": 3896,
-    "spark": 7707,
+    "spark": 7718,
     "storage": 5508,
     "table": 7033,
 }

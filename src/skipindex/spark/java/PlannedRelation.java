@@ -28,16 +28,18 @@ public class PlannedRelation {
    * schema: of the table as JSON, with the partition columns.
    * isTree: whether files may lie in folders that are no partitions.
    * isCaseSensitive: whether capitals tell columns apart.
+   * isPruned: whether the rule of a session may leave out more, by the query around it.
    */
   public HadoopFsRelation of(
       SparkSession session, String root, byte[] names, byte[] marks, String schema, boolean isTree,
-      boolean isCaseSensitive) throws java.io.IOException {
+      boolean isCaseSensitive, boolean isPruned) throws java.io.IOException {
     Path folder = new Path(root);
     folder =
         folder.getFileSystem(session.sparkContext().hadoopConfiguration()).makeQualified(folder);
     StructType whole = (StructType) DataType.fromJson(schema);
     Map<String, String> options = isTree ? Scala.map("recursiveFileLookup", "true") : Scala.map();
-    var index = new Index(session, folder, options, whole, new Files(folder, names, marks));
+    var index = new Index(
+        session, folder, options, whole, new Files(folder, names, marks), isPruned);
     var data = new ArrayList<>(List.of(whole.fields()));
     var partitions = new ArrayList<StructField>();
     for (StructField found : index.partitionSchema().fields()) {
@@ -106,10 +108,11 @@ public class PlannedRelation {
 
   static class Index extends InMemoryFileIndex {
     private final Files files;
+    final boolean isPruned;
 
     Index(
         SparkSession session, Path root, Map<String, String> options, StructType schema,
-        Files files) {
+        Files files, boolean isPruned) {
       super(
           session,
           Scala.seq(root),
@@ -119,6 +122,7 @@ public class PlannedRelation {
           Option.empty(),
           Option.empty());
       this.files = files;
+      this.isPruned = isPruned;
     }
 
     /** Spark's own compares the folders alone, but plans of one table differ in files. */

@@ -33,6 +33,11 @@ record Scanned(
     return relation.sparkSession().sessionState().conf();
   }
 
+  /** Whether the files are those that a plan of Python left. */
+  static boolean isPlanned(FileIndex index) {
+    return index instanceof PlannedRelation.Index;
+  }
+
   /** The same for another plan, asked of this planner. */
   Scanned by(PlannerCalls planner, boolean takesRewritten) {
     return new Scanned(relation, planner, root, takesRewritten, isCatalogTable, declared, schemas);
@@ -102,6 +107,7 @@ record Scanned(
     Question.addOptions(question, relation.options());
     question.set("keys", keys);
     if (!declared.isEmpty()) question.set("derived", declared);
+    if (isPlanned(base())) question.put("is_planned", true);
     question.setAll(more);
     return Json.text(question) + "\n" + conjuncts;
   }

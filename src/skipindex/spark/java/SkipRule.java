@@ -259,7 +259,7 @@ public class SkipRule extends Rule<LogicalPlan> {
       Path root = planner.roots.of(
           relation.location().rootPaths(), placeOf(scan), isDeclared, conf);
       if (root != null) return SkippingFileIndex.of(scanned(scan, root), query);
-      planner.tellUnknown(relation.location());
+      if (!Scanned.isPlanned(relation.location())) planner.tellUnknown(relation.location());
       return null;
     }
 
@@ -327,7 +327,8 @@ public class SkipRule extends Rule<LogicalPlan> {
 
   /** Whether files were listed when the relation was made. */
   static boolean isListing(FileIndex index) {
-    return isNamed(index, "InMemoryFileIndex");
+    return index instanceof PlannedRelation.Index planned ? planned.isPruned
+                                                          : isNamed(index, "InMemoryFileIndex");
   }
 
   /** Whether folders are listed later, and only those that a filter of partitions leaves. */

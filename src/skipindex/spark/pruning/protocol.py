@@ -231,6 +231,7 @@ class Question(Scan):
         instead_of: the number of a question whose answer is of no use, as Spark does
             not list the files that were rewritten; 0 is none.
         iceberg: if it is a table of Iceberg.
+        is_planned: whether the scan is of files that a plan left, which is recorded.
     """
 
     settings: Mapping[str, str | None]
@@ -246,6 +247,7 @@ class Question(Scan):
     takes_rewritten: bool = False
     instead_of: int = 0
     iceberg: Iceberg | None = None
+    is_planned: bool = False
 
     @property
     def at(self) -> AtVersion:

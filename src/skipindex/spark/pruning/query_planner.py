@@ -267,7 +267,7 @@ class QueryPlanner:
             is_left = result.plan.evaluation.possible.copy()
         is_left[result.files] = False
         recording = Recording.of_settings(question.settings)
-        if recording is not None and call.number:
+        if recording is not None and call.number and not question.is_planned:
             with self._lock:
                 _put(self._recording, call.number, recording)
         record = QueryPlan(

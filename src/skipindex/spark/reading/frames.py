@@ -44,16 +44,19 @@ def read_files(
     schema: StructType,
     *,
     by_ids: bool = False,
+    pruned: bool = False,
 ) -> DataFrame:
     """All rows of some of the table's files, with the table's schema.
 
     ``paths`` are relative to the table; ``schema`` has the partition columns too.  With
     ``by_ids`` it has field ids, which the session goes by, and the caller knows that
-    the files have no other rows than that.
+    the files have no other rows than that.  With ``pruned`` the rule of an enabled
+    session may leave out what the query around does not need.
     """
     if not by_ids:
         table.require_plain_rows(paths, "Spark")
-    rows = _given(spark, table, paths, schema)
+    is_plain = table.other_log is None and not table.options.plain
+    rows = _given(spark, table, paths, schema, is_pruned=pruned and is_plain)
     if rows is None:
         rows = _listed(spark, table, paths, schema)
     # Given a schema, Spark puts the partition columns last, also those that have
@@ -63,7 +66,12 @@ def read_files(
 
 
 def _given(
-    spark: SparkSession, table: TableState, paths: Sequence[str], schema: StructType
+    spark: SparkSession,
+    table: TableState,
+    paths: Sequence[str],
+    schema: StructType,
+    *,
+    is_pruned: bool,
 ) -> DataFrame | None:
     """The files by a listing that Spark is given; None where it needs its own."""
     location = table.location
@@ -84,6 +92,7 @@ def _given(
         schema.json(),
         not table.partitions,
         is_case_sensitive(spark),
+        is_pruned,
     )
     return DataFrame(java.baseRelationToDataFrame(result), spark)
 

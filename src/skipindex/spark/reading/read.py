@@ -69,7 +69,7 @@ def read_plan(spark: SparkSession, plan: Plan) -> DataFrame:
 
 
 def _matching(spark: SparkSession, plan: Plan, schema: StructType) -> DataFrame:
-    rows = read_files(spark, plan.table, plan.paths, schema).where(
+    rows = read_files(spark, plan.table, plan.paths, schema, pruned=True).where(
         _condition(spark, plan)
     )
     if plan.row_limit.order_by:
