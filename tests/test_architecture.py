@@ -63,9 +63,9 @@ BUDGETS = {
     "indexes": 7584,
     "layout": 2567,
     "log": 3202,
-    "planner": 9963,
+    "planner": 9964,
     "rewrite": 3896,
-    "spark": 7718,
+    "spark": 7719,
     "storage": 5508,
     "table": 7033,
 }

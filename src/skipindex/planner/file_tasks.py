@@ -186,8 +186,8 @@ def row_groups(evaluation: Evaluation, files: Ints) -> tuple[int, int] | None:
 def byte_ranges(evaluation: Evaluation) -> dict[int, Ints]:
     """The bytes of the row groups that can hold a match, where these are not all.
 
-    By file, a begin and an end in turn.  Files that are not there are read whole, among
-    them those in which many rows match.
+    By file, the number of its row groups, and a begin and an end of each that can;
+    files that are not there are read whole, as those in which many rows match.
     """
     asked = np.zeros(len(evaluation.table), np.bool_)
     asked[[*evaluation.rows]] = True
@@ -204,8 +204,9 @@ def byte_ranges(evaluation: Evaluation) -> dict[int, Ints]:
     chosen = _chosen(evaluation, places, [one for _, one in known])
     for (file, one), numbers in zip(known, chosen, strict=False):
         if len(numbers) < len(one):
-            begins, sizes = one[numbers, 1], one[numbers, 2]
-            result[file] = np.column_stack([begins, begins + sizes]).ravel()
+            begins, sizes = one[numbers, 1:3].T
+            places = np.column_stack([begins, begins + sizes])
+            result[file] = np.insert(places, 0, len(one))  # and makes it flat
     return result
 
 

@@ -172,9 +172,10 @@ def asked(
         return Reply(skipped, "", ranges=_ranges(answer, end + 6, paths))
     if wanted is None:
         return Reply(skipped, _results(answer[end:]))
-    n = struct.unpack_from("<i", answer, end)[0]
-    pairs = np.frombuffer(answer, "<i4", 2 * n, end + 4).reshape(-1, 2)
-    rows_of = pa.ipc.open_stream(answer[end + 4 + 8 * n :]).read_all().to_pylist()
+    n_bytes, n = struct.unpack_from("<qi", answer, end)
+    assert n_bytes > 0 or not n
+    pairs = np.frombuffer(answer, "<i4", 2 * n, end + 12).reshape(-1, 2)
+    rows_of = pa.ipc.open_stream(answer[end + 12 + 8 * n :]).read_all().to_pylist()
     spans = pairs[:, 1].cumsum().tolist()
     there = zip(pairs.tolist(), spans, strict=True)
     by_file = {paths[i]: rows_of[stop - n : stop] for (i, n), stop in there}
@@ -182,7 +183,7 @@ def asked(
 
 
 def _ranges(answer: bytes, at: int, paths: Sequence[str]) -> dict[str, list[int]]:
-    """Begins and ends by path."""
+    """Numbers of row groups, and begins and ends, by path."""
     (left,) = struct.unpack_from("<i", answer, at)
     at, result = at + 4, {}
     for _ in range(left):

@@ -45,6 +45,18 @@ def scans(df: DataFrame, root: Any = None) -> list[Any]:
     ]
 
 
+def shown(df: DataFrame) -> dict[str, int]:
+    """The metrics of the nodes of ours in the plan that ran."""
+    found: dict[str, int] = {}
+    for node in nodes(df):
+        if node.getClass().getName().startswith("skipindex."):
+            for one in (pairs := node.metrics().iterator()) and iter(pairs.next, None):
+                found[one._1()] = one._2().value()
+                if not pairs.hasNext():
+                    break
+    return found
+
+
 def files_read(df: DataFrame, table: str = "") -> int:
     """How many files the scans of a query read, by the metrics of its first run.
 

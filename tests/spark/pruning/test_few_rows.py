@@ -136,8 +136,9 @@ def ranges(
     reply = asked(planner, table, equal("id", value), **scan)
     found: dict[str, list[int]] = {}
     for name, places in (reply.ranges if reply else {}).items():
-        pairs = [*zip(places[::2], places[1::2], strict=True)]
+        pairs = [*zip(places[1::2], places[2::2], strict=True)]
         assert pairs == sorted(pairs)
+        assert places[0] == len(middles(table / name))
         found[name] = [
             number
             for number, middle in enumerate(middles(table / name))

@@ -16,7 +16,7 @@ from pyspark.sql import functions as sf
 import skipindex as sx
 from skipindex.spark.pruning import few_rows as planned
 from skipindex.spark.pruning import query_planner
-from tests.spark.pruning.scans import nodes, rows_of, scans
+from tests.spark.pruning.scans import nodes, rows_of, scans, shown
 from tests.tables import made
 
 pytestmark = pytest.mark.spark
@@ -446,11 +446,46 @@ def test_a_stream_reads_its_files(reading: SparkSession, tmp_path: Path) -> None
     assert found == [(1, 2)]
 
 
-def test_no_node_of_ours_is_in_the_plan(reading: SparkSession, folder: Path) -> None:
+@pytest.mark.parametrize("mode", ["EXPLAIN", "EXPLAIN FORMATTED"])
+def test_explain_tells_where_rows_are_from(
+    reading: SparkSession, folder: Path, mode: str
+) -> None:
+    assert folder.is_dir()
+    (told,) = reading.sql(f"{mode} SELECT id FROM t WHERE id IN (3, 4)").head() or ()
+    assert "PlannedRows: 2 rows of 2 files, read by skipindex" in told or (
+        "PlannedRows" in told and "FORMATTED" in mode
+    )
+
+
+def test_metrics_tell_what_the_planner_read(
+    reading: SparkSession, folder: Path
+) -> None:
+    assert folder.is_dir()
+    for text in (
+        "SELECT id FROM t WHERE id IN (3, 4)",
+        "SELECT max(id) FROM t WHERE k = 3",
+    ):
+        df = reading.sql(text)
+        df.collect()
+        plan = sx.last_plans(reading)[-1]
+        assert shown(df) == {
+            "files with rows of the planner": plan.n_read,
+            "rows of the planner": plan.n_rows,
+            "bytes read by the planner": plan.n_bytes,
+        }
+
+
+def test_no_node_of_ours_reaches_executors(reading: SparkSession, folder: Path) -> None:
     assert folder.is_dir()
     df = reading.sql("SELECT id FROM t WHERE k = 3")
     df.collect()
-    names = {node.getClass().getName() for node in nodes(df)}
-    assert names == {"org.apache.spark.sql.execution.LocalTableScanExec"}
+    (ours, theirs) = nodes(df)
+    assert ours.getClass().getName() == "skipindex.LocalRows"
+    jvm = reading._jvm
+    assert jvm is not None
+    stored = jvm.org.apache.commons.lang3.SerializationUtils.serialize(ours)
+    assert b"skipindex" not in bytes(stored)
+    assert theirs.getClass().getSimpleName() == "LocalTableScanExec"
+    assert theirs.sameResult(ours)
     shutil.rmtree(folder)
     assert len(df.collect()) == N_FILES * ROWS // 10  # the rows of the plan

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
-from tests.spark.pruning.scans import nodes, rows_of, scans
+from tests.spark.pruning.scans import nodes, rows_of, scans, shown
 from tests.tables import made
 
 pytestmark = pytest.mark.spark
@@ -113,7 +113,13 @@ def test_a_scan_reads_the_row_groups_with_a_match(
     plan = sx.last_plans(pruned)[-1]
     assert (plan.n_read, plan.n_in_part) == (2, 2)
     assert "2 of 3 files, 2 of them in part for: k IN (5, 700)" in str(plan)
-    assert "RowGroups that can match" in df._jdf.queryExecution().toString()
+    told = df._jdf.queryExecution().toString()
+    assert "RowGroups: 4 of 20 row groups of 2 files" in told
+    assert shown(df) == {
+        "row groups that can match": 4,
+        "row groups of files read in part": 20,
+        "files read in part": 2,
+    }
 
 
 QUERIES = (

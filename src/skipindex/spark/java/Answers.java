@@ -23,6 +23,7 @@ import scala.collection.immutable.Seq;
 final class Answers {
   private static final String ENABLED = "skipindex.answers";
   private static final String NAME = "from_indexes";
+  private static final String INDEXES = "from indexes";
   private static final long MAX_CONSTANTS = 1000L;
   private final PlannerCalls planner;
 
@@ -56,10 +57,12 @@ final class Answers {
     ObjectNode json = Json.object();
     json.putObject("answer").put("rows", asked.n());
     Seq<PartitionDirectory> all = asked.index().scanned.all();
-    if (ask(asked.index(), all, asked.conjuncts(), json) == null) return null;
+    Listing.Covered known = ask(asked.index(), all, asked.conjuncts(), json);
+    if (known == null) return null;
     var rows = Collections.nCopies((int) asked.n(), new Object[0]);
-    LogicalPlan constants = above(asked.constants(), PlannedRows.local(List.of(), rows));
-    return above(limit, above(limit.child(), constants));
+    LogicalPlan constants = Change.above(
+        asked.constants(), LocalRows.relation(List.of(), rows, INDEXES, n(known, all), 0L));
+    return Change.above(limit, Change.above(limit.child(), constants));
   }
 
   /** What a query is told first about all that Spark lists; null if there is no answer. */
@@ -82,8 +85,9 @@ final class Answers {
     return known instanceof Listing.Covered covered ? covered : null;
   }
 
-  static LogicalPlan above(LogicalPlan node, LogicalPlan child) {
-    return node.withNewChildren(Scala.seq(child));
+  /** How many of the files that Spark lists are known. */
+  private static long n(Listing.Covered known, Seq<PartitionDirectory> all) {
+    return Listing.files(all).filter(known::rulesOut).count();
   }
 
   /** One aggregate, which has nothing but a projection and a condition above its scan. */
@@ -150,7 +154,7 @@ final class Answers {
       Seq<PartitionDirectory> all = index.scanned.all();
       Listing.Covered covered = ask(index, all, conjuncts, asked);
       if (covered == null) return null;
-      LogicalPlan changed = changed(covered, Listing.files(all).allMatch(covered::rulesOut));
+      LogicalPlan changed = changed(covered, all);
       return changed.output().equals(aggregate.output()) ? changed : null;
     }
 
@@ -189,7 +193,10 @@ final class Answers {
     }
 
     /** The aggregate of the known rows and, unless they are all, of the other files. */
-    private LogicalPlan changed(Listing.Covered covered, boolean isWhole) throws IOException {
+    private LogicalPlan changed(Listing.Covered covered, Seq<PartitionDirectory> all)
+        throws IOException {
+      long files = n(covered, all);
+      boolean isWhole = files == Listing.files(all).count();
       var made = new ArrayList<NamedExpression>();
       if (group != null) made.add(group);
       for (AggregateExpression one : functions) {
@@ -199,18 +206,18 @@ final class Answers {
       var parts = made.stream().map(NamedExpression::toAttribute).toList();
       var output = isWhole ? parts : parts.stream().map(Attribute::newInstance).toList();
       var types = output.stream().map(Attribute::dataType).toList();
-      LogicalPlan input = PlannedRows.local(
-          output, PlannedRows.values(covered.bits, covered.start(), types));
+      LogicalPlan input = LocalRows.relation(
+          output, LocalRows.values(covered.bits, covered.start(), types), INDEXES, files, 0L);
       if (!isWhole) {
         LogicalPlan rest = SkipRule.withIndex(scan, index.without(covered));
-        if (filter != null) rest = above(filter, rest);
-        for (int i = projects.size() - 1; i >= 0; i--) rest = above(projects.get(i), rest);
-        Object[] arguments = PlannedRows.arguments(above(aggregate, rest));
+        if (filter != null) rest = Change.above(filter, rest);
+        for (int i = projects.size() - 1; i >= 0; i--) rest = Change.above(projects.get(i), rest);
+        Object[] arguments = LocalRows.arguments(Change.above(aggregate, rest));
         arguments[1] = Scala.listed(made);
-        LogicalPlan others = above(aggregate, rest).makeCopy(arguments);
+        LogicalPlan others = Change.above(aggregate, rest).makeCopy(arguments);
         input = new Union(Scala.seq(others, input), false, false);
       }
-      return above(Change.expressionsDown(aggregate, one -> total(one, parts)), input);
+      return Change.above(Change.expressionsDown(aggregate, one -> total(one, parts)), input);
     }
 
     /** A function of the results of two sides: what either side has is its input. */

@@ -32,6 +32,10 @@ final class Change extends AbstractPartialFunction {
     return plan.transformDown(new Change(of));
   }
 
+  static LogicalPlan above(LogicalPlan node, LogicalPlan child) {
+    return node.withNewChildren(Scala.seq(child));
+  }
+
   static SparkPlan up(SparkPlan plan, Function<TreeNode<?>, TreeNode<?>> of) {
     return plan.transformUp(new Change(of));
   }

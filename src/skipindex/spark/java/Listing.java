@@ -114,7 +114,9 @@ public class Listing {
       ByteBuffer buffer = ByteBuffer.wrap(bits).order(ByteOrder.LITTLE_ENDIAN);
       buffer.position(end);
       for (int left = buffer.getInt(); left > 0; left--) {
-        long[] places = ranges.computeIfAbsent(buffer.getInt(), any -> new long[buffer.getInt()]);
+        long[] places = new long[buffer.getInt(buffer.position() + 4)];
+        ranges.put(buffer.getInt(), places);
+        buffer.getInt();
         for (int i = 0; i < places.length; i++) places[i] = buffer.getLong();
       }
     }

@@ -1,30 +1,25 @@
 package skipindex;
 
 import com.fasterxml.jackson.databind.node.ArrayNode;
-import java.io.ByteArrayInputStream;
 import java.io.IOException;
 import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.util.*;
 import java.util.stream.Stream;
-import org.apache.arrow.vector.ipc.ArrowStreamReader;
 import org.apache.spark.network.util.JavaUtils;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.*;
-import org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation$;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.datasources.*;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.*;
-import org.apache.spark.sql.util.ArrowUtils$;
-import org.apache.spark.sql.vectorized.*;
 import scala.collection.immutable.Seq;
 
 /**
- * What the planner knows, as rows of a plan; and rows of scans that it reads, where few can match.
+ * Rows of scans that the planner reads, where few can match.
  *
- * These take the place of the scan. The condition above it stays, so rows that do not match do
+ * They take the place of the scan. The condition above it stays, so rows that do not match do
  * no harm. Values of partitions are those that Spark has for the files.
  */
 final class PlannedRows {
@@ -74,17 +69,7 @@ final class PlannedRows {
     if (asked.isEmpty()) return plan;
     LogicalPlan changed = Change.downWithSubqueries(
         plan, node -> asked.containsKey(node) ? asked.get(node).answered() : null);
-    return changed == plan ? plan : Change.upWithSubqueries(changed, PlannedRows::computed);
-  }
-
-  /** What Spark computes of local rows, which then needs no job; null for other nodes. */
-  private static LogicalPlan computed(TreeNode<?> node) {
-    if (!(node instanceof UnaryNode one && one.child() instanceof LocalRelation)) return null;
-    try {
-      return ConvertToLocalRelation$.MODULE$.apply((LogicalPlan) node);
-    } catch (Throwable failing) {
-      return null; // it fails when Spark runs it
-    }
+    return changed == plan ? plan : Change.upWithSubqueries(changed, LocalRows::computed);
   }
 
   /** Notes which columns are needed of the scans below a node; changes nothing. */
@@ -177,8 +162,8 @@ final class PlannedRows {
     LogicalPlan answered() {
       if (!(index.query.get(name) instanceof PlannerCalls.Ahead ahead)) return null;
       try {
-        List<Object[]> rows = rows(ahead);
-        if (rows != null) return Answers.above(filter, local(output, rows));
+        LogicalPlan rows = rows(ahead);
+        if (rows != null) return Change.above(filter, rows);
       } catch (Throwable problem) {
         index.scanned.planner().report(problem);
       }
@@ -187,7 +172,7 @@ final class PlannedRows {
     }
 
     /** The rows of the files that Spark lists; null if some are not known. */
-    private List<Object[]> rows(PlannerCalls.Ahead ahead) throws IOException {
+    private LogicalPlan rows(PlannerCalls.Ahead ahead) throws IOException {
       Scanned scanned = index.scanned;
       var found = ahead.answer(scanned.planner(), index.query, scanned.root());
       if (found.answer() == null) return null;
@@ -199,6 +184,7 @@ final class PlannedRows {
       // By file: its first row, and the one after its last.
       var spans = new HashMap<Integer, int[]>();
       int end = 0;
+      long bytes = buffer.getLong();
       for (int left = buffer.getInt(); left > 0; left--) {
         int file = buffer.getInt();
         spans.put(file, new int[] {end, end += buffer.getInt()});
@@ -208,19 +194,22 @@ final class PlannedRows {
         if (places.get(i) < 0) types.add(output.get(i).dataType());
       }
       // Without a column, the stream has no rows either.
-      List<Object[]> values = types.isEmpty() ? Collections.nCopies(end, new Object[0])
-                                              : values(answer.bits, buffer.position(), types);
+      List<Object[]> values = types.isEmpty()
+          ? Collections.nCopies(end, new Object[0])
+          : LocalRows.values(answer.bits, buffer.position(), types);
       if (values.size() != end) throw new IOException("the planner has " + end + " other rows");
+      int files = 0;
       var rows = new ArrayList<Object[]>();
       for (PartitionDirectory directory : Scala.each(rest.directories())) {
         for (FileStatusWithMetadata file : Scala.each(directory.files())) {
           int[] span = spans.get(answer.listing.find(file.fileStatus(), answer.root));
           if (span == null) return null;
+          if (span[0] < span[1]) files++;
           for (int i = span[0]; i < span[1]; i++) rows.add(row(values.get(i), directory.values()));
         }
       }
       scanned.planner().tell(found.number(), 0, rest);
-      return rows;
+      return LocalRows.relation(output, rows, "read by skipindex", files, bytes);
     }
 
     private Object[] row(Object[] ofFile, InternalRow ofFolder) {
@@ -232,48 +221,5 @@ final class PlannedRows {
       }
       return values;
     }
-  }
-
-  /** What a node was made of. */
-  static Object[] arguments(LogicalPlan node) {
-    Object[] arguments = new Object[node.productArity()];
-    for (int i = 0; i < arguments.length; i++) arguments[i] = node.productElement(i);
-    return arguments;
-  }
-
-  /** A relation of rows, whose constructor has other arguments in other versions of Spark. */
-  static LogicalPlan local(List<Attribute> output, List<Object[]> rows) {
-    var empty = LocalRelation.fromExternalRows(Scala.listed(output), Scala.none());
-    Object[] arguments = arguments(empty);
-    arguments[1] = Scala.listed(rows.stream().map(GenericInternalRow::new).toList());
-    return empty.makeCopy(arguments);
-  }
-
-  /** The rows of a stream of Arrow, whose columns have these types. */
-  static List<Object[]> values(byte[] bytes, int start, List<DataType> types) throws IOException {
-    var rows = new ArrayList<Object[]>();
-    var in = new ByteArrayInputStream(bytes, start, bytes.length - start);
-    try (var memory = ArrowUtils$.MODULE$.rootAllocator().newChildAllocator(
-             "skipindex", 0L, Long.MAX_VALUE);
-         var reader = new ArrowStreamReader(in, memory)) {
-      var root = reader.getVectorSchemaRoot();
-      var columns =
-          root.getFieldVectors().stream().map(ArrowColumnVector::new).toArray(ColumnVector[] ::new);
-      var found = Stream.of(columns).map(ColumnVector::dataType).toList();
-      if (!found.equals(types))
-        throw new IOException("the planner has rows of " + found + ", and not of " + types);
-      while (reader.loadNextBatch()) {
-        var batch = new ColumnarBatch(columns, root.getRowCount());
-        for (int i = 0; i < batch.numRows(); i++) {
-          InternalRow row = batch.getRow(i);
-          var values = new Object[columns.length];
-          for (int j = 0; j < columns.length; j++) {
-            if (!row.isNullAt(j)) values[j] = InternalRow.copyValue(row.get(j, types.get(j)));
-          }
-          rows.add(values);
-        }
-      }
-    }
-    return rows;
   }
 }

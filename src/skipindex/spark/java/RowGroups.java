@@ -2,19 +2,17 @@ package skipindex;
 
 import java.lang.reflect.Field;
 import java.util.*;
+import java.util.stream.Stream;
 import org.apache.hadoop.fs.*;
-import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
-import org.apache.spark.sql.catalyst.plans.physical.Partitioning;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.*;
+import org.apache.spark.sql.execution.command.ExplainCommand;
 import org.apache.spark.sql.execution.datasources.*;
-import org.apache.spark.sql.vectorized.ColumnarBatch;
 import scala.Option;
-import scala.collection.immutable.IndexedSeq;
+import scala.collection.immutable.Map;
 import scala.collection.immutable.Seq;
 
 /**
@@ -24,63 +22,50 @@ import scala.collection.immutable.Seq;
  * files, and before one of them runs they get ranges, as if Spark had split the files there:
  * all that runs in tasks is Spark's own.
  */
-public class RowGroups extends SparkPlan {
+public class RowGroups extends Above {
   private static final long serialVersionUID = 1L;
   private static final String ENABLED = "skipindex.rowGroups";
   private static final String RANGES = "ranges of skipindex";
-  static final SparkStrategy STRATEGY = new Strategy();
-  private final SparkPlan scan;
 
   public RowGroups(SparkPlan scan) {
-    this.scan = scan;
+    super(scan);
   }
 
   /** Puts itself above scans of which the planner knows rows, unless these tell their place. */
-  private static class Strategy extends SparkStrategy {
-    @Override
-    public Seq<SparkPlan> apply(LogicalPlan plan) {
-      LogicalPlan leaf = plan;
-      while (leaf instanceof Project || leaf instanceof Filter) leaf = leaf.children().apply(0);
-      SkippingFileIndex index = SkipRule.indexOf(leaf);
-      boolean isNarrow = index != null && index.scanned.takesRewritten()
-          && index.scanned.relation().bucketSpec().isEmpty() && PlannerCalls.isSet(ENABLED);
-      if (!isNarrow) return Scala.none();
-      try {
-        var plans = Scala.<SparkPlan>stream(FileSourceStrategy$.MODULE$.apply(plan));
-        return Scala.listed(plans.map(one -> Change.up(one, Strategy::narrowing)).toList());
-      } catch (Throwable problem) {
-        index.scanned.planner().report(problem);
-        return Scala.none(); // Spark plans it
-      }
-    }
-
-    private static SparkPlan narrowing(TreeNode<?> node) {
-      return node instanceof FileSourceScanExec scan ? new RowGroups(scan) : null;
+  static Seq<SparkPlan> planned(LogicalPlan plan) {
+    LogicalPlan leaf = plan;
+    while (leaf instanceof Project || leaf instanceof Filter) leaf = leaf.children().apply(0);
+    SkippingFileIndex index = SkipRule.indexOf(leaf);
+    boolean isNarrow = index != null && index.scanned.takesRewritten()
+        && index.scanned.relation().bucketSpec().isEmpty() && PlannerCalls.isSet(ENABLED);
+    if (!isNarrow) return Scala.none();
+    try {
+      var plans = Scala.<SparkPlan>stream(FileSourceStrategy$.MODULE$.apply(plan));
+      return Scala.listed(plans.map(one -> Change.up(one, RowGroups::narrowing)).toList());
+    } catch (Throwable problem) {
+      index.scanned.planner().report(problem);
+      return Scala.none(); // Spark plans it
     }
   }
 
-  /** A file of which only these ranges are read: begins and ends in turn, ascending. */
+  private static SparkPlan narrowing(TreeNode<?> node) {
+    return node instanceof FileSourceScanExec scan ? new RowGroups(scan) : null;
+  }
+
+  /**
+   * A file of which only some ranges are read.
+   *
+   * ranges: the number of its row groups; then begins and ends in turn, ascending, one for each
+   *     row group that can match.
+   */
   static FileStatusWithMetadata in(FileStatusWithMetadata file, long[] ranges) {
     return new FileStatusWithMetadata(file.fileStatus(), Scala.map(RANGES, ranges));
   }
 
-  @Override
-  public RDD<InternalRow> doExecute() {
-    var rows = scan.execute(); // which awaits what filters of partitions are made of
-    narrowed();
-    return rows;
-  }
-
-  @Override
-  public RDD<ColumnarBatch> doExecuteColumnar() {
-    var rows = scan.executeColumnar();
-    narrowed();
-    return rows;
-  }
-
   /** Gives the tasks of the scan ranges; if that fails, they read whole files. */
-  private void narrowed() {
-    if (!(scan instanceof FileSourceScanExec files)) return;
+  @Override
+  protected void begun() {
+    if (!(child instanceof FileSourceScanExec files)) return;
     try {
       if (files.inputRDD() instanceof FileScanRDD rdd) narrow(files, rdd);
     } catch (Throwable problem) {
@@ -90,23 +75,24 @@ public class RowGroups extends SparkPlan {
     }
   }
 
-  private static void narrow(FileSourceScanExec files, FileScanRDD rdd)
+  private void narrow(FileSourceScanExec files, FileScanRDD rdd)
       throws ReflectiveOperationException {
     SparkSession session = files.relation().sparkSession();
     long open = Compat.classic(session).sessionState().conf().filesOpenCostInBytes();
     var parts = new ArrayList<PartitionedFile>();
-    boolean isChanged = false;
+    var narrowed = new HashMap<Path, Map<String, Object>>();
     for (FilePartition task : Scala.each(rdd.filePartitions())) {
       for (PartitionedFile file : task.files()) {
         var known = file.otherConstantMetadataColumnValues().get(RANGES);
-        isChanged |= known.isDefined();
-        if (known.isDefined())
-          add(file, (long[]) known.get(), open, parts);
-        else
+        if (known.isEmpty()) {
           parts.add(file);
+          continue;
+        }
+        narrowed.put(file.toPath(), file.otherConstantMetadataColumnValues());
+        add(file, (long[]) known.get(), open, parts);
       }
     }
-    if (!isChanged) return;
+    if (narrowed.isEmpty()) return;
     parts.sort(Comparator.comparingLong(PartitionedFile::length).reversed()); // as Spark does
     var sizes = parts.stream().map(one -> {
       return new FileStatusWithMetadata(
@@ -117,13 +103,14 @@ public class RowGroups extends SparkPlan {
     Field field = FileScanRDD.class.getDeclaredField("filePartitions");
     field.setAccessible(true);
     field.set(rdd, FilePartition$.MODULE$.getFilePartitions(session, Scala.listed(parts), most));
+    show(counts(narrowed.values().stream()));
   }
 
   /** Adds parts of a part of a file; to read over a gap may cost less than to open it again. */
   private static void add(
       PartitionedFile file, long[] ranges, long open, List<PartitionedFile> parts) {
     long last = file.start() + file.length();
-    for (int i = 0; i < ranges.length;) {
+    for (int i = 1; i < ranges.length;) {
       long begin = Math.max(ranges[i], file.start());
       long end = ranges[i + 1];
       for (i += 2; i < ranges.length && ranges[i] - end <= open; i += 2) end = ranges[i + 1];
@@ -142,61 +129,43 @@ public class RowGroups extends SparkPlan {
     }
   }
 
-  /** No class of this jar goes to executors. */
-  protected Object writeReplace() {
-    return scan;
+  @Override
+  Above on(SparkPlan scan) {
+    return new RowGroups(scan);
   }
 
   @Override
-  public SparkPlan doCanonicalize() {
-    return scan.canonicalized();
+  List<String> measured() {
+    return List.of(
+        "row groups that can match", "row groups of files read in part", "files read in part");
   }
 
+  /** Files are not listed for a text alone, but where one is asked for, as by EXPLAIN. */
   @Override
-  public String nodeName() {
-    return "RowGroups that can match";
+  String told() {
+    if (!(child instanceof FileSourceScanExec scan)) return null;
+    try {
+      String id = execution();
+      boolean isExplained = id == null
+          || SQLExecution.getQueryExecution(Long.parseLong(id)).logical() instanceof ExplainCommand;
+      if (!isExplained) return null;
+      long[] counts = counts(Compat.constantsOfFiles(scan));
+      if (counts[2] == 0L) return null;
+      return counts[0] + " of " + counts[1] + " row groups of " + counts[2] + " files";
+    } catch (Exception failing) {
+      return null; // as when Spark lists the files of the query
+    }
   }
 
-  @Override
-  public Seq<Attribute> output() {
-    return Scala.kept(scan.output());
-  }
-
-  @Override
-  public boolean supportsColumnar() {
-    return scan.supportsColumnar();
-  }
-
-  @Override
-  public Partitioning outputPartitioning() {
-    return scan.outputPartitioning();
-  }
-
-  @Override
-  public Seq<SparkPlan> children() {
-    return Scala.seq(scan);
-  }
-
-  public SparkPlan withNewChildrenInternal(IndexedSeq<SparkPlan> children) {
-    return new RowGroups(children.apply(0));
-  }
-
-  public SparkPlan withNewChildrenInternal(scala.collection.IndexedSeq<SparkPlan> children) {
-    return new RowGroups(children.apply(0));
-  }
-
-  @Override
-  public int productArity() {
-    return 1;
-  }
-
-  @Override
-  public Object productElement(int place) {
-    return scan;
-  }
-
-  @Override
-  public boolean canEqual(Object other) {
-    return other instanceof RowGroups;
+  /** The row groups that can match, all of these files, and the files that are read in part. */
+  private static long[] counts(Stream<Map<String, Object>> ofFiles) {
+    long[] counts = new long[3];
+    ofFiles.map(one -> one.get(RANGES)).filter(Option::isDefined).forEach(one -> {
+      long[] known = (long[]) one.get();
+      counts[0] += known.length / 2;
+      counts[1] += known[0];
+      counts[2]++;
+    });
+    return counts;
   }
 }

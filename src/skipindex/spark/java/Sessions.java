@@ -82,8 +82,8 @@ public class Sessions {
       }
       if (!isThere) rules.add(new SkipRule(planner, Compat.classic(session).sessionState()));
       var strategies = Scala.<SparkStrategy>list(methods.extraStrategies());
-      boolean isNarrowing = strategies.remove(RowGroups.STRATEGY);
-      if (planner != null) strategies.add(RowGroups.STRATEGY);
+      boolean isNarrowing = strategies.remove(Above.STRATEGY);
+      if (planner != null) strategies.add(Above.STRATEGY);
       if (isNarrowing != (planner != null)) methods.extraStrategies_$eq(Scala.listed(strategies));
       if (isChanged || !isThere) methods.extraOptimizations_$eq(Scala.listed(rules));
     }

@@ -6,6 +6,7 @@ certainly read as Spark would read it is left to Spark.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -58,9 +59,9 @@ class FewRows:
     n_bytes: int
 
     def to_bytes(self) -> bytes:
-        """The counts and a stream of Arrow, for ``PlannedRows.java``."""
+        """The bytes, counts and a stream of Arrow, for ``PlannedRows.java``."""
         pairs = np.stack([self.files, self.counts], axis=1).astype("<i4")
-        head = len(pairs).to_bytes(4, "little")
+        head = struct.pack("<qi", self.n_bytes, len(pairs))
         return head + pairs.tobytes() + arrow_stream(self.rows)
 
 

@@ -342,7 +342,7 @@ class Answer:
         files: for each file of it, whether it need not be read; None tells the number
             alone.
         results: over these files, or rows of the others, where they are requested.
-        ranges: by other files, a begin and an end in turn: the bytes to read of them.
+        ranges: of other files, as ``byte_ranges`` has them.
     """
 
     listing: int

@@ -123,7 +123,7 @@ class Verdict:
 
     @cached_property
     def ranges(self) -> Mapping[int, Ints]:
-        """The bytes that can hold a match, by file; files that lack are read whole."""
+        """The row groups that can hold a match; see ``byte_ranges``."""
         if self.plan is None or self.plan.table.other_log is not None:
             return {}
         return byte_ranges(self.plan.evaluation)
