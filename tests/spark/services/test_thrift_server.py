@@ -111,6 +111,12 @@ def test_each_connection_has_pruned_queries(
     with connected(pruned, url) as one, connected(pruned, url) as other:
         assert one.query(text) == ([["33", "n33"]], [1])
         assert other.query(text) == ([["33", "n33"]], [1])
+        for size, told in (
+            ("4m", "PlannedRows: 1 rows of 1 files"),
+            ("0", "RowGroups"),
+        ):
+            one.execute(f"SET skipindex.rowsFromPlanner={size}")
+            assert told in str(one.query(f"EXPLAIN {text}")[0])
         one.execute("SET skipindex.enabled=false")
         assert one.query(text) == ([["33", "n33"]], [])
         assert other.query(text) == ([["33", "n33"]], [1])
