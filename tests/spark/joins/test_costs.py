@@ -234,3 +234,26 @@ def test_ssb(
         enabled.conf.set(name, value)
     define_views(enabled, star_of_ssb, star_of_ssb.tables["lineorder"])
     check(enabled, query.star_sql())
+
+
+def test_the_sides_that_a_cached_frame_broadcast(spark: SparkSession) -> None:
+    """A query of it counts them: of a frame that ended early it needs no job."""
+    before = spark.conf.get("spark.sql.adaptive.enabled")
+    spark.conf.set("spark.sql.adaptive.enabled", "true")
+    costs = {}
+    for side in ("a", "b"):
+        text = (
+            f"SELECT /*+ BROADCAST({side}) */ b.id FROM (SELECT id FROM range(9) WHERE "
+            "rand(1) + id < 0) a JOIN (SELECT id FROM range(5)) b ON a.id = b.id"
+        )
+        df = spark.sql(text).cache()
+        try:
+            df.count()
+            _, costs[side] = cost(spark, lambda df=df: df.groupBy("id").count())
+        finally:
+            df.unpersist()
+    spark.conf.set("spark.sql.adaptive.enabled", str(before))
+    assert costs["a"].chosen == ("BuildLeft",)
+    assert costs["b"].chosen == ("BuildRight",)
+    assert excess(replace(costs["b"], jobs=1), costs["a"]) == ""
+    assert excess(replace(costs["b"], jobs=1), replace(costs["b"], jobs=0))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -33,7 +33,8 @@ class Cost:
         built: the side that each broadcast join broadcasts, in the plan's order; None
             if it was another one in another run.
         with_keys: scans that leave out files by what they are joined with.
-        chosen: as ``built``, of the adaptive plans as Spark began with them.
+        chosen: as ``built``, of the adaptive plans as Spark began with them, those of
+            cached frames too: one that ended early has no partition, and needs no job.
         whole: the jobs of these, if no part is lost: one for each exchange and result.
     """
 
@@ -139,6 +140,10 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
     is_cut = False
     built: list[str] = []
     chosen: list[str] = []
+    known: set[int] = set()
+    jvm = df.sparkSession._jvm
+    assert jvm is not None
+    identity = jvm.java.lang.System.identityHashCode
     for node in nodes(df):
         kind = node.getClass().getSimpleName()
         if kind.endswith("ExchangeExec") and kind != "ReusedExchangeExec":
@@ -161,8 +166,11 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
             began = list(_tree(node.initialPlan()))
             names = [one.getClass().getSimpleName() for one in began]
             whole += 1 + sum(name.endswith("ExchangeExec") for name in names)
-            for one, name in zip(began, names, strict=True):
-                if name in _BROADCAST_JOINS:
+            for one in _with_cached(began):
+                place = identity(one)
+                is_join = one.getClass().getSimpleName() in _BROADCAST_JOINS
+                if is_join and place not in known:  # a cached plan is met again
+                    known.add(place)
                     chosen.append(one.buildSide().toString())
     return Cost(
         jobs,
@@ -176,6 +184,17 @@ def cost_of_run(df: DataFrame, jobs: int) -> Cost:
         tuple(chosen),
         whole,
     )
+
+
+def _with_cached(began: Sequence[Any]) -> Iterator[Any]:
+    """The nodes of a plan, and of those of the frames that it has cached."""
+    for node in began:
+        yield node
+        if node.getClass().getSimpleName() == "InMemoryTableScanExec":
+            plan = node.relation().cachedPlan()
+            if plan.getClass().getSimpleName() == "AdaptiveSparkPlanExec":
+                plan = plan.initialPlan()
+            yield from _with_cached([*_tree(plan)])
 
 
 def _tree(node: Any) -> Iterator[Any]:
