@@ -1,4 +1,4 @@
-"""``python -m tests.heavy.mutants [names]``: 1 unless each mutant fails a test."""
+"""``python -m tests.heavy.mutants [functions]``: 1 unless each mutant fails a test."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.heavy.mutants.catalogue import BY_NAME, MUTANTS
+from tests.heavy.mutants.catalogue import MUTANTS, of
 from tests.heavy.mutants.mutant import Mutant
 from tests.heavy.mutants.run import survives
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the mutants of these names, or all; 0 if all were caught."""
+    """Run the mutants of these functions, or all; 0 if all were caught."""
     parser = argparse.ArgumentParser(prog="python -m tests.heavy.mutants")
-    parser.add_argument("names", nargs="*", help="of mutants; all if there are none")
+    parser.add_argument(
+        "names", nargs="*", help="functions, modules or mutants; all if there are none"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     given = parser.parse_args(arguments)
-    if missing := sorted({*given.names} - set(BY_NAME)):
-        parser.error(f"no mutants are named {', '.join(missing)}")
-    chosen = [BY_NAME[name] for name in given.names] or MUTANTS
+    if missing := sorted(name for name in given.names if not of(name)):
+        parser.error(f"there are no mutants of {', '.join(missing)}")
+    chosen = [one for name in given.names for one in of(name)] or MUTANTS
     with ThreadPoolExecutor(given.jobs) as pool:
         n_caught = sum(pool.map(_is_caught, chosen))
     print(f"{n_caught} of {len(chosen)} mutants were caught")

@@ -1,25 +1,21 @@
-"""A mutant names a function and what it changes there, found by its syntax tree.
+"""A mutant is a function and the change that breaks it, applied to its syntax tree.
 
-Formatting, line breaks, comments and docstrings of the source do not matter, nor does
-where in the function the changed code stands.
+Formatting, comments and docstrings of the source do not matter, nor does where in the
+function the changed code stands.
 """
 
 from __future__ import annotations
 
 import ast
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import Enum, auto
-from functools import cache
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parents[3]
 PACKAGE: Final = ROOT / "src" / "skipindex"
 
-Node = ast.expr | ast.stmt | ast.pattern
-"""What has a place in the source."""
+_ANSWERS: Final = {"never": "False", "always": "True"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,22 +23,27 @@ class Mutant:
     """One broken variant.
 
     Args:
-        name: short and unique.
         function: the module below ``skipindex`` and the name of a function, a
             ``Class.method`` or a constant in it; or a module alone.
-        old: an expression, a few statements, the head of a ``case`` or an entry of
-            a dictionary, as Python text; it stands exactly once in the function.
-        new: what replaces it, of the same sort.
+        change: what is wrong there.  ``X -> Y`` writes Y in the place of X, both of
+            them expressions, statements, or heads of a ``case``, and ``...`` for
+            whatever stands there; ``drop X`` leaves out
+            a statement, a condition of several, or one item of several; ``never X``
+            and ``always X`` answer a question without asking it.  X stands exactly
+            once in the function.
         why: the mistake.
         tests: files of which one test must fail.
     """
 
-    name: str
     function: str
-    old: str
-    new: str
+    change: str
     why: str
     tests: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What is broken, and how."""
+        return f"{self.function}: {self.change}"
 
     @property
     def module(self) -> Path:
@@ -55,111 +56,33 @@ class Mutant:
         raise ValueError(f"mutant {self.name!r} is out of date: no module of it exists")
 
 
-class Sort(Enum):
-    """What a mutant replaces."""
-
-    EXPRESSION = auto()
-    STATEMENTS = auto()
-    CASE = auto()
-    ENTRY = auto()
-
-    @classmethod
-    def of(cls, mutant: Mutant) -> Sort:
-        """By the texts: an expression only where both are one."""
-        texts = (mutant.old, mutant.new)
-        if mutant.old.startswith("case "):
-            return cls.CASE
-        if all(_is_expression(text) for text in texts):
-            return cls.EXPRESSION
-        if all(_is_expression(f"{{{text}}}") and ":" in text for text in texts):
-            return cls.ENTRY
-        return cls.STATEMENTS
-
-    def parse(self, text: str) -> ast.AST:
-        """The tree of a mutant's text."""
-        match self:
-            case Sort.EXPRESSION:
-                return ast.parse(text, mode="eval")
-            case Sort.STATEMENTS:
-                return ast.parse(text)
-            case Sort.CASE:
-                return ast.parse(f"match _:\n    {text}\n        pass")
-            case Sort.ENTRY:
-                return ast.parse(f"{{{text}}}", mode="eval")
-
-
-def _is_expression(text: str) -> bool:
-    try:
-        ast.parse(text, mode="eval")
-    except SyntaxError:
-        return False
-    return True
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """A stretch of the source: from its first node to the end of its last."""
-
-    text: str
-    first: Node
-    last: Node
-
-
-def pieces(tree: ast.AST, sort: Sort) -> Iterator[list[Piece]]:
-    """The pieces of a sort, in the rows in which they follow each other."""
-    for node in ast.walk(tree):
-        match sort, node:
-            case Sort.EXPRESSION, ast.expr():
-                yield [Piece(ast.unparse(node), node, node)]
-            case Sort.CASE, ast.match_case(pattern=pattern, guard=guard):
-                text = ast.unparse(pattern) + (
-                    f" if {ast.unparse(guard)}" if guard else ""
-                )
-                yield [Piece(text, pattern, guard or pattern)]
-            case Sort.ENTRY, ast.Dict(keys=keys, values=values):
-                for key, value in zip(keys, values, strict=True):
-                    if key is not None:
-                        text = f"{ast.unparse(key)}: {ast.unparse(value)}"
-                        yield [Piece(text, key, value)]
-            case Sort.STATEMENTS, _:
-                for _, block in ast.iter_fields(node):
-                    if (
-                        isinstance(block, list)
-                        and block
-                        and isinstance(block[0], ast.stmt)
-                    ):
-                        yield [Piece(ast.unparse(one), one, one) for one in block]
-
-
-def mutated(mutant: Mutant) -> str:
-    """The text of the mutant's module.
+def mutated(mutant: Mutant) -> ast.Module:
+    """The tree of the mutant's module.
 
     Raises:
-        ValueError: the function is gone, or what is replaced does not stand exactly
-            once in it.
+        ValueError: the function is gone, what is changed does not stand exactly once
+            in it, or it is what is there already.
     """
-    text = (PACKAGE / mutant.module).read_text()
-    sort = Sort.of(mutant)
-    wanted = [piece.text for piece in next(pieces(sort.parse(mutant.old), sort))]
-    n_wanted = len(wanted)
+    tree = ast.parse((PACKAGE / mutant.module).read_text())
+    old, new = _old_and_new(mutant.change)
+    function = _function(mutant, tree)
     found = [
-        (row[at].first, row[at + n_wanted - 1].last)
-        for row in pieces(_function(mutant, _parsed(text)), sort)
-        for at in range(len(row) - n_wanted + 1)
-        if [piece.text for piece in row[at : at + n_wanted]] == wanted
+        (place, whatever)
+        for place in _places(function)
+        if (whatever := _matched(old, place.node)) is not None
     ]
     if len(found) != 1:
         raise ValueError(
-            f"mutant {mutant.name!r} is out of date: {mutant.old!r} stands "
+            f"mutant {mutant.name!r} is out of date: what it changes stands "
             f"{len(found)} times in {mutant.function}"
         )
-    return _replaced(text, *found[0], _new(mutant, sort, found[0][0].col_offset))
-
-
-@cache
-def _parsed(text: str) -> ast.Module:
-    """The tree of a module, which several mutants look into."""
-    return ast.parse(text)
+    [(place, whatever)] = found
+    filled = _Filled(whatever)
+    changed = [filled.visit(one) for one in new]
+    if [ast.dump(one) for one in changed] == [ast.dump(place.node)]:
+        raise ValueError(f"mutant {mutant.name!r} changes nothing")
+    place.put(changed)
+    return ast.fix_missing_locations(tree)
 
 
 def _function(mutant: Mutant, tree: ast.Module) -> ast.AST:
@@ -187,23 +110,101 @@ def _name(node: ast.AST) -> str | None:
     return None
 
 
-def _new(mutant: Mutant, sort: Sort, indent: int) -> str:
-    """What is written where the old code begins."""
-    match sort:
-        case Sort.EXPRESSION:
-            return f"({mutant.new})"
-        case Sort.STATEMENTS:
-            return textwrap.indent(mutant.new, " " * indent).lstrip()
-        case Sort.CASE:
-            return mutant.new.removeprefix("case ").removesuffix(":")
-        case Sort.ENTRY:
-            return mutant.new
+def _old_and_new(change: str) -> tuple[ast.AST, list[ast.AST]]:
+    """What a change looks for, and what it writes there: nothing if it drops it."""
+    verb, _, rest = change.partition(" ")
+    if verb == "drop":
+        [old] = _nodes(rest)
+        return old, []
+    if verb in _ANSWERS:
+        [old] = _nodes(rest)
+        return old, _nodes(_ANSWERS[verb])
+    before, _, after = change.partition(" -> ")
+    [old] = _nodes(before)
+    return old, _nodes(after)
 
 
-def _replaced(text: str, first: Node, last: Node, new: str) -> str:
-    """The source with a text from the first node to the last; columns are bytes."""
-    lines = [line.encode() for line in text.splitlines(keepends=True)]
-    end_line, end_column = last.end_lineno or 0, last.end_col_offset or 0
-    before = lines[first.lineno - 1][: first.col_offset]
-    changed = before + new.encode() + lines[end_line - 1][end_column:]
-    return b"".join([*lines[: first.lineno - 1], changed, *lines[end_line:]]).decode()
+def _nodes(text: str) -> list[ast.AST]:
+    """The head of a ``case``, an expression, or statements."""
+    if text.startswith("case "):
+        [match] = ast.parse(f"match _:\n    {text}:\n        pass").body
+        assert isinstance(match, ast.Match)
+        return [*match.cases]
+    match ast.parse(text).body:
+        case [ast.Expr(value=value)]:
+            return [value]
+        case statements:
+            return [*statements]
+
+
+def _matched(old: object, node: object) -> list[ast.expr] | None:
+    """What stands for each ``...`` where a node is what is looked for, else None."""
+    match old, node:
+        case ast.Constant(value=value), ast.expr() if value is ...:
+            return [node]
+        case _, ast.Expr():  # the statement of what it evaluates
+            return _matched(old, node.value)
+        case ast.match_case(), ast.match_case():
+            pairs = [(old.pattern, node.pattern), (old.guard, node.guard)]
+        case ast.AST(), ast.AST() if type(old) is type(node):
+            fields = (field for field in old._fields if field != "ctx")
+            pairs = [(getattr(old, one), getattr(node, one, None)) for one in fields]
+        case list(), list() if len(old) == len(node):
+            pairs = [*zip(old, node, strict=True)]
+        case _:
+            return [] if type(old) is type(node) and old == node else None
+    parts = [_matched(*pair) for pair in pairs]
+    return None if None in parts else [one for part in parts if part for one in part]
+
+
+class _Filled(ast.NodeTransformer):
+    """Writes for each ``...`` what stood there."""
+
+    def __init__(self, whatever: list[ast.expr]) -> None:
+        self._left = iter(whatever)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.expr:
+        """What stood there."""
+        return next(self._left) if node.value is ... else node
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a node stands: in a field of its parent, or in a list of it."""
+
+    node: ast.AST
+    parent: ast.AST
+    field: str
+    number: int | None
+
+    def put(self, new: list[ast.AST]) -> None:
+        """Write these nodes here, or leave out what is here."""
+        there = getattr(self.parent, self.field)
+        match self.node, new:
+            case ast.match_case(), [ast.match_case(pattern=pattern, guard=guard)]:
+                self.node.pattern, self.node.guard = pattern, guard
+            case _ if self.number is None:
+                [new_node] = new
+                setattr(self.parent, self.field, new_node)
+            case ast.stmt(), _:
+                there[self.number : self.number + 1] = [
+                    ast.Expr(one) if isinstance(one, ast.expr) else one
+                    for one in new or [ast.Pass()]
+                ]
+            case _ if isinstance(self.parent, ast.BoolOp) and not new:
+                there[self.number] = ast.Constant(isinstance(self.parent.op, ast.And))
+            case _:
+                there[self.number : self.number + 1] = new
+
+
+def _places(tree: ast.AST) -> Iterator[_Place]:
+    """All expressions, heads of a ``case``, and statements."""
+    for parent in ast.walk(tree):
+        for field, there in ast.iter_fields(parent):
+            is_list = isinstance(there, list)
+            for number, node in enumerate(there if is_list else [there]):
+                # A statement stands for the expression that it is.
+                if isinstance(node, ast.stmt | ast.match_case | ast.expr) and (
+                    not isinstance(parent, ast.Expr)
+                ):
+                    yield _Place(node, parent, field, number if is_list else None)

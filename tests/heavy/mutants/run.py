@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import compileall
 import os
 import shutil
@@ -55,7 +56,7 @@ def applied(mutant: Mutant) -> Iterator[None]:
 
 def survives(mutant: Mutant) -> str:
     """Empty if a test fails with the mutant, else what pytest said."""
-    text = mutated(mutant)
+    text = ast.unparse(mutated(mutant))
     _compile()
     with tempfile.TemporaryDirectory() as name:
         source = Path(name, "src")

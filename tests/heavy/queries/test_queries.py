@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.heavy.mutants.catalogue import BY_NAME
+from tests.heavy.mutants.catalogue import ONE_FILE_MORE, of
 from tests.heavy.mutants.run import applied
 from tests.heavy.queries.judge import difference
 from tests.heavy.queries.player import LATE, Outcome
@@ -17,6 +18,8 @@ from tests.heavy.queries.sweep import CONF, Sweep
 from tests.heavy.queries.texts import Draft
 
 pytestmark = pytest.mark.spark
+
+_JUDGED: Final = "spark.pruning.judged_columns.judged_columns"
 
 
 @pytest.fixture
@@ -54,20 +57,25 @@ def test_more_queries(sweep: Sweep) -> None:
 
 @pytest.mark.slow
 def test_a_file_that_is_wrongly_skipped_is_noticed(sweep: Sweep) -> None:
-    with applied(BY_NAME["one-more-file"]):
+    with applied(ONE_FILE_MORE):
         assert any(sweep.case(case, shrinks=False) for case in range(119, 150))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "first"), [("replaced-file-skipped", 0), ("catalog-partition-judged", 210)]
+    ("function", "first"),
+    [
+        ("spark.pruning.tables.ScannedTable.unchanged", 0),
+        (f"{_JUDGED}: never scan.is_catalog_table", 210),
+    ],
 )
 def test_a_planner_that_is_wrong_is_noticed(
-    sweep: Sweep, name: str, first: int
+    sweep: Sweep, function: str, first: int
 ) -> None:
     """At the table of the case ``first``, which is one that it is wrong about."""
     sweep.seed = 77
-    with applied(BY_NAME[name]):
+    [mutant] = of(function)
+    with applied(mutant):
         assert any(sweep.case(first + i, shrinks=False) for i in range(30))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.heavy.mutants.catalogue import BY_NAME
+from tests.heavy.mutants.catalogue import ONE_FILE_MORE
 from tests.heavy.mutants.run import applied
 from tests.heavy.queries.operators.cases import Case, Step
 from tests.heavy.queries.operators.forms import FORMS, forms_here
@@ -73,7 +73,7 @@ def test_more_forms(home: SparkSession, tmp_path: Path, seed: int) -> None:
 @pytest.mark.slow
 def test_a_file_that_is_wrongly_skipped_is_noticed(sweep: Sweep) -> None:
     sweep.forms = ["star", "subquery", "window"]
-    with applied(BY_NAME["one-more-file"]):
+    with applied(ONE_FILE_MORE):
         told = (sweep.case(case, shrinks=False) for case in range(30))
         assert any("are lost" in one for one in told)
 
