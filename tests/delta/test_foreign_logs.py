@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from deltalake import write_deltalake
 
 import skipindex as sx
 from skipindex.errors import TableError
@@ -30,53 +30,6 @@ def stats_of(path: str) -> dict[str, Any]:
 
 
 # -- counts ----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("order", ["x", "x DESC NULLS FIRST", "x NULLS LAST"])
-def test_rows_of_a_file_without_an_index_are_among_the_first(
-    tmp_path: Path, order: str
-) -> None:
-    """Its NULLs are counted by Delta's log, and its rows by no index."""
-    path = str(tmp_path / "t")
-    write_deltalake(path, pa.table({"k": [1, 2, 3], "x": [10, 20, 30]}))
-    sx.build_indexes(path, {"k": "exact"}, workers=1)
-    more = pa.table({"k": [4, 5, 6], "x": [5, 25, 35]})
-    write_deltalake(path, more, mode="append")
-    for limit in (1, 2, 3):
-        plan = sx.open_table(path).plan("k > 0", limit=limit, order_by=order)
-        rows = [x for file in plan.files for x in pq.read_table(file)["x"].to_pylist()]
-        ordered = sorted([10, 20, 30, 5, 25, 35], reverse="DESC" in order)
-        assert set(ordered[:limit]) <= set(rows)
-
-
-@pytest.mark.parametrize("claimed", [0, 1, 9, 10])
-def test_a_number_of_nulls_that_means_nothing_is_not_counted_on(
-    tmp_path: Path, claimed: int
-) -> None:
-    """``tightBounds`` is false, so only none and all would mean something."""
-    path = str(tmp_path / "t")
-    few: list[int | None] = [None] * 5 + [1] * 5
-    if claimed in {0, 10}:
-        few = [1 if claimed == 0 else None] * 10
-    values = pa.array(few, pa.int64())
-    write_deltalake(path, pa.table({"k": range(10), "c": values}))
-    commit(path, protocol("deletionVectors"))
-    sx.build_indexes(path, {"k": "exact", "*": None}, workers=1)
-    (add,) = actions_of(path, "add")
-    stats = {**json.loads(add["stats"]), "tightBounds": False}
-    stats["nullCount"]["c"] = claimed
-    vector = inline_vector([0])
-    remove = {"path": add["path"], "dataChange": True, "deletionTimestamp": 1}
-    add = {**add, "stats": json.dumps(stats), "deletionVector": vector}
-    commit(path, {"remove": remove}, {"add": add})
-    table = sx.open_table(path)
-    n_null = max(0, few.count(None) - (few[0] is None))
-    for where, n in (("c IS NULL", n_null), ("c > 0", 9 - n_null)):
-        least, most = table.plan(where).count_bounds
-        assert least <= n
-        assert most is not None
-        assert most >= n
-        assert len(table.plan(where, limit=8).to_pandas()) == min(n, 8)
 
 
 # -- names and paths -------------------------------------------------------------------
@@ -225,32 +178,6 @@ def rewritten(path: str, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Non
     optimized(sx.open_table(path), **wish)
 
 
-def count_by_delta(path: str, where: str) -> int:
-    """How many rows deltalake finds, by the statistics of the log."""
-    query = f"SELECT count(*) c FROM t WHERE {where}"
-    rows = QueryBuilder().register("t", DeltaTable(path)).execute(query)
-    return int(pa.table(rows)["c"][0].as_py())
-
-
-def test_bounds_are_of_all_row_groups_or_not_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A row group has no bounds of texts that are long."""
-    path = str(tmp_path / "t")
-    texts = ["a", "b", "c", "z" * 5000]
-    write_deltalake(path, pa.table({"a": [1, 2, 3, 4], "s": texts}))
-    sx.build_indexes(path, {"a": "exact"}, workers=1)
-    rewritten(path, monkeypatch, row_group_size=2)
-    stats = stats_of(path)
-    assert "s" not in stats["minValues"].keys() | stats["maxValues"].keys()
-    assert stats["maxValues"]["a"] == 4
-    assert stats["nullCount"] == {"a": 0, "s": 0}
-    for where, n in (("s >= 'c'", 2), ("s = 'b'", 1)):
-        assert count_by_delta(path, where) == n
-        sx.open_table(path).drop_indexes()
-        assert len(sx.open_table(path).plan(where).to_pandas()) == n
-
-
 def test_nulls_are_of_all_row_groups_or_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,20 +187,6 @@ def test_nulls_are_of_all_row_groups_or_not_written(
     rewritten(path, monkeypatch, write_statistics=["a"])
     assert stats_of(path)["nullCount"] == {"a": 0}
     assert len(sx.open_table(path).plan("s IS NULL").to_pandas()) == 1
-
-
-def test_the_greatest_value_may_be_nan(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Arrow's writer ignores NaN, which Delta's readers take for the greatest."""
-    path = str(tmp_path / "t")
-    numbers = pa.table({"a": [1, 2], "x": [2.0, float("nan")], "y": [1.0, 2.0]})
-    write_deltalake(path, numbers)
-    sx.build_indexes(path, {"a": "exact"}, workers=1)
-    rewritten(path, monkeypatch)
-    assert stats_of(path)["maxValues"] == {"a": 2}
-    assert stats_of(path)["minValues"] == {"a": 1, "x": 2.0, "y": 1.0}
-    assert len(sx.open_table(path).plan("x > 5").to_pandas()) == 1
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,14 @@ def delete_positions(
         "upper_bounds": {2147483546: path.encode()},
         "equality_ids": [1] if content is DataFileContent.EQUALITY_DELETES else None,
     }
-    _commit(table, task, [details])
+    file = DataFile.from_args(**details)
+    file._spec_id = task.file.spec_id
+    transaction = table.transaction()
+    commit = _Deletes(operation=Operation.DELETE, transaction=transaction, io=table.io)
+    commit.deletes = [file]
+    commit.commit()
+    transaction.commit_transaction()
+    table.refresh()
 
 
 def puffin_file(
@@ -123,41 +130,3 @@ def puffin_file(
     footer = json.dumps({"blobs": blobs, "properties": {}}).encode()
     data += b"PFA1" + footer + struct.pack("<i", len(footer)) + bytes(4) + b"PFA1"
     return data, places
-
-
-def delete_by_vectors(table: Table, by_file: Mapping[str, list[int]]) -> None:
-    """Delete rows of data files by vectors in one Puffin file, as Iceberg's Java does.
-
-    The entries have no bounds of paths.  ``table`` is refreshed.
-    """
-    where = f"{table.location()}/data/deletes-{uuid.uuid4()}.puffin"
-    data, _ = puffin_file(by_file)
-    with table.io.new_output(where).create() as stream:
-        stream.write(data)
-    details = [
-        {
-            "content": DataFileContent.POSITION_DELETES,
-            "file_path": where,
-            "file_format": FileFormat.PUFFIN,
-            "record_count": len(rows),
-            "file_size_in_bytes": len(data),
-        }
-        for rows in by_file.values()
-    ]
-    _commit(table, next(iter(table.scan().plan_files())), details)
-
-
-def _commit(
-    table: Table, like: FileScanTask, details: Sequence[Mapping[str, Any]]
-) -> None:
-    """Commit entries of deletes in the partition of a data file."""
-    files = []
-    for one in details:
-        files.append(DataFile.from_args(**{"partition": like.file.partition, **one}))
-        files[-1]._spec_id = like.file.spec_id
-    transaction = table.transaction()
-    commit = _Deletes(operation=Operation.DELETE, transaction=transaction, io=table.io)
-    commit.deletes = files
-    commit.commit()
-    transaction.commit_transaction()
-    table.refresh()

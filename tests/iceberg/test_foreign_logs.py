@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,6 @@ from pyiceberg.types import LongType, StringType
 import skipindex as sx
 from skipindex.errors import TableError
 from tests.iceberg.catalogs import sql_catalog
-from tests.iceberg.deletes import delete_by_vectors
 
 MAPPING = "schema.name-mapping.default"
 
@@ -63,33 +62,6 @@ def rename_and_add(table: Table) -> None:
         update.rename_column("a", "c")
     with table.update_schema() as update:
         update.add_column("a", LongType())
-
-
-def map_by_hand(table: Table) -> None:
-    mapped = [{"field-id": 1, "names": ["b"]}, {"field-id": 2, "names": ["a"]}]
-    with table.transaction() as change:
-        change.set_properties({MAPPING: json.dumps(mapped)})
-
-
-@pytest.mark.parametrize("change", [rename_and_add, map_by_hand])
-@pytest.mark.parametrize("moment", ["never", "before", "refreshed", "after"])
-def test_an_index_is_of_the_column_that_the_table_maps_a_name_to(
-    catalog: SqlCatalog, change: Callable[[Table], None], moment: str
-) -> None:
-    table = without_ids(catalog)
-    if moment in {"before", "refreshed"}:
-        sx.open_table(table).build_indexes({"*": "exact"}, workers=1)
-    change(table)
-    if moment == "refreshed":
-        sx.open_table(table).refresh_indexes(workers=1)
-    if moment == "after":
-        sx.open_table(table).build_indexes({"*": "exact"}, workers=1)
-    for name in table.schema().column_names:
-        conditions = "{0} = 1", "{0} = 7", "{0} IS NULL", "{0} IS NOT NULL", "{0} > 2"
-        check(table, *(one.format(name) for one in conditions))
-    if moment in {"refreshed", "after"}:
-        assert sx.open_table(table).status().fresh
-        assert sx.open_table(table).plan("b = 99").paths == []
 
 
 def test_columns_that_no_name_is_mapped_to_are_each_their_own(
@@ -199,28 +171,3 @@ def test_a_file_that_is_named_twice_is_refused(catalog: SqlCatalog) -> None:
     table.add_files([task.file.file_path], check_duplicate_files=False)
     with pytest.raises(TableError, match=r"names 'data/old.parquet' 2 times"):
         sx.open_table(table)
-
-
-@pytest.mark.parametrize("few", [0, 1])
-def test_vectors_of_one_puffin_file_are_of_several_files(
-    catalog: SqlCatalog, few: int
-) -> None:
-    rows = [pa.table({"k": range(low, low + 6)}) for low in (0, 10)]
-    table = catalog.create_table("db.t", schema=rows[0].schema)
-    for one in rows:
-        table.append(one)
-    paths = [task.file.file_path for task in table.scan().plan_files()]
-    deleted = [[0], [0, 1, 2, 3, 4]]
-    delete_by_vectors(table, {paths[few]: deleted[0], paths[1 - few]: deleted[1]})
-    sx.open_table(table).build_indexes({"*": "exact"}, workers=1)
-    left = sorted(table.scan().to_arrow()["k"].to_pylist())
-    assert len(left) == 6
-    check(table, "TRUE", "k < 10", "k >= 10", "NOT k > 2")
-    for limit in (1, 2, 5, 7):
-        plan = sx.open_table(table).plan("k >= 0", limit=limit)
-        assert len(plan.to_pandas()) == min(limit, 6)
-        for order in ("k", "k DESC"):
-            plan = sx.open_table(table).plan("k >= 0", limit=limit, order_by=order)
-            kept = plan.to_arrow(rows="files").to_table()["k"].to_pylist()
-            first = sorted(left, reverse="DESC" in order)[:limit]
-            assert sorted(kept, reverse="DESC" in order)[: len(first)] == first
