@@ -226,11 +226,12 @@ def test_what_keeps_to_the_rules_is_taken(text: str) -> None:
 
 def phrases(text: str, gone: Mapping[str, str]) -> list[str]:
     """The phrases of a list that a text has, each with the better words."""
-    plain = " ".join(text.split())
+    plain = " ".join(text.split()).lower()
     return [
         f"{phrase!r} (better: {better})"
         for phrase, better in gone.items()
-        if re.search(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])", plain, re.IGNORECASE)
+        if (low := phrase.lower()) in plain  # which takes less time
+        and re.search(rf"(?<![\w-]){re.escape(low)}(?![\w-])", plain)
     ]
 
 
