@@ -11,6 +11,7 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date, timedelta
 from itertools import count
 from typing import Any, Final
 
@@ -19,7 +20,6 @@ from pyspark.sql import SparkSession
 import skipindex as sx
 from ssb.session import local_session
 from tests.heavy.catalogue import Told, check_parts
-from tests.histories import condition
 from tests.spark.iceberg.runtime import metadata, settings
 from tests.spark.versions import FAILED
 
@@ -46,6 +46,32 @@ _FORMS: Final = (
 )
 _KEYS: Final = "SELECT {k} FROM {t} WHERE ({c})"
 _FORMER: Final = "SELECT * FROM {t} VERSION AS OF {v} WHERE {c}"
+_FIRST: Final = date(2024, 1, 1)
+
+
+def _condition(rng: random.Random, more: int, depth: int = 2) -> str:
+    """A condition on some columns, of which so many were added later."""
+    if depth and rng.random() < 0.5:
+        parts = [_condition(rng, more, depth - 1) for _ in range(2)]
+        text = f" {rng.choice(['AND', 'OR'])} ".join(f"({part})" for part in parts)
+        return f"NOT ({text})" if rng.random() < 0.2 else text
+    k, day = rng.randrange(75), _FIRST + timedelta(days=rng.randrange(45))
+    choices = [
+        f"k {rng.choice(['=', '<', '>=', '<>'])} {k}",
+        f"k BETWEEN {k} AND {k + 5}",
+        f"k IN ({k}, {k + 3}, {k + 40})",
+        f"g = {rng.randrange(4)}",
+        f"p = '{rng.choice(['x', 'y/z', 'w v', '1', '2'])}'",
+        f"s = '{rng.choice(['', 'a', 'Oslo', 'ü', 'no'])}'",
+        "s LIKE 'a%'",
+        f"x < {rng.choice([0.0, 1.0, -1.5])}",
+        "x = 0.5",
+        f"d >= DATE '{day}'",
+        f"{rng.choice('kgpsxd')} IS {rng.choice(['', 'NOT '])}NULL",
+        *(f"n{i} = {rng.randrange(6)}" for i in range(more)),
+        *(f"n{i} IS NULL" for i in range(more)),
+    ]
+    return rng.choice(choices)
 
 
 class History:
@@ -231,7 +257,7 @@ class History:
             return match[0] if match[1] is None else names.get(match[1], match[1])
 
         n_more = self.more if more < 0 else more
-        return re.sub(_WORDS, renamed, condition(self.rng, n_more, depth))
+        return re.sub(_WORDS, renamed, _condition(self.rng, n_more, depth))
 
     def check(self) -> str:
         """What is wrong with a query; empty if nothing."""

@@ -1,21 +1,23 @@
-"""Lives of tables whose logs other writers make, with questions after each act."""
+"""Lives of tables with the log of another format, with questions after each act."""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-import skipindex as sx
 from tests.heavy.catalogue import Told, check_parts
+from tests.heavy.foreign_logs.by_deltalake import DeltalakeWorld
+from tests.heavy.foreign_logs.by_pyiceberg import PyicebergWorld
 from tests.heavy.foreign_logs.delta import DeltaWorld
 from tests.heavy.foreign_logs.iceberg import IcebergWorld
 from tests.heavy.foreign_logs.questions import Round, allows, judged
-from tests.heavy.foreign_logs.world import World
+from tests.heavy.foreign_logs.world import Moment, World
 
 _ACTS: Final = 9
 """Of a life."""
@@ -65,13 +67,10 @@ def _answers(world: World, act: str) -> Iterator[tuple[str, str]]:
     is_compared = world.rng.random() < _COMPARED
     if is_compared and (wrong := judged(world.unlike_reader)):
         yield "another reader", f"the generator, or that reader, is wrong: {wrong}"
-    opened: list[sx.Table] = []
-    yield "open", (wrong := judged(lambda: opened.append(world.open())))
+    opened: list[Moment] = []
+    yield "open", (wrong := judged(lambda: opened.append(world.asked())))
     if not wrong:
-        asked = Round(
-            world.rng, opened[0], str(world.folder), world.columns, world.rows
-        )
-        yield from asked.ask()
+        yield from Round(world.rng, opened[0], str(world.folder)).ask()
 
 
 def told(make: Make, seed: int) -> Told:
@@ -87,15 +86,17 @@ def told(make: Make, seed: int) -> Told:
     return Told(n, failure)
 
 
-def delta(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
-    """Tables of Delta."""
+def _cases(make: Make, seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
     check_parts(parts)
     for case in count(first):
-        yield told(DeltaWorld, seed * 1_000_003 + case)
+        yield told(make, seed * 1_000_003 + case)
 
 
-def iceberg(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
-    """Tables of Iceberg."""
-    check_parts(parts)
-    for case in count(first):
-        yield told(IcebergWorld, seed * 1_000_003 + case)
+foreign_delta = partial(_cases, DeltaWorld)
+"""Tables of Delta whose logs are written by hand."""
+foreign_iceberg = partial(_cases, IcebergWorld)
+"""Tables of Iceberg whose metadata are written by hand."""
+delta = partial(_cases, DeltalakeWorld)
+"""Tables of Delta, read by version."""
+iceberg = partial(_cases, PyicebergWorld)
+"""Tables of Iceberg, read by snapshot."""

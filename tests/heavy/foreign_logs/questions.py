@@ -18,6 +18,7 @@ import pyarrow as pa
 import skipindex as sx
 from skipindex.errors import PlanError, SkipIndexError
 from tests.heavy.foreign_logs.rows import Column, counted, leaves, norm
+from tests.heavy.foreign_logs.world import Moment
 
 _ZONE: Final = "UTC"
 _LIMITS: Final = (1, 1, 2, 3, 8, 20)
@@ -87,17 +88,28 @@ class Round:
 
     Args:
         rng: what is asked.
-        table: as it is open.
+        moment: the table, and what it holds.
         folder: of the table.
-        columns: of the table.
-        rows: that it holds, with their ``file`` and ``row``.
     """
 
     rng: random.Random
-    table: sx.Table
+    moment: Moment
     folder: str
-    columns: Sequence[Column]
-    rows: pa.Table
+
+    @property
+    def table(self) -> sx.Table:
+        """The table as it is open."""
+        return self.moment.table
+
+    @property
+    def columns(self) -> Sequence[Column]:
+        """The columns that it has."""
+        return self.moment.columns
+
+    @property
+    def rows(self) -> pa.Table:
+        """The rows that it holds."""
+        return self.moment.rows
 
     @property
     def names(self) -> list[str]:
@@ -114,7 +126,9 @@ class Round:
     def ask(self) -> Iterator[tuple[str, str]]:
         """Questions, each with what is wrong about its answer; empty if nothing."""
         asks = [self._ask_rows, self._ask_limit, self._ask_order, self._ask_places]
-        for ask in self.rng.choices(asks, weights=[5, 2, 5, 2], k=4):
+        asks += [self._ask_spare]
+        weights = [5, 2, 5, 2, 3 * bool(self.moment.exact)]
+        for ask in self.rng.choices(asks, weights, k=4):
             text, judge = ask()
             yield text, judged(judge)
 
@@ -171,6 +185,24 @@ class Round:
             return ""
         more, lost = [*(read - right).items()][:3], [*(right - read).items()][:3]
         return f"{len(own)} rows of {len(truth)}, lost {lost}, more {more}"[:900]
+
+    def _ask_spare(self) -> tuple[str, Callable[[], str]]:
+        column = self.rng.choice(self.moment.exact)
+        assert column.kind is not None
+        pool = column.kind.pool
+        some = map(column.kind.sql, self.rng.sample(pool, min(8, len(pool))))
+
+        def judge() -> str:
+            for one in some:
+                where = f"{column.name} = {one}"
+                files = {os.path.realpath(file) for file in self._plan(where).files}
+                spare = files & self.moment.spared
+                spare -= {*self._where(where)["file"].to_pylist()}
+                if spare:
+                    return f"{where} keeps {sorted(spare)}"
+            return ""
+
+        return f"plan({column.name} = …) by exact indexes", judge
 
     def _ask_limit(self) -> tuple[str, Callable[[], str]]:
         where = wide_condition(self.rng, self.columns)

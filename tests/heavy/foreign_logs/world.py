@@ -6,6 +6,7 @@ import random
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -14,11 +15,42 @@ import pyarrow as pa
 
 import skipindex as sx
 from skipindex.errors import SkipIndexError, UnsupportedTypeError
-from tests.heavy.foreign_logs.rows import Column, Stored, counted, every, held, name_of
+from tests.heavy.foreign_logs.rows import (
+    Column,
+    Kind,
+    Stored,
+    counted,
+    every,
+    held,
+    name_of,
+)
 from tests.rewrite.arrow_writer import optimized
 
+PLACES: Final = Kind(
+    "string", pa.string(), ("1", "w v", "x", "y/z", "ü"), lambda value: f"'{value}'"
+)
+"""Texts that partitions may be named by."""
 _SOME_KINDS: Final = ("exact", "exact", "minmax", "bloom", "bitmap", "bit_sliced")
 _NAMES: Final = "abcdefghijkl"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A table as it is asked about.
+
+    Args:
+        table: as it is open.
+        columns: that it has.
+        rows: that it holds, with their ``file`` and ``row``.
+        exact: columns of which each file that is known has an exact index.
+        spared: files that are known and have lost no row.
+    """
+
+    table: sx.Table
+    columns: Sequence[Column]
+    rows: pa.Table
+    exact: Sequence[Column] = ()
+    spared: frozenset[str] = frozenset()
 
 
 class World:
@@ -38,6 +70,8 @@ class World:
         self.allowed: list[str] = []
         """What messages of refusals say that are right for this table."""
         self.is_indexed = False
+        self.exact: frozenset[int] = frozenset()
+        """The numbers of columns with an exact index."""
         self.n_made = 0
 
     @property
@@ -60,6 +94,27 @@ class World:
     def open(self) -> sx.Table:
         """The table as it is now."""
         raise NotImplementedError
+
+    def asked(self) -> Moment:
+        """What is asked about: the table as it is now."""
+        return Moment(self.open(), self.columns, self.rows)
+
+    def moment(
+        self, table: sx.Table, columns: Sequence[Column], files: Sequence[Stored]
+    ) -> Moment:
+        """A table with these files, whose exact indexes must skip what they can."""
+        known = {
+            str((self.folder / one.path).resolve())
+            for one in table.files
+            if one.n_rows is not None
+        }
+        return Moment(
+            table,
+            columns,
+            held(columns, files),
+            [one for one in columns if one.number in self.exact],
+            frozenset(one.path for one in files if not one.gone) & known,
+        )
 
     def unlike_reader(self) -> str:
         """What another reader of the table finds instead; empty if the same."""
@@ -142,6 +197,13 @@ class World:
             self.open().build_indexes({"*": "exact"}, workers=1)
         self.is_indexed = True
 
+    def index_exactly(self) -> None:
+        """An exact index on each column that is in files."""
+        own = [one for one in self.columns if not one.is_partition]
+        self.open().build_indexes({one.name: "exact" for one in own}, workers=1)
+        self.is_indexed = True
+        self.exact = frozenset(one.number for one in own)
+
     def refresh(self) -> None:
         """Files without an index get one."""
         if self.is_indexed:
@@ -151,6 +213,7 @@ class World:
         """All indexes go."""
         if self.is_indexed:
             self.open().drop_indexes()
+            self.exact = frozenset()
 
     def vacuum(self) -> None:
         """Files that skipindex needs no longer go."""
