@@ -99,7 +99,11 @@ LAWS: Final = (
     Law(
         "Same rows",
         (
-            *("planner/rows", "planner/test_answers.py", "planner/test_engine.py"),
+            *(
+                "planner/rows",
+                "planner/test_answers_of_indexes.py",
+                "planner/test_engine.py",
+            ),
             *("delta", "iceberg", "heavy/foreign_logs"),
             *("planner/stages/test_limit.py", "planner/test_verify.py"),
             *("traps/test_staleness.py", "spark/reading", "spark/pruning"),

@@ -314,7 +314,7 @@ def test_the_sdist_carries_what_its_tests_need(built: Path, tmp_path: Path) -> N
     chosen = ["-m", "not spark and not slow", "tests/expressions", "tests/api"]
     golden = "tests/indexes/test_golden.py"
     done = subprocess.run(
-        [*command, *chosen, golden, "tests/ssb/test_queries.py"],
+        [*command, *chosen, golden, "tests/ssb/test_ssb_queries.py"],
         capture_output=True,
         text=True,
         cwd=root,

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.planner.plan import plan_files
-from tests.conditions.functions.test_zones import shifted
+from tests.conditions.functions.test_wall_clocks import shifted
 from tests.spark.pruning.scans import rows_of, unpruned
 from tests.spark.reading.whole import ZONE, settings
 from tests.tables import build, put_all

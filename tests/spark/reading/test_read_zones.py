@@ -20,7 +20,7 @@ from skipindex.conditions.functions.zones import offsets_here
 from skipindex.planner.plan import plan_files
 from skipindex.spark.reading import read as reading
 from skipindex.spark.reading.read import offsets_in
-from tests.conditions.functions.test_zones import ZONES, changes, shifted
+from tests.conditions.functions.test_wall_clocks import ZONES, changes, shifted
 from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, rows, settings
 from tests.tables import build, put_all
 

@@ -29,7 +29,7 @@ from skipindex.rewrite.selection.within import Within, plan_within
 from tests.quick_run import examples
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.seen import everything, listed, rows_of, seen_by_both
-from tests.rewrite.test_optimize import N_ROWS, fill
+from tests.rewrite.test_optimize_files import N_ROWS, fill
 
 COLUMNS = ("customer", "part")
 SHARE = 0.3
