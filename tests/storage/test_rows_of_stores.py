@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ def slow(s3: S3) -> Iterator[Proxy]:
         yield server
 
 
+@cache
 def table_of(file: int) -> pa.Table:
     numbers = np.arange(file * ROWS, (file + 1) * ROWS)
     return pa.table(
