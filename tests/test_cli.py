@@ -289,6 +289,8 @@ def test_json_is_as_its_schema_says(
     assert explained["path"] == "new.parquet"
     assert as_json(capsys, "explain", place, "a = 3")["files"] == plan["files"]
     assert as_json(capsys, "verify", place)["ok"]
+    (report,) = as_json(capsys, "report", place, "--days", "2.5")["tables"]
+    assert (report["n_queries"], report["days"], report["conditions"]) == (0, 2.5, [])
     assert as_json(capsys, "merge", place)["after"] == 1
     dropped = as_json(capsys, "drop", place, "--kinds", "bloom")["dropped"]
     assert [(one["column"], one["kind"]) for one in dropped] == [("s", "bloom")]

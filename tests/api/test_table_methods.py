@@ -23,7 +23,7 @@ NAMES = {
     # What it is asked.
     *("advise", "layout_quality", "locate", "plan", "plan_files", "propose_derived"),
     "refresh",
-    *("history", "status", "verify", "warm"),
+    *("history", "status", "usage", "verify", "warm"),
     # What changes the stored table.
     *("build_indexes", "compact_indexes", "drop_indexes", "refresh_indexes"),
     *("declare_derived", "declare_exclusive", "declare_layout", "declare_retention"),

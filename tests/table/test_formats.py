@@ -109,6 +109,7 @@ CALLS: dict[str, Callable[[sx.Table], Any]] = {
     "remove_indexes": lambda table: table.remove_indexes(),
     "refresh_indexes": lambda table: table.refresh_indexes(workers=1, repair=True),
     "status": lambda table: table.status(),
+    "usage": lambda table: table.usage(),
     "vacuum": lambda table: table.vacuum(purge=True),
     "verify": lambda table: table.verify(),
     "warm": _warm,

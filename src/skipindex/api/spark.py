@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from skipindex.spark.pruning.query_plan import QueryPlan
 
 
-def enable(spark: SparkSession) -> None:
+def enable(spark: SparkSession, *, observe: bool = False) -> None:
     """Make every query of Spark read only the files that can hold a matching row.
 
     A query returns the rows that Spark returns without this call.  It works for
@@ -50,6 +50,9 @@ def enable(spark: SparkSession) -> None:
             rule; executors need nothing.  If the classes of the rule are missing, or do
             not link with this Spark, a warning (``warnings``) says so and what to do,
             and all files are read.
+        observe: the session skips nothing, as with ``skipindex.enabled=observe``.
+            Each query is planned beside Spark, and recorded beside its tables with
+            what it would skip: ``Table.usage`` and ``skipindex report`` show it.
 
     Raises:
         EngineError: Spark is not installed, or the session is one of Spark Connect.
@@ -65,6 +68,8 @@ def enable(spark: SparkSession) -> None:
         from skipindex.spark.pruning import session  # noqa: PLC0415
     check_session(spark)
     session.enable(spark, Statements())
+    if observe:
+        spark.conf.set("skipindex.enabled", "observe")
 
 
 def disable(spark: SparkSession) -> None:

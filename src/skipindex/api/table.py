@@ -27,6 +27,7 @@ from skipindex.api.checks import (
 from skipindex.api.clustering import Clustering
 from skipindex.api.progress import ProgressLike, followed
 from skipindex.api.removal import RemovalReport, remove
+from skipindex.api.usage import UsageReport, usage_of
 from skipindex.build.builder import BuildReport, drop, refresh
 from skipindex.build.column_requests import Request
 from skipindex.build.memory import MemoryLike, memory_bytes
@@ -66,7 +67,7 @@ from skipindex.table import (
     parts_of_time,
     status_of,
 )
-from skipindex.table.queries import process_recording
+from skipindex.table.queries import OF_LOG, is_of_log, process_recording
 from skipindex.table.status import IndexInfo, indexes_of
 
 if TYPE_CHECKING:
@@ -285,6 +286,33 @@ class Table:
         True
         """
         return status_of(self.state)
+
+    def usage(
+        self, *, queries: str = OF_LOG, days: float = 7.0, verify: int = 5
+    ) -> UsageReport:
+        """What the recorded queries skipped, or would skip, and which skip nothing.
+
+        Sessions with ``skipindex.enabled=observe`` skip nothing and record what they
+        would skip; ``record_queries`` and ``skipindex.queries`` record other queries.
+
+        Args:
+            queries: ``"log"`` is the record beside the table; ``"log:FOLDER"`` another.
+            days: how old the queries are at most.
+            verify: the number of conditions, the newest, that are planned now.  Their
+                plans are compared with the rows of up to ten files each.
+
+        Raises:
+            TableError: ``queries`` names no record.
+
+        >>> table.usage().n_queries
+        0
+        """
+        if not is_of_log(queries):
+            raise TableError(
+                f"not a record of queries: {queries!r} (accepted: 'log', or "
+                "'log:FOLDER')"
+            )
+        return usage_of(self.state, queries=queries, days=days, verify=verify)
 
     def history(self) -> list[CommitInfo]:
         """The existing commits, the newest first, with operation and time.

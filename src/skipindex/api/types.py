@@ -14,6 +14,7 @@ from skipindex.api.maintenance.report import MaintainReport, StepReport
 from skipindex.api.progress import Progress, ProgressLike
 from skipindex.api.removal import RemovalReport
 from skipindex.api.table import AnyPredicate
+from skipindex.api.usage import ConditionUsage, UsageReport
 from skipindex.build.builder import BuildReport
 from skipindex.build.column_requests import Request
 from skipindex.expressions import Predicate
@@ -59,6 +60,7 @@ __all__ = [
     "ColumnStatus",
     "CommitInfo",
     "ConditionReport",
+    "ConditionUsage",
     "DimensionKeys",
     "Evidence",
     "FileEntry",
@@ -97,6 +99,7 @@ __all__ = [
     "StorageOptions",
     "TableReport",
     "Trial",
+    "UsageReport",
     "VacuumReport",
     "Verdict",
     "VerifyReport",

@@ -138,6 +138,20 @@ def _statuses(
     return Answer("\n".join(filter(None, lines)), record)
 
 
+def _report(options: SimpleNamespace) -> Answer:
+    given = {
+        name: value
+        for name in ("days", "verify", "queries")
+        if (value := getattr(options, name)) is not None
+    }
+    below = _tables(options)
+    tables = [_opened(options)] if below is None else map(open_table, below[0])
+    reports = [table.usage(**given) for table in tables]
+    records = [report.to_dict() for report in reports]
+    is_wrong = any(report.violations for report in reports)
+    return Answer("\n".join(map(str, reports)), {"tables": records}, int(is_wrong))
+
+
 def _maintain(options: SimpleNamespace) -> Answer:
     pause = duration_in(options.every)
     if pause is None and options.every is not None:
@@ -582,6 +596,7 @@ _ACTIONS: Final[Mapping[str, Callable[[SimpleNamespace], Answer]]] = {
     "drop": _drop,
     "plan": _plan,
     "explain": _explain,
+    "report": _report,
     "verify": _verify,
     "warm": _warm,
     "merge": _merge,

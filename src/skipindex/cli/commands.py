@@ -197,6 +197,15 @@ COMMANDS: Final[Mapping[str, Command]] = {
             _DRY_RUN,
         ),
     ),
+    "report": Command(
+        "print what the recorded queries of a table, or of each below a folder, skip",
+        "/data/events --days 7",
+        (
+            _option("--days", "N", "of so many days; by default 7", type=float),
+            _option("--verify", "N", "compare so many plans with rows", type=int),
+            _QUERIES,
+        ),
+    ),
     "drop": Command(
         "drop indexes of some columns or kinds, or --all",
         "/data/events --columns user_id --kinds bloom",

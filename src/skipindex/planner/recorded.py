@@ -57,7 +57,7 @@ class RecordedQueries:
             weights = {where: round(n * scale) for where, n in weights.items()}
         zones = Counter(asked.zone for asked in every).most_common(1)
         zone = zones[0][0] if zones else None
-        shapes = frozenset(_shape(asked.where) for asked in every)
+        shapes = frozenset(shape_of(asked.where) for asked in every)
         return cls(weights, zone, len(every), shapes)
 
     def texts(self) -> Sequence[str]:
@@ -80,7 +80,7 @@ def _conjuncts(tree: Predicate) -> Iterator[Predicate]:
 
 
 @lru_cache(maxsize=10_000)
-def _shape(text: str) -> str:
+def shape_of(text: str) -> str:
     """The shape of a condition; that a column is not NULL is part of other tests."""
     try:
         parts = [hidden(to_sql(part)) for part in _conjuncts(parse(text))]
@@ -102,7 +102,7 @@ def drift(now: Mapping[str, float], former: Mapping[str, float]) -> float:
     apart: Counter[str] = Counter()
     for texts, n in ((now, n_now), (former, -n_former)):
         for text, times in texts.items():
-            apart[_shape(text)] += times / n  # type: ignore[assignment]
+            apart[shape_of(text)] += times / n  # type: ignore[assignment]
     return sum(map(abs, apart.values())) / 2
 
 

@@ -473,6 +473,18 @@ def test_a_dimension_that_changed_is_read_anew(
         assert "has listed" in keys_of(before, dimensions)
 
 
+def test_a_dimension_of_a_store_that_changed_is_read_anew(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files have sizes, times and tags, and no more."""
+    monkeypatch.setattr(module._SideReader, "_nodes_now", lambda _: ())
+    age(folder)
+    dimensions = Dimensions()
+    assert keys_of(side(folder, TYPES, IS_X), dimensions) == [1]
+    rewrite(folder)
+    assert keys_of(side(folder, TYPES, IS_X), dimensions) == [2]
+
+
 def test_a_file_that_was_just_written_is_not_kept(
     folder: Path, reads: list[list[str]]
 ) -> None:

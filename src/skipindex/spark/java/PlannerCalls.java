@@ -79,6 +79,11 @@ public class PlannerCalls {
     return isOn && isSet(ENABLED);
   }
 
+  /** Whether the planner is asked what it would skip, and nothing is skipped. */
+  boolean isObserving() {
+    return isOn && "observe".equalsIgnoreCase(SQLConf.get().getConfString(ENABLED, "true"));
+  }
+
   /** Whether a switch of the session is on, as it is by default. */
   static boolean isSet(String name) {
     return "true".equalsIgnoreCase(SQLConf.get().getConfString(name, "true"));
@@ -123,6 +128,11 @@ public class PlannerCalls {
       if (call == null) throw new NoAnswer("the planner is busy");
       return planner.numbered(number, planner.result(call, query, root, number), query, root);
     }
+  }
+
+  /** Lets the planner record what would be skipped; no query waits for it. */
+  void observe(String question, Query query) {
+    Asking.tell(plan, text("observe", 0L, query.seconds, question).now());
   }
 
   /** purpose: "ahead", or "rows", whose answer may be rows. */

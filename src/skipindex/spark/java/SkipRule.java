@@ -111,7 +111,10 @@ public class SkipRule extends Rule<LogicalPlan> {
       // the second time Spark merges subqueries whose scans are equal.
       if (plan instanceof Subquery) return bare(plan);
       LogicalPlan skipping = skipping(plan);
-      if (!isEnabled) return skipping;
+      if (!isEnabled) {
+        if (planner.isObserving()) observe(plan);
+        return skipping;
+      }
       compareListings(plan);
       // With results that indexes know; its scans know which rows are needed.
       LogicalPlan keyed = tried(withKeys(skipping), one -> PlannedRows.in(one, shared));
@@ -121,6 +124,22 @@ public class SkipRule extends Rule<LogicalPlan> {
         if (index != null) index.askAhead();
       }
       return result;
+    }
+
+    /** Asks what would be skipped of the scans below conditions; no query waits for it. */
+    private void observe(LogicalPlan node) {
+      try {
+        if (node instanceof Filter filter && filter.child() instanceof LogicalRelation scan
+            && canSkip(scan)) {
+          SkippingFileIndex index = indexed(scan);
+          Seq<Expression> condition = normalized(split(filter.condition()), scan);
+          if (index != null) index.withCondition(condition, false).observe();
+        }
+      } catch (Throwable problem) {
+        planner.report(problem);
+      }
+      for (LogicalPlan one : Scala.each(node.children())) observe(one);
+      for (LogicalPlan one : Scala.each(node.subqueries())) observe(one);
     }
 
     /** The plan in which files are skipped; its scans do not know the plan around them. */
@@ -251,7 +270,11 @@ public class SkipRule extends Rule<LogicalPlan> {
       if (former != null) {
         return made.contains(former) ? null : former.renewed(planner, takesRewritten, query);
       }
-      if (!isEnabled || !canSkip(scan)) return null;
+      return isEnabled && canSkip(scan) ? indexed(scan) : null;
+    }
+
+    /** A new index for a scan of Spark's own; null if its folder is no table. */
+    private SkippingFileIndex indexed(LogicalRelation scan) throws java.io.IOException {
       HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
       var conf = relation.sparkSession().sparkContext().hadoopConfiguration();
       // Without an index, nothing more is known than which partitions are needed.

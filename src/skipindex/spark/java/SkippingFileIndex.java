@@ -177,6 +177,14 @@ public class SkippingFileIndex extends Wrapping {
     query.put("ahead\n" + asked, scanned.planner().askAhead("ahead", asked, query, scanned.root()));
   }
 
+  /** Lets the planner record, once for a query, which files would be skipped. */
+  void observe() {
+    String asked = scanned.question(keys(), condition);
+    if (query.get("observed\n" + asked) != null) return;
+    query.put("observed\n" + asked, true);
+    scanned.planner().observe(asked, query);
+  }
+
   /** For each column that is joined, its name, and a list of keys or what it is joined with. */
   private ArrayNode keys() {
     ArrayNode all = Json.array();

@@ -43,7 +43,7 @@ class Call:
 
     Args:
         purpose: ``read``, ``ahead`` of it, ``rows`` and else ``ahead``, an ``estimate``
-            of sizes, or ``partitions``.
+            of sizes, ``partitions``, or ``observe``, where nothing is skipped.
         number: of the question, by which the driver tells what was read; 0 if it will
             not tell.
         seconds: that the query waits in all.

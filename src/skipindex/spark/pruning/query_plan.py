@@ -59,6 +59,8 @@ class QueryPlan:
         n_bytes: the bytes of the pages that the planner read.
         n_in_part: the number of files of which Spark is to read some row groups, those
             that can hold a match.
+        is_observed: whether nothing was skipped, as ``skipindex.enabled`` is
+            ``observe``: ``n_skipped`` is what would be skipped.
 
     >>> sx.enable(spark)
     >>> spark.read.parquet(path).where("price < 4").count()
@@ -84,6 +86,7 @@ class QueryPlan:
     n_rows: int | None = None
     n_bytes: int = 0
     n_in_part: int = 0
+    is_observed: bool = False
 
     @property
     def n_read(self) -> int:
@@ -104,6 +107,8 @@ class QueryPlan:
         if self.n_rows is not None:
             read = f"{self.n_rows:,} rows ({self.n_bytes:,} bytes)"
             result = f"{read}, read by the planner from {result}"
+        if self.is_observed:
+            result = f"{result} would be read"
         if self.answered:
             result = f"{self.answered} from indexes and {result}"
         return f"{self.folder}: {result} for: {self.condition}"

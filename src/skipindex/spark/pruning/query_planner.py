@@ -54,7 +54,7 @@ from skipindex.spark.pruning.verdicts import (
 from skipindex.spark.settings import CASE, READING, check_reading
 from skipindex.storage.deadline import Deadline, PlanCancelledError, running_until
 from skipindex.storage.disk_cache import DIR_SETTING, use_setting
-from skipindex.table.queries import LITERALS, SETTING, Recording
+from skipindex.table.queries import BESIDE, LITERALS, SETTING, Recording
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -246,6 +246,9 @@ class QueryPlanner:
             return None
         if key:
             self._remember(key, result)
+        if call.purpose == "observe":
+            self._observe(table, result, question, start)
+            return None
         files, rows = result.files, None
         if wanted is not None:
             rows = self._rows(table, result, wanted, question)
@@ -296,6 +299,26 @@ class QueryPlanner:
         is_skipped[files] = True
         results = result.results if rows is None else rows.to_bytes()
         return Answer(table.number, is_skipped, results, ranges).to_bytes()
+
+    def _observe(
+        self, table: ScannedTable, known: Verdict, question: Question, start: float
+    ) -> None:
+        """Record what a query would skip, which skips nothing."""
+        n_files = len(table.state)
+        self._record(
+            QueryPlan(
+                question.location().plain_path(""),
+                known.condition,
+                n_files,
+                len(known.files),
+                time.perf_counter() - start,
+                plan=known.plan,
+                is_observed=True,
+            )
+        )
+        recording = Recording.of_settings({SETTING: BESIDE, **_set(question.settings)})
+        if known.plan is not None and recording is not None:
+            record_plan(known.plan, recording, n_files, n_files - len(known.files))
 
     def _rows(
         self, table: ScannedTable, known: Verdict, wanted: WantedRows, scan: Question
@@ -369,6 +392,11 @@ def _unchanged(table: ScannedTable, ranges: Mapping[int, Ints]) -> Mapping[int, 
     """The ranges of files that are as they were listed; others are read whole."""
     files = np.array([*ranges], np.int64)
     return {file: ranges[file] for file in files[table.unchanged(files)].tolist()}
+
+
+def _set(settings: Mapping[str, str | None]) -> dict[str, str | None]:
+    """The settings that a session has."""
+    return {name: value for name, value in settings.items() if value}
 
 
 def _mark(keys: Sequence[Any]) -> bytes:
