@@ -272,6 +272,8 @@ def test_json_is_as_its_schema_says(
     build = ("build", place, "--workers", "1", "--index", "a=bitmap")
     assert as_json(capsys, *build, "--index", "s=bloom")["files"] == 4
     put(folder / "new.parquet", {"a": [1], "s": ["x"]})
+    (due,) = as_json(capsys, "maintain", place, "--no-spark", "--dry-run")["tables"]
+    assert [one["step"] for one in due["steps"]] == ["refresh"]
     assert as_json(capsys, "refresh", place, "--workers", "1")["files"] == 1
     plan = as_json(capsys, "plan", place, "a = 3 AND s = 'none' OR a > 48")
     assert plan == sx.open_table(folder).plan(plan["where"]).to_dict() | {

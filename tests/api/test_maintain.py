@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -14,17 +17,20 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from pyiceberg.catalog.sql import SqlCatalog
 
 import skipindex as sx
-from skipindex.api.maintenance import steps
+from skipindex.api.maintenance import run, steps
 from skipindex.api.maintenance.policy import Budget, Policy
 from skipindex.api.maintenance.run import maintain_all, tables_below
 from skipindex.cli import actions, main
 from skipindex.errors import BuildError, CommitConflictError, StorageError, TableError
 from skipindex.log import latest_version
+from skipindex.planner.recorded import RecordedQueries
 from skipindex.storage.file_system.location import location_of
 from skipindex.table import queries
 from skipindex.table.queries import Recording
+from tests.iceberg.catalogs import sql_catalog
 from tests.rewrite.arrow_writer import optimized
 from tests.tables import build, made, put, put_all
 
@@ -371,25 +377,168 @@ def test_many_tables_share_a_budget(
     assert all(sx.open_table(one).status().fresh for one in paths)
 
 
-def test_a_table_that_cannot_be_opened_does_not_stop_the_others(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def rows(first: int) -> pa.Table:
+    return pa.table({"x": [first, first + 1]})
+
+
+def make_delta(folder: Path) -> None:
+    write_deltalake(str(folder), rows(0))
+    build(folder, {"x": "bitmap"})
+    write_deltalake(str(folder), rows(2), mode="append")
+
+
+def make_plain(folder: Path) -> None:
+    build(put_all(folder, [rows(0)]), {"x": "bitmap"})
+    put(folder / "new.parquet", rows(2))
+
+
+def make_iceberg(catalog: SqlCatalog, name: str) -> Path:
+    table = catalog.create_table(f"db.{name}", schema=rows(0).schema)
+    table.append(rows(0))
+    sx.build_indexes(table, {"x": "bitmap"}, workers=1)
+    table.append(rows(2))
+    return Path(table.location().removeprefix("file://"))
+
+
+def many(root: Path) -> dict[str, Path]:
+    """20 tables of three formats by their names; each has a file without an index."""
+    catalog = sql_catalog(root)
+    ice = {f"i{i}": make_iceberg(catalog, f"i{i}") for i in range(6)}
+    delta = {f"d{i}": made(root / f"d{i}", make_delta) for i in range(7)}
+    plain = {f"p{i}": made(root / "deep" / f"p{i}", make_plain) for i in range(7)}
+    return ice | delta | plain
+
+
+def refuse_to_list(
+    closed: Path, patch: pytest.MonkeyPatch, number: int = errno.EACCES
 ) -> None:
-    paths = [tmp_path / name for name in ("a", "m", "z")]
-    for path in paths:
-        put_all(path, [{"x": [1]}])
-        build(path, {"x": "bitmap"})
-    (paths[1] / "0.parquet").unlink()
-    for i, run in enumerate(("cli", "list")):
-        for path in (paths[0], paths[2]):
-            put(path / f"new{i}.parquet", {"x": [2]})
-        if run == "cli":
-            command = ["maintain", str(tmp_path), "--workers", "1", "--no-spark"]
-            assert main(command) == 1
-            assert "not opened: no Parquet files in" in capsys.readouterr().out
-        else:
-            with pytest.raises(TableError, match=r"1 of 3 tables were not maintained"):
-                sx.maintain(paths, workers=1)
-        assert all(sx.open_table(one).status().fresh for one in (paths[0], paths[2]))
+    """Let the system refuse to list a folder."""
+    real = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if Path(path) == closed:
+            raise OSError(number, os.strerror(number), str(path))
+        return real(path)
+
+    patch.setattr(os, "scandir", scandir)
+
+
+def metadata(folder: Path) -> list[Path]:
+    """The metadata files of an Iceberg table, the newest last."""
+    return sorted((folder / "metadata").glob("*.metadata.json"))
+
+
+def test_bad_tables_of_a_root_do_not_stop_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = many(tmp_path)
+    for name in ("i0", "d0"):
+        logs = [*metadata(tables[name]), *tables[name].glob("_delta_log/*.json")]
+        max(logs).write_text("{damaged")
+    refuse_to_list(tables["p0"], monkeypatch)
+    command = ["maintain", str(tmp_path), "--workers", "1", "--no-spark", "--json"]
+    assert main(command) == 1
+    told = capsys.readouterr()
+    records = json.loads(told.out)["tables"]
+    steps = [step for one in records for step in one["steps"]]
+    assert Counter((one["step"], one["done"], one["failed"]) for one in steps) == {
+        ("refresh", True, False): 17,
+        ("open", False, True): 3,
+    }
+    bad = {"i0": max(metadata(tables["i0"])), "d0": tables["d0"], "p0": tables["p0"]}
+    why = ("pyiceberg cannot read", "its log cannot be read", "cannot list")
+    for (name, path), reason in zip(bad.items(), why, strict=True):
+        (line,) = (one for one in told.err.splitlines() if f": {path}: " in one)
+        assert "open was not done: " in line, name
+        assert reason in line, name
+    assert main(["status", str(tmp_path), "--json"]) == 0
+    status = json.loads(capsys.readouterr().out)["tables"]
+    assert sum("error" in one for one in status) == 3
+    assert sum(one.get("fresh", not one.get("gaps", 1)) for one in status) == 17
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["no files", "Hudi", "newer", "log", "file", "record", "offer", "expire"],
+)
+def test_a_bad_table_is_named_and_the_others_are_maintained(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+) -> None:
+    good = [made(tmp_path / name, make_plain) for name in ("a", "z")]
+    make_bad = make_delta if kind == "newer" else make_plain
+    bad = made(tmp_path / "m", make_bad)
+    step, reason = "open", ""
+
+    def fails(module: Any, name: str, *, because: Exception) -> None:
+        real = getattr(module, name)
+
+        def call(place: Any, *given: Any, **named: Any) -> Any:
+            state = getattr(place, "state", place)
+            if getattr(state, "location", state).root == str(bad):
+                raise because
+            return real(place, *given, **named)
+
+        monkeypatch.setattr(module, name, call)
+
+    match kind:
+        case "no files":
+            for path in bad.glob("*.parquet"):
+                path.unlink()
+            reason = "no Parquet files in"
+        case "Hudi":
+            put(bad / ".hoodie" / "hoodie.properties", rows(0))
+            reason = "is a Hudi table"
+        case "newer":
+            versions = {"minReaderVersion": 99, "minWriterVersion": 99}
+            with max(bad.glob("_delta_log/*.json")).open("a") as log:
+                log.write(json.dumps({"protocol": versions}) + "\n")
+            reason = "Unsupported minimum reader version 99"
+        case "log":
+            refuse_to_list(bad / "_skipindex" / "log", monkeypatch, errno.EIO)
+            reason = "cannot list"
+        case "file":
+            step, reason = "refresh", "new.parquet"
+            fails(steps, "refresh", because=OSError("cannot read new.parquet"))
+        case "record":
+            reason = "the disk is gone"
+            fails(RecordedQueries, "of", because=OSError(reason))
+        case "offer":
+            step, reason = "merge", "cannot list"
+            fails(steps.Subject, "_merge", because=StorageError("cannot list it"))
+        case _:
+            step, reason = "vacuum", "cannot delete"
+            fails(run, "expire", because=StorageError("cannot delete it"))
+    command = ["maintain", str(tmp_path), "--workers", "1", "--no-spark"]
+    assert main(command) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"skipindex: error: {bad}: {step} was not done: ")
+    assert reason in line
+    assert all(sx.open_table(one).status().fresh for one in good)
+    paths = [good[0], bad, good[1]]
+    for path in good:
+        put(path / "more.parquet", rows(4))
+    if step == "open":
+        with pytest.raises(TableError, match="1 of 3 tables were not maintained"):
+            sx.maintain(paths, workers=1)
+    else:
+        failed = [one.step for one in sx.maintain(paths, workers=1).steps if one.failed]
+        assert failed == [step]
+    assert all(sx.open_table(one).status().fresh for one in good)
+
+
+def test_of_iceberg_below_a_root_the_newest_metadata_counts(tmp_path: Path) -> None:
+    folder = make_iceberg(sql_catalog(tmp_path), "t")
+    newest = max(metadata(folder))
+    for number in (2, 9, 10):  # by number, not by name
+        shutil.copy(newest, folder / "metadata" / f"v{number}.metadata.json")
+    (path,), without = tables_below(location_of(tmp_path))
+    assert (Path(path).name, without) == ("v10.metadata.json", [])
+    assert tables_below(location_of(tmp_path), plain=True) == ([str(folder)], [])
+    put(folder / "_delta_log" / "0.json", rows(0))  # which wrote it for others
+    assert tables_below(location_of(tmp_path)) == ([str(folder)], [])
 
 
 def test_a_table_of_another_library_is_taken_at_every_door(tmp_path: Path) -> None:
@@ -456,12 +605,12 @@ def test_a_loop_goes_on_after_a_round_that_failed(
     table: sx.Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rounds = iter([None, StorageError("the store is away"), KeyboardInterrupt()])
-    run = maintain_all
+    real = maintain_all
 
     def fail(*given: Any, **named: Any) -> Any:
         if (error := next(rounds)) is not None:
             raise error
-        return run(*given, **named)
+        return real(*given, **named)
 
     monkeypatch.setattr(actions, "maintain_all", fail)
     arguments = ["maintain", table.folder, "--every", "0", "--json", "--no-spark"]

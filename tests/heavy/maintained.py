@@ -50,15 +50,15 @@ def without_spark() -> Iterator[None]:
 
 def maintain(folder: Path, budget: BudgetLike = None) -> list[str]:
     """One run, which may cluster; the steps that it took."""
-    reports = maintain_all(
-        [sx.open_table(folder).state],
+    state = sx.open_table(folder).state
+    (report,) = maintain_all(
+        [(state.folder, lambda: state)],
         Policy.of(POLICY),
         Budget.of(budget),
         dry_run=False,
         session=lambda: None,
         workers=1,
     )
-    (report,) = reports.values()
     return [step.step for step in report.steps if step.done]
 
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import (
     TYPE_CHECKING,
@@ -49,7 +50,6 @@ from skipindex.build.memory import MemoryLike
 from skipindex.errors import (
     EngineError,
     LayoutError,
-    SkipIndexError,
     TableError,
     first_line,
     kind_of,
@@ -479,7 +479,7 @@ def maintain(
     Without recorded queries (``skipindex.api.record_queries``), new files are indexed
     and clustered, and nothing is chosen again.  If there is nothing to do, nothing is
     committed.  Another writer may commit first: then a step is not done, and the next
-    call does it.
+    call does it.  A step that fails stops no other, and is ``failed`` in the report.
 
     Args:
         table: as for ``build_indexes``; or a list of tables, which share the budget.
@@ -507,32 +507,32 @@ def maintain(
     is_one = is_one or _of_library(table) is not None
     if not (is_one or isinstance(table, Sequence)):
         raise no_table(table)
-    tables = [table] if is_one else list(cast("Sequence[AnyTable]", table))
     if spark is not None:
         check_session(spark)
     check_workers(workers)
     began = time.perf_counter()
-    states, failed = [], []
-    for one in cast("list[AnyTable]", tables):
-        try:
-            states.append(state_of(one, spark, fresh=True, **opening))
-        except SkipIndexError as error:
-            if is_one:
-                raise
-            failed.append(str(error))
-    reports = maintain_all(
-        states,
+    given: list[tuple[str, Callable[[], TableState]]]
+    if is_one:  # what is wrong with it is the error of the call
+        state = state_of(cast("AnyTable", table), spark, fresh=True, **opening)
+        given = [(state.folder, lambda: state)]
+    else:
+        given = [
+            (str(one), partial(state_of, one, spark, fresh=True, **opening))
+            for one in cast("Sequence[AnyTable]", table)
+        ]
+    every = maintain_all(
+        given,
         asked,
         limit,
         dry_run=dry_run,
         session=None if spark is None else lambda: spark,
         workers=workers,
     )
-    every = list(reports.values())
-    if failed:
+    steps = [step for one in every for step in one.steps if step.step == "open"]
+    if steps:
         raise TableError(
-            f"{len(failed)} of {len(tables)} tables were not maintained, the others "
-            f"were (the first: {failed[0]})"
+            f"{len(steps)} of {len(every)} tables were not maintained, the others "
+            f"were (the first: {steps[0].table}: {steps[0].note})"
         )
     if is_one:
         return every[0]

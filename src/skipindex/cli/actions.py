@@ -39,6 +39,7 @@ from skipindex.errors import (
     AdviceError,
     LayoutError,
     SkipIndexError,
+    StorageError,
     TableError,
     UnknownIndexError,
     one_line,
@@ -49,7 +50,7 @@ from skipindex.rewrite.verify_table import verify
 from skipindex.spark.driver import extension_settings
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import FOLDER
-from skipindex.table import Status, status_of
+from skipindex.table import Status, TableState, status_of
 from skipindex.table.opening.source import LISTED
 from skipindex.table.queries import is_of_log
 
@@ -98,8 +99,8 @@ def _tables(options: SimpleNamespace) -> tuple[list[str], list[str]] | None:
         return None
     try:
         open_table(options.path, **_place(options))
-    except TableError as error:
-        tables, without = tables_below(root)
+    except (StorageError, TableError) as error:
+        tables, without = tables_below(root, plain=options.plain)
         if tables:
             return tables, without
         if not without:
@@ -118,7 +119,7 @@ def _statuses(
     rows, records = [], []
     for path in paths:
         try:
-            state = open_table(path, plain=options.plain).state
+            state = _state(path, plain=options.plain)
         except SkipIndexError as error:
             rows.append((float("inf"), [path, "", "", "", one_line(str(error))]))
             records.append({"table": path, "error": str(error)})
@@ -184,33 +185,31 @@ def _maintained(options: SimpleNamespace) -> Answer:
     """One round over a table, or over the tables below a folder."""
     below = _tables(options)
     paths, without = below or ((), ())
-    states, failed = [], []
+    tables: list[tuple[str, Callable[[], TableState]]]
+    tables = [(one, partial(_state, one, plain=options.plain)) for one in paths]
     if below is None:
-        states.append(_opened(options).state.refresh())
-    for path in paths:
-        try:
-            states.append(open_table(path, plain=options.plain).state)
-        except SkipIndexError as error:  # the others are maintained all the same
-            failed.append({"table": path, "error": one_line(str(error))})
+        state = _opened(options).state.refresh()
+        tables.append((state.folder, lambda: state))
     reports = maintain_all(
-        states,
+        tables,
         Policy.of(options.policy),
         Budget.of(options.budget),
         dry_run=options.dry_run,
         session=None if options.no_spark else partial(session, options),
         workers=options.workers,
     )
-    every = sorted(reports.values(), key=lambda one: -one.n_bytes)
-    lines = [*map(str, every), *("not opened: " + one["error"] for one in failed)]
-    records = [*(one.to_dict() for one in every), *failed]
-    steps = [step for one in every for step in one.steps if step.failed]
-    wrong = [f"{one.table}: {one.step} was {one.note}" for one in steps]
-    wrong += [f"{one['table']}: not opened: {one['error']}" for one in failed]
+    every = sorted(reports, key=lambda one: -one.n_bytes)
+    wrong = [step for one in every for step in one.steps if step.failed]
     for one in wrong:
-        tell("error", one)
-    lines += filter(None, [passed_over(without)])
+        tell("error", f"{one.table}: {one.step} was {one.note}")
+    lines = [*map(str, every), *filter(None, [passed_over(without)])]
+    records = [one.to_dict() for one in every]
     record = {"tables": records, "without": list(without)}
     return Answer("\n".join(lines), record, int(bool(wrong)))
+
+
+def _state(path: str, *, plain: bool) -> TableState:
+    return open_table(path, plain=plain).state
 
 
 def _status(options: SimpleNamespace) -> Answer:

@@ -14,7 +14,8 @@ class StepReport:
     """One step.
 
     Args:
-        step: its name: ``refresh``, ``merge``, ``cluster``, ``advise`` or ``vacuum``.
+        step: its name: ``refresh``, ``merge``, ``cluster``, ``advise`` or ``vacuum``;
+            or ``open``, of a table that cannot be opened.
         table: the folder of the table.
         n_bytes: the bytes that it read and wrote; before it ran, an estimate.
         seconds: wall time; 0 if it did not run.
@@ -35,6 +36,8 @@ class StepReport:
     failed: bool = False
 
     def __str__(self) -> str:
+        if self.failed:
+            return f"{self.step}: {self.note}"
         took = f", {self.seconds:.1f} s" if self.seconds else ""
         price = f"{'' if took else 'about '}{self.n_bytes / 1e6:.1f} MB{took}"
         gain = f", {self.gain / 1e6:.1f} MB fewer for the queries" if self.gain else ""

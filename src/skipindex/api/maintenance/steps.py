@@ -16,7 +16,7 @@ from skipindex.build.builder import refresh
 from skipindex.build.merge import merge
 from skipindex.build.tiers import CROWD, MAX_BYTES, MAX_FILES, index_keys, small
 from skipindex.build.wanted import has_any, wanted_of
-from skipindex.errors import SkipIndexError, first_line
+from skipindex.errors import SkipIndexError, TableError, first_line
 from skipindex.layout import Workload
 from skipindex.log.properties import retention_of
 from skipindex.planner.plan import plan_files
@@ -109,7 +109,7 @@ class Subject:
     def _planned(self) -> int:
         state, n_bytes = self.state, 0
         for where, n in self.record.weights.items():
-            with suppress(SkipIndexError):  # of a column that no longer exists
+            with suppress(SkipIndexError, OSError):  # of a column that is gone
                 plan = plan_files(where, table=state, timezone=self.record.zone)
                 n_bytes += n * int(state.sizes[plan.evaluation.possible].sum())
         return n_bytes
@@ -123,11 +123,7 @@ class Subject:
             "advise": self._advise,
             "vacuum": self._vacuum,
         }
-        try:
-            return steps[step](budget)
-        except SkipIndexError as error:
-            self.notes.append(f"{step}: {first_line(error)}")
-            return None
+        return steps[step](budget)
 
     def _refresh(self, _: Budget) -> Offer | None:
         state = self.state
@@ -172,7 +168,11 @@ class Subject:
         # what is new, with what is light enough for that.
         limit = room if budget.is_limited else None
         asked = OptimizeOptions(budget=limit)
-        require_own(state, in_place=False)
+        try:
+            require_own(state, in_place=False)
+        except TableError as error:  # others write it: it is left as it is
+            self.notes.append(f"cluster: {first_line(error)}")
+            return None
         former = _weights(layout.get("workload"))
         apart = drift(self.record.weights, former) if former else 0.0
         if apart >= _CHANGED and self._is_enough():

@@ -316,8 +316,10 @@ class QueryPlanner:
                 is_observed=True,
             )
         )
+        if known.plan is None or question.is_planned:  # which was recorded before
+            return
         recording = Recording.of_settings({SETTING: BESIDE, **_set(question.settings)})
-        if known.plan is not None and recording is not None:
+        if recording is not None:
             record_plan(known.plan, recording, n_files, n_files - len(known.files))
 
     def _rows(

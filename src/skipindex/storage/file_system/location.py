@@ -210,11 +210,11 @@ class Location:
     delete_folder = _operation("delete", Files.delete_folder)
     delete_tree = _operation("delete", Files.delete_tree)
 
-    def list_own(self) -> Iterator[FileInfo]:
+    def list_own(self, folder: str = "") -> Iterator[FileInfo]:
         """All files in this very folder, nothing through a link; or in its sidecar."""
         place = self.at(FOLDER)
         with _storage_errors("list", place.root):
-            yield from place.files.below("", links=False)
+            yield from place.files.below(folder, links=False)
 
     def list_folders(self) -> Iterator[FileInfo]:
         """All folders where ``list_own`` lists files; their size means nothing."""
