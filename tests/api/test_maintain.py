@@ -5,11 +5,13 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,9 +29,12 @@ from skipindex.cli import actions, main
 from skipindex.errors import BuildError, CommitConflictError, StorageError, TableError
 from skipindex.log import latest_version
 from skipindex.planner.recorded import RecordedQueries
+from skipindex.rewrite.selection import target
+from skipindex.spark.writers import optimize as spark_optimize
 from skipindex.storage.file_system.location import location_of
 from skipindex.table import queries
 from skipindex.table.queries import Recording
+from tests.heavy.maintained import without_spark
 from tests.iceberg.catalogs import sql_catalog
 from tests.rewrite.arrow_writer import optimized
 from tests.tables import build, made, put, put_all
@@ -191,6 +196,7 @@ def test_budgets_are_read() -> None:
         {"steps": 5},
         {"days": 0},
         {"publish": 1},
+        {"in_place": "yes"},
         {"least_queries": True},
         {"queries": "somewhere"},
         {"max_bytes_ratio": 0},
@@ -599,6 +605,92 @@ def test_new_files_are_clustered_within_a_budget(
     )
     again = sx.maintain(after, spark=spark, policy=policy, dry_run=dry_run)
     assert names(again) in ([], ["cluster"])
+
+
+def by_others(spark: SparkSession, folder: Path) -> sx.Table:
+    """A folder of Spark's, in no order, with an index and 40 queries."""
+    rows = spark.range(4000).selectExpr("id % 97 AS a", "id % 89 AS b", "id")
+    rows.repartition(8, "id").write.parquet(str(folder))
+    table = sx.build_indexes(folder, {"b": "bitmap"}, workers=1).table
+    for i in range(40):
+        ask(table, f"a = {i}")
+    return table
+
+
+@pytest.mark.spark
+def test_a_table_without_a_layout_gets_one_if_the_policy_allows(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(target, "_LEAST_BYTES", 1000)
+    table = by_others(spark, tmp_path / "t")
+    files = sorted(table.paths)
+    steps: dict[str, Any] = {"steps": ["cluster"], "least_queries": 20}
+    (note,) = sx.maintain(table, spark=spark, policy=steps).notes
+    assert "was not written by skipindex" in note
+    assert sorted(table.refresh().paths) == files, "others write it"
+    policy = steps | {"in_place": True}
+    (note,) = sx.maintain(table, policy=policy).notes
+    assert "it needs Spark" in note
+    assert "a recorded query reads 8.0 of 8 files" in note
+    (step,) = sx.maintain(table, spark=spark, policy=policy, dry_run=True).steps
+    assert not step.done
+    promised = re.search(r"8\.0 of 8 files, clustered by a about (\d+)% ", step.note)
+    assert promised is not None, step.note
+    assert int(promised[1]) <= 25
+    assert table.refresh().status().version == table.status().version
+    report = sx.maintain(table, spark=spark, policy=policy)
+    assert names(report) == ["cluster"]
+    assert report.bytes_after < report.bytes_before / 2
+    after = sx.open_table(table.folder)
+    assert after.status().layout["cluster_by"] == ["a"]
+    assert sorted(row.id for row in after.plan("a = 5").read(spark).collect()) == [
+        i for i in range(4000) if i % 97 == 5
+    ]
+    assert after.plan("id >= 0").count() == 4000
+    again = sx.maintain(after, spark=spark, policy=steps)
+    assert (again.steps, again.notes) == ((), ()), "from then on it is its own"
+
+
+@pytest.mark.parametrize("kind", ["plain", "Delta"])
+def test_a_layout_that_a_sample_does_not_favour_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    for i, columns in enumerate(FILES):
+        if kind == "plain":
+            put(tmp_path / f"{i}.parquet", columns)
+        else:
+            write_deltalake(str(tmp_path), pa.table(columns), mode="append")
+    table = build(tmp_path, {"s": "bitmap"})
+    for i in range(40):
+        ask(table, f"x >= {i % 3}")
+    reads = [len(table.plan(f"x >= {i % 3}").paths) for i in range(40)]
+    now = sum(reads) / len(reads) / 6
+
+    def chosen(_: Any, __: Any, workload: sx.Workload, asked: Any) -> Any:
+        assert set(workload.queries) == {f"x >= {i}" for i in range(3)}
+        scores = {"all": 240.0, "curve": 240.0 * (now - off)}
+        known = {"cluster_by": ["x"], "curve": "hilbert"}
+        return replace(asked, chosen=known | {"files_read_on_sample": scores})
+
+    monkeypatch.setattr(spark_optimize, "with_choice", chosen)
+    for part, is_made in ((0.76, False), (0.74, True)):
+        off = (1 - part) * now
+        with without_spark():
+            (report,) = maintain_all(
+                [("t", table.state.refresh)],
+                Policy(steps=("cluster",), in_place=True),
+                Budget.of(None),
+                dry_run=False,
+                session=lambda: None,  # type: ignore[arg-type, return-value]
+                workers=1,
+            )
+        (step,) = report.steps
+        assert step.note.startswith("nothing was rewritten: ") is not is_made
+        after = sx.open_table(tmp_path)
+        assert (after.status().layout is not None) is is_made
+        assert (set(after.paths) == set(table.paths)) is not is_made
+        found = after.plan("x >= 0").to_arrow().to_table().sort_by("x")
+        assert found.column("x").to_pylist() == sorted([*range(6), *range(1, 7)])
 
 
 def test_a_loop_goes_on_after_a_round_that_failed(

@@ -36,6 +36,9 @@ class Policy:
         publish: whether rewritten files may become visible to readers that list the
             folder, when the retention is over.  Such readers may see rows twice
             meanwhile.
+        in_place: whether data files that skipindex has not written may be rewritten, as
+            by ``optimize(in_place=True)``.  Then a table without a layout gets the one
+            that its recorded queries suggest, and ``vacuum`` deletes the old files.
     """
 
     steps: tuple[str, ...] = STEPS
@@ -44,6 +47,7 @@ class Policy:
     least_queries: int = 20
     max_bytes_ratio: float = MAX_BYTES_RATIO
     publish: bool = False
+    in_place: bool = False
 
     def __post_init__(self) -> None:
         """Check every value.
@@ -60,6 +64,7 @@ class Policy:
             "max_bytes_ratio": _is_number(self.max_bytes_ratio)
             and 0 < self.max_bytes_ratio < float("inf"),
             "publish": isinstance(self.publish, bool),
+            "in_place": isinstance(self.in_place, bool),
         }
         for name, is_good in good.items():
             if not is_good:

@@ -111,7 +111,7 @@ def _taken(
     run.before = run.before or subject.reads
     why = offer.refused(budget)
     if dry_run or why:
-        told = why or offer.why
+        told = why or (offer.tried() if offer.tried else offer.why)
         yield StepReport(name, run.table, offer.n_bytes, 0.0, 0, False, told)
         return
     began, before = time.perf_counter(), subject.reads

@@ -9,6 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
 from skipindex.advice.advised_build import AdviceRequest, build_advised
 from skipindex.api.calls import needs_spark, runner_of
 from skipindex.api.maintenance.policy import Budget, Policy
@@ -35,7 +37,8 @@ Session = Callable[[], "SparkSession"]
 _RATES: Final = {"refresh": 40e6, "merge": 100e6, "cluster": 8e6, "advise": 20e6}
 """Bytes that a step is expected to read and write in a second."""
 _CHANGED: Final = 0.25
-"""The part of the queries with another shape at which a choice is made again."""
+"""The part of the queries with another shape at which a choice is made again, and of
+the files at which a first layout pays."""
 _BATCH: Final = 60.0
 """Seconds that a rewrite is expected to take, if the budget is of time."""
 
@@ -50,6 +53,7 @@ class Offer:
         why: what there is to do.
         do: does it within a budget; the bytes that it took, and what it did.
         is_divisible: a part of it can be done.
+        tried: what a sample promises, for a dry run.
     """
 
     step: str
@@ -57,6 +61,7 @@ class Offer:
     why: str
     do: Callable[[Budget], tuple[int, str]]
     is_divisible: bool = False
+    tried: Callable[[], str] | None = None
 
     @property
     def _rate(self) -> float:
@@ -97,22 +102,32 @@ class Subject:
         self.notes = list(filter(None, [unmet_request(self.state)]))
         since = time.time() - policy.days * 86400
         self.record = RecordedQueries.of(state.location, policy.queries, since=since)
-        self._reads: tuple[TableState, int] | None = None
+        self._reads: tuple[TableState, int, float] | None = None
 
     @property
     def reads(self) -> int:
         """The bytes that the recorded queries read now, all together."""
-        if self._reads is None or self._reads[0] is not self.state:
-            self._reads = self.state, self._planned()
-        return self._reads[1]
+        return self._planned()[1]
 
-    def _planned(self) -> int:
-        state, n_bytes = self.state, 0
+    @property
+    def _share(self) -> float:
+        """The part of the files that a recorded query reads now, on average."""
+        return self._planned()[2]
+
+    def _planned(self) -> tuple[TableState, int, float]:
+        state, n_bytes, n_files, n_planned = self.state, 0, 0, 0
+        if self._reads is not None and self._reads[0] is state:
+            return self._reads
         for where, n in self.record.weights.items():
             with suppress(SkipIndexError, OSError):  # of a column that is gone
                 plan = plan_files(where, table=state, timezone=self.record.zone)
-                n_bytes += n * int(state.sizes[plan.evaluation.possible].sum())
-        return n_bytes
+                rows = plan.evaluation.possible
+                n_bytes += n * int(state.sizes[rows].sum())
+                n_files += n * int(np.count_nonzero(rows))
+                n_planned += n
+        share = n_files / max(1, n_planned * len(state))
+        self._reads = state, n_bytes, share
+        return self._reads
 
     def offer(self, step: str, budget: Budget) -> Offer | None:
         """A step; None if it has nothing to do."""
@@ -160,19 +175,24 @@ class Subject:
 
     def _cluster(self, budget: Budget) -> Offer | None:
         state = self.state
-        layout = state.snapshot.properties.layout
-        if layout is None:
+        layout, in_place = state.snapshot.properties.layout, self.policy.in_place
+        if layout is None and not self._is_enough():
             return None
         room = int(min(budget.bytes_left(_RATES["cluster"]) / 2, state.n_bytes))
         # Under a budget a run improves old files until it ends; without one it rewrites
         # what is new, with what is light enough for that.
         limit = room if budget.is_limited else None
-        asked = OptimizeOptions(budget=limit)
+        asked = OptimizeOptions(budget=limit, in_place=in_place)
         try:
-            require_own(state, in_place=False)
+            require_own(state, in_place=in_place)
         except TableError as error:  # others write it: it is left as it is
             self.notes.append(f"cluster: {first_line(error)}")
             return None
+        if layout is None:
+            if not in_place or self._share * len(state) <= 1:
+                return None
+            why = "it has no layout"
+            return self._clustering(asked, 2 * room, why, anew=True)
         former = _weights(layout.get("workload"))
         apart = drift(self.record.weights, former) if former else 0.0
         if apart >= _CHANGED and self._is_enough():
@@ -185,6 +205,10 @@ class Subject:
         why = f"{n_files} files are new, or overlap"
         return self._clustering(asked, 2 * chosen.n_bytes, why)
 
+    def _now(self) -> str:
+        n_files = len(self.state)
+        return f"a recorded query reads {self._share * n_files:.1f} of {n_files} files"
+
     def _clustering(
         self,
         asked: OptimizeOptions,
@@ -194,15 +218,25 @@ class Subject:
         anew: bool = False,
     ) -> Offer | None:
         if self._session is None:
-            self.notes.append(f"cluster: it needs Spark (accepted: spark=spark): {why}")
+            told = f"{why}, and {self._now()}" if anew else why
+            self.notes.append(
+                f"cluster: it needs Spark (accepted: spark=spark): {told}"
+            )
             return None
         start = self._session
+
+        def tried() -> str:
+            return f"{why}: {self._promised(self._chosen(start(), asked))[1]}"
 
         def do(budget: Budget) -> tuple[int, str]:
             with needs_spark():
                 from skipindex.spark.writers.optimize import optimize  # noqa: PLC0415
             taken, told, began = 0, "nothing was rewritten", time.monotonic()
-            options, workload = asked, self._workload() if anew else None
+            options = self._chosen(start(), asked) if anew else asked
+            if self.state.snapshot.properties.layout is None:
+                pays, promised = self._promised(options)
+                if not pays:
+                    return 0, f"nothing was rewritten: {promised}"
             while True:
                 seconds = time.monotonic() - began
                 rate = taken / seconds if taken else _RATES["cluster"]
@@ -213,8 +247,8 @@ class Subject:
                     break
                 if budget.is_limited:
                     options = replace(options, budget=room)
-                report = optimize(start(), self.state, options, workload=workload)
-                self.state, workload = report.table, None
+                report = optimize(start(), self.state, options)
+                self.state, options = report.table, replace(options, chosen=None)
                 if not report.files_in:
                     break
                 told = _head(str(report))
@@ -224,7 +258,24 @@ class Subject:
                     break
             return taken, told
 
-        return Offer("cluster", n_bytes, why, do, is_divisible=True)
+        shown = tried if anew else None
+        return Offer("cluster", n_bytes, why, do, is_divisible=True, tried=shown)
+
+    def _chosen(self, spark: SparkSession, asked: OptimizeOptions) -> OptimizeOptions:
+        """What is asked, with the layout that a sample suggests for the queries."""
+        with needs_spark():
+            from skipindex.spark.writers.optimize import with_choice  # noqa: PLC0415
+        return with_choice(spark, self.state, self._workload(), asked)
+
+    def _promised(self, options: OptimizeOptions) -> tuple[bool, str]:
+        """Whether a chosen layout pays for a rewrite, and what a sample promises."""
+        chosen = options.chosen or {}
+        scores = dict(chosen["files_read_on_sample"])
+        everything = scores.pop("all")
+        share = min(scores.values()) / everything
+        names = ", ".join(chosen["cluster_by"])
+        told = f"clustered by {names} about {share:.0%} of them, on a sample"
+        return share <= (1 - _CHANGED) * self._share, f"{self._now()}, {told}"
 
     def _is_enough(self) -> bool:
         return sum(self.record.weights.values()) >= self.policy.least_queries

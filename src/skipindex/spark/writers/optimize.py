@@ -82,21 +82,16 @@ def optimize(
     progress: Progress | None = None,
 ) -> OptimizeReport[TableState]:
     """See ``Table.optimize``; ``table`` is a state, a path or a URI."""
-    if not has_driver(spark):
-        raise EngineError(
-            "optimize needs a copy of the session, which Spark Connect cannot make "
-            "(accepted: a classic session)"
-        )
-    check_session(spark)
+    _require_classic(spark)
     check_row_groups(spark, asked.rows_per_group)
     opened = open_state(table, fresh=True)
     settings = dict(options or {})
     if into is not None:
         _check_copy(asked)
-        asked = _with_choice(spark, opened, workload, asked)
+        asked = with_choice(spark, opened, workload, asked)
         return _copy(spark, opened, asked, into, settings, progress)
     require_own(opened, in_place=asked.in_place)
-    asked = _with_choice(spark, opened, workload, asked)
+    asked = with_choice(spark, opened, workload, asked)
     return optimize_files(
         opened,
         asked,
@@ -109,7 +104,16 @@ def optimize(
     )
 
 
-def _with_choice(
+def _require_classic(spark: SparkSession) -> None:
+    if not has_driver(spark):
+        raise EngineError(
+            "optimize needs a copy of the session, which Spark Connect cannot make "
+            "(accepted: a classic session)"
+        )
+    check_session(spark)
+
+
+def with_choice(
     spark: SparkSession,
     table: TableState,
     workload: Workload | None,
@@ -118,6 +122,7 @@ def _with_choice(
     """What is asked, with the layout that the chosen rows suggest for a workload."""
     if workload is None:
         return asked
+    _require_classic(spark)
     workload = workload.recorded(table.location)
     if asked.curve is not None:
         raise LayoutError(
