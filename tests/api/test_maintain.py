@@ -305,6 +305,45 @@ def test_files_of_other_writers_are_rewritten_by_no_door_unasked(
     assert optimized(table, in_place=False).files_in
 
 
+def test_files_that_follow_no_layout_are_counted_and_clustered_next(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def n_unclustered() -> int:
+        return sx.open_table(tmp_path).status().unclustered_files
+
+    table = build(put_all(tmp_path, [{"x": [i, 60 - i]} for i in range(40)]), {})
+    assert n_unclustered() == 0, "there is no layout"
+    table = table.declare_layout(sx.Clustering(by=["x"], rows_per_file=4))
+    assert n_unclustered() == 40
+    optimized(table)
+    assert n_unclustered() == 0
+    for i in range(3):
+        put(tmp_path / f"new{i}.parquet", {"x": [i, 50 + i]})
+    put(tmp_path / "empty.parquet", {"x": pa.array([], pa.int64())})
+    build(tmp_path, {})
+    assert n_unclustered() == 3, "an empty file is not clustered"
+    assert main(["status", str(tmp_path)]) == 0
+    assert "3 files: not clustered by the layout\n" in capsys.readouterr().out
+    assert "3 files do not follow the layout" in str(sx.open_table(tmp_path).status())
+    size = sum(path.stat().st_size for path in tmp_path.glob("new*.parquet"))
+    with without_spark():
+        (report,) = maintain_all(
+            [("t", sx.open_table(tmp_path).state.refresh)],
+            Policy(steps=("cluster",)),
+            Budget.of(2 * size),
+            dry_run=False,
+            session=lambda: None,  # type: ignore[arg-type, return-value]
+            workers=1,
+        )
+    assert names(report) == ["cluster"]
+    assert n_unclustered() == 0, "under a budget new files come first"
+    sx.open_table(tmp_path).declare_layout(
+        sx.Clustering(by=["x"], curve="zorder", rows_per_file=4)
+    )
+    status = sx.open_table(tmp_path).status()
+    assert status.unclustered_files == status.files - 1, "by another layout"
+
+
 @pytest.mark.spark
 def test_cron_clusters_where_no_environment_is_activated(tmp_path: Path) -> None:
     """The PATH has another Python, or none."""
@@ -589,7 +628,9 @@ def test_new_files_are_clustered_within_a_budget(
     indexes = {"a": "bitmap", "b": "bitmap"}
     table = sx.write_table(rows, tmp_path / "t", layout=layout, indexes=indexes)
     shuffled = spark.range(1200).selectExpr("id % 97 AS a", "id % 89 AS b", "-id AS id")
+    assert table.status().unclustered_files == 0
     shuffled.repartition(4, "id").write.mode("append").parquet(table.folder)
+    assert table.refresh().status().unclustered_files == 4
     for i in range(40):
         ask(table, f"a = {i} AND b < 50")
     without = sx.maintain(table.folder, workers=1, dry_run=True)
@@ -600,6 +641,7 @@ def test_new_files_are_clustered_within_a_budget(
     assert report.bytes_after < report.bytes_before
     after = sx.open_table(table.folder)
     assert after.plan("a >= 0").count() == 2400
+    assert after.status().unclustered_files == 0
     assert sorted(r.id for r in after.plan("a = 5").read(spark).collect()) == sorted(
         s * i for i in range(1200) if i % 97 == 5 for s in (1, -1)
     )

@@ -132,8 +132,10 @@ def test_maintain_clusters_what_is_new(delta: str) -> None:
         assert len(runs) < 4, runs
         return list(itertools.chain(*runs))
 
+    assert sx.open_table(delta).status().unclustered_files == 6
     with without_spark():
         assert "cluster" in all_steps()
+        assert sx.open_table(delta).status().unclustered_files == 0
         DeltaTable(delta).delete("a = 7")
         assert "refresh" in all_steps()
     assert rows_of(delta) == Counter({r: n for r, n in before.items() if r[0] != 7})

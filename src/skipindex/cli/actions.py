@@ -244,6 +244,8 @@ def _lacks(status: Status) -> list[str]:
     lines = [f"{files(n)}: {reason}" for reason, n in status.gaps.items()]
     if status.vanished_files:
         lines.append(f"{files(status.vanished_files)}: indexed, and deleted or changed")
+    if status.unclustered_files:
+        lines.append(f"{files(status.unclustered_files)}: not clustered by the layout")
     return [*lines, *filter(None, [status.waiting]), *status.notes]
 
 

@@ -17,7 +17,7 @@ from skipindex.indexes.interface import IndexSpec
 from skipindex.log.properties import retention_of, schema_of
 from skipindex.notebook import bar, block, lines, paragraph, table
 from skipindex.storage.blobs import spec_key
-from skipindex.storage.file_system.names import PACKS
+from skipindex.storage.file_system.names import PACKS, round_of
 from skipindex.table.opening.source import LISTED
 from skipindex.table.statistics.overlap import Overlap, partition_numbers
 from skipindex.table.table import TableState
@@ -75,6 +75,9 @@ class Status:
         gaps: by reason, the number of files without some index.
         columns: the indexes of each column.
         layout: the layout of the table, if it is known.
+        unclustered_files: the number of files that no run has clustered by this layout,
+            such as those of other writers; ``maintain`` and ``optimize`` take them
+            first.  0 if the layout has no columns to cluster by.
         overlap: how many files hold one value of each clustering column; None for a
             column that is looked up, or does not exist.
         derived: by partition column, the declared function.
@@ -102,6 +105,7 @@ class Status:
     gaps: dict[str, int]
     columns: tuple[ColumnStatus, ...]
     layout: Mapping[str, Any] | None
+    unclustered_files: int
     overlap: Mapping[str, Overlap | None]
     derived: Mapping[str, str]
     undeclared: tuple[str, ...]
@@ -167,6 +171,8 @@ class Status:
         lines += [f"{n} files: {reason}" for reason, n in self.gaps.items()]
         if self.vanished_files:
             lines.append(f"{self.vanished_files} indexed files are deleted or changed")
+        if self.unclustered_files:
+            lines.append(f"{self.unclustered_files} files do not follow the layout")
         if self.superseded_bytes:
             n_bytes = f"{self.superseded_bytes / 1e6:.2f} MB"
             lines.append(f"{n_bytes} of superseded index files wait for vacuum")
@@ -199,6 +205,7 @@ def status_of(table: TableState) -> Status:
         gaps=table.index_gaps,
         columns=tuple(_column(table, column) for column in table.leaves),
         layout=properties.layout,
+        unclustered_files=_unclustered(table),
         overlap=overlaps_of(table, (properties.layout or {}).get("cluster_by") or ()),
         derived=table.derived.columns,
         undeclared=_undeclared(table),
@@ -233,6 +240,22 @@ def unmet_request(table: TableState) -> str:
         "the table is open without such columns (accepted: to open it with a schema "
         "that has them)"
     )
+
+
+def _unclustered(table: TableState) -> int:
+    """The files that may have rows, and that no run has clustered by the layout."""
+    properties = table.snapshot.properties
+    layout = properties.layout or {}
+    names, curve = list(layout.get("cluster_by") or ()), layout.get("curve", "hilbert")
+    if not names or curve is None:
+        return 0
+    order = list(layout.get("sort_within") or ())
+    shape = {"cluster_by": names, "curve": curve, "sort_within": order}
+    targets = (properties.runs or {}).get("targets", ())
+    known = {run for one in targets if one["shape"] == shape for run in one["runs"]}
+    rows = np.flatnonzero(table.n_rows.or_else(1))
+    wrote = (round_of(table.paths[row]) for row in rows)
+    return sum(one is None or one[0] not in known for one in wrote)
 
 
 def _superseded_bytes(table: TableState) -> int:
