@@ -28,7 +28,9 @@ class Asking {
       0, Integer.MAX_VALUE, Long.MAX_VALUE, TimeUnit.NANOSECONDS, new SynchronousQueue<>(),
       FACTORY);
 
-  private static final ExecutorService TELLING = Executors.newFixedThreadPool(1, FACTORY);
+  private static final int MAX_UNTOLD = 1000;
+  private static final ThreadPoolExecutor TELLING = new ThreadPoolExecutor(
+      1, 1, 0L, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), FACTORY);
 
   /** By the path of a table, and by the name of a store. */
   private static final ConcurrentHashMap<Object, Gate> GATES = new ConcurrentHashMap<>();
@@ -168,6 +170,11 @@ class Asking {
   /** Tells Python something; no query waits for it. */
   static void tell(Function<String, Object> function, String argument) {
     TELLING.submit(() -> Pieces.call(function, argument));
+  }
+
+  /** Whether Python is told of so much already that what may be lost should be. */
+  static boolean isBehind() {
+    return TELLING.getQueue().size() > MAX_UNTOLD;
   }
 
   /** Waits until Python is told of all that happened before; not for long. */

@@ -132,6 +132,7 @@ public class PlannerCalls {
 
   /** Lets the planner record what would be skipped; no query waits for it. */
   void observe(String question, Query query) {
+    if (Asking.isBehind()) return;
     Asking.tell(plan, text("observe", 0L, query.seconds, question).now());
   }
 

@@ -149,7 +149,8 @@ public class RowGroups extends Above {
       boolean isExplained = id == null
           || SQLExecution.getQueryExecution(Long.parseLong(id)).logical() instanceof ExplainCommand;
       if (!isExplained) return null;
-      long[] counts = counts(Compat.constantsOfFiles(scan));
+      // By a copy: the scan keeps what it lists, and files may change before it runs.
+      long[] counts = counts(Compat.constantsOfFiles((FileSourceScanExec) scan.clone()));
       if (counts[2] == 0L) return null;
       return counts[0] + " of " + counts[1] + " row groups of " + counts[2] + " files";
     } catch (Exception failing) {
