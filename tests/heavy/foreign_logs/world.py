@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
@@ -72,6 +72,8 @@ class World:
         self.is_indexed = False
         self.exact: frozenset[int] = frozenset()
         """The numbers of columns with an exact index."""
+        self.dropped: set[str] = set()
+        """Files whose indexes were dropped, and were not built again."""
         self.n_made = 0
 
     @property
@@ -103,18 +105,17 @@ class World:
         self, table: sx.Table, columns: Sequence[Column], files: Sequence[Stored]
     ) -> Moment:
         """A table with these files, whose exact indexes must skip what they can."""
-        known = {
-            str((self.folder / one.path).resolve())
-            for one in table.files
-            if one.n_rows is not None
-        }
+        known = self._places(one.path for one in table.files if one.n_rows is not None)
         return Moment(
             table,
             columns,
             held(columns, files),
             [one for one in columns if one.number in self.exact],
-            frozenset(one.path for one in files if not one.gone) & known,
+            frozenset(one.path for one in files if not one.gone) & known - self.dropped,
         )
+
+    def _places(self, paths: Iterable[str]) -> set[str]:
+        return {str((self.folder / path).resolve()) for path in paths}
 
     def unlike_reader(self) -> str:
         """What another reader of the table finds instead; empty if the same."""
@@ -200,7 +201,9 @@ class World:
     def index_exactly(self) -> None:
         """An exact index on each column that is in files."""
         own = [one for one in self.columns if not one.is_partition]
-        self.open().build_indexes({one.name: "exact" for one in own}, workers=1)
+        wanted = {one.name: "exact" for one in own}
+        table = self.open().build_indexes(wanted, workers=1).table
+        self.dropped -= self._places(table.paths)
         self.is_indexed = True
         self.exact = frozenset(one.number for one in own)
 
@@ -212,7 +215,9 @@ class World:
     def drop(self) -> None:
         """All indexes go."""
         if self.is_indexed:
-            self.open().drop_indexes()
+            table = self.open()
+            self.dropped |= self._places(table.state.snapshot.manifest.paths)
+            table.drop_indexes()
             self.exact = frozenset()
 
     def vacuum(self) -> None:

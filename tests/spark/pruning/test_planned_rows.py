@@ -147,6 +147,17 @@ def test_a_look_up_needs_no_job(reading: SparkSession, folder: Path) -> None:
     assert reading.sparkContext._jsc.sc().dagScheduler().numTotalJobs() == before
 
 
+@pytest.mark.parametrize(("n", "left"), [(1, 1), (5, 5), (1000, 120)])
+def test_a_limit_of_rows_of_the_planner_needs_no_exchange(
+    reading: SparkSession, folder: Path, n: int, left: int
+) -> None:
+    df = reading.sql(f"SELECT id FROM t WHERE k = 3 LIMIT {n}")
+    assert len(df.collect()) == left
+    kinds = {node.getClass().getSimpleName() for node in nodes(df)}
+    assert "LocalRows" in kinds
+    assert "ShuffleExchangeExec" not in kinds
+
+
 def test_equal_rows_of_a_subquery_are_exchanged_once(
     reading: SparkSession, folder: Path
 ) -> None:

@@ -60,6 +60,10 @@ public final class LocalRows extends Above {
   /** What Spark computes of local rows, which then needs no job; null for other nodes. */
   static LogicalPlan computed(TreeNode<?> node) {
     if (!(node instanceof UnaryNode one && one.child() instanceof LocalRelation rows)) return null;
+    // Spark computes the limit below it, and then plans an exchange for this one.
+    boolean isAll = node instanceof GlobalLimit limit && limit.limitExpr() instanceof Literal most
+        && rows.data().size() <= ((Number) most.value()).longValue();
+    if (isAll) return rows;
     try {
       LogicalPlan computed = ConvertToLocalRelation$.MODULE$.apply((LogicalPlan) node);
       var source = rows.getTagValue(SOURCE);
