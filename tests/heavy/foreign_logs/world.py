@@ -105,7 +105,7 @@ class World:
         self, table: sx.Table, columns: Sequence[Column], files: Sequence[Stored]
     ) -> Moment:
         """A table with these files, whose exact indexes must skip what they can."""
-        known = self._places(one.path for one in table.files if one.n_rows is not None)
+        known = self._full(one.path for one in table.files if one.n_rows is not None)
         return Moment(
             table,
             columns,
@@ -114,7 +114,7 @@ class World:
             frozenset(one.path for one in files if not one.gone) & known - self.dropped,
         )
 
-    def _places(self, paths: Iterable[str]) -> set[str]:
+    def _full(self, paths: Iterable[str]) -> set[str]:
         return {str((self.folder / path).resolve()) for path in paths}
 
     def unlike_reader(self) -> str:
@@ -203,7 +203,7 @@ class World:
         own = [one for one in self.columns if not one.is_partition]
         wanted = {one.name: "exact" for one in own}
         table = self.open().build_indexes(wanted, workers=1).table
-        self.dropped -= self._places(table.paths)
+        self.dropped -= self._full(table.paths)
         self.is_indexed = True
         self.exact = frozenset(one.number for one in own)
 
@@ -216,7 +216,7 @@ class World:
         """All indexes go."""
         if self.is_indexed:
             table = self.open()
-            self.dropped |= self._places(table.state.snapshot.manifest.paths)
+            self.dropped |= self._full(table.state.snapshot.manifest.paths)
             table.drop_indexes()
             self.exact = frozenset()
 
