@@ -308,6 +308,22 @@ def test_json_is_as_its_schema_says(
     assert as_json(capsys, "completion", "zsh")["shell"] == "zsh"
 
 
+def test_a_report_names_a_bad_table_and_tells_of_the_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "bad", "z"):
+        put(tmp_path / name / "0.parquet", {"a": [1, 2]})
+        sx.build_indexes(tmp_path / name, {"a": "bitmap"}, workers=1)
+    put(tmp_path / "bad" / ".hoodie" / "hoodie.properties", {"a": [0]})
+    assert main(["report", str(tmp_path)]) == 1
+    told, wrong = capsys.readouterr()
+    assert [line for line in told.splitlines() if "queries of the last 7 days" in line]
+    assert str(tmp_path / "z") in told
+    assert f"{tmp_path / 'bad'}: " in wrong
+    assert main(["report", str(tmp_path / "a"), "--verify", "-1"]) == 2
+    assert "verify=-1 (accepted: a number of days above 0" in capsys.readouterr().err
+
+
 def test_every_command_has_a_schema() -> None:
     schema = json.loads(SCHEMA.read_text())
     assert schema["$defs"].keys() == {*COMMANDS, "file"}

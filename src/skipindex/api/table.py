@@ -302,7 +302,7 @@ class Table:
                 plans are compared with the rows of up to ten files each.
 
         Raises:
-            TableError: ``queries`` names no record.
+            TableError: ``queries`` names no record, or a number is out of range.
 
         >>> table.usage().n_queries
         0
@@ -311,6 +311,11 @@ class Table:
             raise TableError(
                 f"not a record of queries: {queries!r} (accepted: 'log', or "
                 "'log:FOLDER')"
+            )
+        if not (0 < days < float("inf") and verify >= 0):
+            raise TableError(
+                f"no report for days={days!r} and verify={verify!r} (accepted: a "
+                "number of days above 0, and of conditions from 0 on)"
             )
         return usage_of(self.state, queries=queries, days=days, verify=verify)
 

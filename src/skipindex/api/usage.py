@@ -105,9 +105,8 @@ def usage_of(
         for where, some in groups.items()
     ]
     conditions.sort(key=lambda one: (one.n_read - one.n_files, -one.n_queries))
-    n_files, n_read = (
-        sum(getattr(one, name) for one in conditions) for name in ("n_files", "n_read")
-    )
+    n_files = sum(one.n_files for one in conditions)
+    n_read = sum(one.n_read for one in conditions)
     mean = state.n_bytes / max(1, len(state))
     n_verified, violations = _verified(state, every, verify)
     return UsageReport(

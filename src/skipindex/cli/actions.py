@@ -145,12 +145,19 @@ def _report(options: SimpleNamespace) -> Answer:
         for name in ("days", "verify", "queries")
         if (value := getattr(options, name)) is not None
     }
-    below = _tables(options)
-    tables = [_opened(options)] if below is None else map(open_table, below[0])
-    reports = [table.usage(**given) for table in tables]
-    records = [report.to_dict() for report in reports]
-    is_wrong = any(report.violations for report in reports)
-    return Answer("\n".join(map(str, reports)), {"tables": records}, int(is_wrong))
+    if (below := _tables(options)) is None:
+        reports, is_bad = [_opened(options).usage(**given)], False
+    else:
+        reports, is_bad = [], False
+        for path in below[0]:
+            try:
+                reports.append(open_table(path, plain=options.plain).usage(**given))
+            except (SkipIndexError, OSError) as error:  # the others are told of
+                tell("error", f"{path}: {one_line(str(error))}")
+                is_bad = True
+    is_bad |= any(report.violations for report in reports)
+    record = {"tables": [report.to_dict() for report in reports]}
+    return Answer("\n".join(map(str, reports)), record, int(is_bad))
 
 
 def _maintain(options: SimpleNamespace) -> Answer:

@@ -40,13 +40,14 @@ class _Run:
 
     @contextmanager
     def trying(self, step: str) -> Iterator[None]:
-        """A step whose error stops no other; that another writer was first, is none."""
+        """Notes the error of a step, which stops no other step."""
         began = time.perf_counter()
         try:
             yield
         except (SkipIndexError, OSError) as error:
             seconds = time.perf_counter() - began
             told = f"not done: {first_line(error)}"
+            # The next run does what another writer was faster than.
             is_wrong = not isinstance(error, CommitConflictError)
             failed = StepReport(step, self.table, 0, seconds, 0, False, told, is_wrong)
             self.steps.append(failed)
@@ -74,15 +75,16 @@ def maintain_all(
             run.table = run.subject.state.folder
     for name in (step for step in STEPS if step in policy.steps):
         for run in runs:
-            with run.trying(name):
-                run.steps += _taken(run, name, budget, dry_run=dry_run)
+            if (subject := run.subject) is not None:
+                with run.trying(name):
+                    run.steps += _taken(run, subject, name, budget, dry_run=dry_run)
     reports = []
     for run in runs:
-        if not dry_run:
-            with run.trying("vacuum"):
-                run.steps += _expired(run.subject)
-        ran = [step for step in run.steps if step.done]
         subject = run.subject
+        if subject is not None and not dry_run:
+            with run.trying("vacuum"):
+                run.steps += _expired(subject)
+        ran = [step for step in run.steps if step.done]
         report = MaintainReport(
             run.table,
             tuple(run.steps),
@@ -102,11 +104,10 @@ def maintain_all(
 
 
 def _taken(
-    run: _Run, name: str, budget: Budget, *, dry_run: bool
+    run: _Run, subject: Subject, name: str, budget: Budget, *, dry_run: bool
 ) -> Iterator[StepReport]:
     """A step that has something to do, and is done unless the budget is too small."""
-    subject = run.subject
-    if subject is None or (offer := subject.offer(name, budget)) is None:
+    if (offer := subject.offer(name, budget)) is None:
         return
     run.before = run.before or subject.reads
     why = offer.refused(budget)
@@ -123,10 +124,10 @@ def _taken(
     yield StepReport(name, run.table, n_bytes, seconds, gain, True, told)
 
 
-def _expired(subject: Subject | None) -> Iterator[StepReport]:
+def _expired(subject: Subject) -> Iterator[StepReport]:
     """Delete the history that the retention is over for; it makes no commit."""
     began = time.perf_counter()
-    if subject is None or "vacuum" not in subject.policy.steps:
+    if "vacuum" not in subject.policy.steps:
         return
     if deleted := expire(subject.state.location, known=subject.state.snapshot):
         seconds = time.perf_counter() - began

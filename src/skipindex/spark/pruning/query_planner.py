@@ -318,7 +318,8 @@ class QueryPlanner:
         )
         if known.plan is None or question.is_planned:  # which was recorded before
             return
-        recording = Recording.of_settings({SETTING: BESIDE, **_set(question.settings)})
+        place = question.settings.get(SETTING) or BESIDE
+        recording = Recording.of_settings({**question.settings, SETTING: place})
         if recording is not None:
             record_plan(known.plan, recording, n_files, n_files - len(known.files))
 
@@ -394,11 +395,6 @@ def _unchanged(table: ScannedTable, ranges: Mapping[int, Ints]) -> Mapping[int, 
     """The ranges of files that are as they were listed; others are read whole."""
     files = np.array([*ranges], np.int64)
     return {file: ranges[file] for file in files[table.unchanged(files)].tolist()}
-
-
-def _set(settings: Mapping[str, str | None]) -> dict[str, str | None]:
-    """The settings that a session has."""
-    return {name: value for name, value in settings.items() if value}
 
 
 def _mark(keys: Sequence[Any]) -> bytes:
