@@ -205,8 +205,8 @@ def byte_ranges(evaluation: Evaluation) -> dict[int, Ints]:
     for (file, one), numbers in zip(known, chosen, strict=False):
         if len(numbers) < len(one):
             begins, sizes = one[numbers, 1:3].T
-            places = np.column_stack([begins, begins + sizes])
-            result[file] = np.insert(places, 0, len(one))  # and makes it flat
+            spans = np.column_stack([begins, begins + sizes])
+            result[file] = np.insert(spans, 0, len(one))  # and makes it flat
     return result
 
 
