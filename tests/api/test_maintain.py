@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -753,3 +754,24 @@ def test_a_loop_goes_on_after_a_round_that_failed(
     (line,) = told.out.splitlines()
     assert json.loads(line)["tables"][0]["table"] == table.folder
     assert "the store is away" in told.err
+
+
+def test_a_loop_tells_only_of_rounds_that_find_or_do_something(
+    table: sx.Table, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, rounds = maintain_all, count()
+
+    def with_a_commit_of_another(*given: Any, **named: Any) -> Any:
+        match next(rounds):
+            case 3:
+                put(Path(table.folder, "new.parquet"), {"x": [7]})
+            case 6:
+                raise KeyboardInterrupt
+        return real(*given, **named)
+
+    monkeypatch.setattr(actions, "maintain_all", with_a_commit_of_another)
+    assert main(["maintain", table.folder, "--every", "0", "--no-spark"]) == 130
+    lines = capsys.readouterr().out.splitlines()
+    told = [line.removeprefix(table.folder) for line in lines]
+    assert told[0] == ": nothing was done"
+    assert [line.partition(":")[0] for line in told[1:]] == ["", "refresh"], told

@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import pyarrow.parquet as pq
@@ -27,6 +27,9 @@ from tests.heavy.catalogue import Told, check_parts
 from tests.rewrite.arrow_writer import arrow_writer
 from tests.rewrite.killing import Killed, killed_at
 from tests.tables import build, put
+
+if TYPE_CHECKING:
+    from pyiceberg.table import Table as Iceberg
 
 POLICY = {"least_queries": 5, "max_bytes_ratio": 100.0}
 _ACTS = 25
@@ -48,9 +51,9 @@ def without_spark() -> Iterator[None]:
         yield
 
 
-def maintain(folder: Path, budget: BudgetLike = None) -> list[str]:
+def maintain(table: Path | Iceberg, budget: BudgetLike = None) -> list[str]:
     """One run, which may cluster; the steps that it took."""
-    state = sx.open_table(folder).state
+    state = sx.open_table(table).state
     (report,) = maintain_all(
         [(state.folder, lambda: state)],
         Policy.of(POLICY),

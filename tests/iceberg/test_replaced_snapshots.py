@@ -38,6 +38,7 @@ from skipindex.table.opening.iceberg_writing import (
     replacement,
 )
 from skipindex.table.statistics.of_footer import PartialStatistics
+from tests.heavy.maintained import maintain, without_spark
 from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.deletes import delete_positions
 from tests.rewrite.arrow_writer import optimized
@@ -109,6 +110,30 @@ def test_one_commit_replaces_the_files(ice: Table) -> None:
     )
     assert clustered(ice).status().fresh
     assert len(again(ice).snapshots()) == 4, "there was nothing to do"
+
+
+def test_maintain_clusters_what_is_new_by_the_catalog(ice: Table) -> None:
+    layout = sx.Clustering(by=["a"], rows_per_file=30)
+    sx.open_table(again(ice)).declare_layout(layout)
+    before = rows_of(ice)
+    with without_spark():
+        assert "cluster" in maintain(again(ice))
+        assert sx.open_table(again(ice)).status().unclustered_files == 0
+        assert rows_of(ice) == before
+        again(ice).append(NEW)
+        assert {"refresh", "cluster"} <= set(maintain(again(ice)))
+    assert rows_of(ice) == before + Counter([(7, "x", None), (999, "y", 2.0)])
+    table = sx.open_table(again(ice))
+    assert len(table.plan("a = 999").paths) == 1
+
+
+def test_maintain_rewrites_no_file_where_it_does_not_know_the_catalog(
+    ice: Table,
+) -> None:
+    sx.open_table(again(ice)).declare_layout(sx.Clustering(by=["a"], rows_per_file=30))
+    report = sx.maintain(again(ice).metadata_location, workers=1)
+    assert not report.steps
+    assert any("catalog" in note for note in report.notes), report.notes
 
 
 def test_files_have_the_ids_and_the_bounds_of_the_table(ice: Table) -> None:

@@ -170,10 +170,16 @@ def _maintain(options: SimpleNamespace) -> Answer:
     answer = _maintained(options)
     if pause is None:
         return answer
+    idle = ""
     while True:
-        text = shown(answer.text, sys.stdout)
-        sys.stdout.write((json.dumps(answer.record) if options.json else text) + "\n")
-        sys.stdout.flush()
+        steps = [step for one in answer.record["tables"] for step in one["steps"]]
+        is_idle = not any(step["done"] for step in steps)
+        if not is_idle or answer.text != idle:  # what was told is not told again
+            idle = answer.text if is_idle else idle
+            text = shown(answer.text, sys.stdout)
+            line = json.dumps(answer.record) if options.json else text
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
         answer = _next_round(options, pause)
 
 
