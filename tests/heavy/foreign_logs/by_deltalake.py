@@ -17,13 +17,13 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 import skipindex as sx
+from skipindex.table.opening.delta import DeltaSource
 from tests.delta.logs import commit, delete_rows, deleted_in, live_files, protocol
 from tests.heavy.foreign_logs.delta import DeltaWorld
 from tests.heavy.foreign_logs.rows import (
     KINDS,
     Column,
     Stored,
-    counted,
     held,
 )
 from tests.heavy.foreign_logs.world import PLACES, Moment, World
@@ -70,6 +70,7 @@ class DeltalakeWorld(World):
             *(self.append, self.delete, self.update, self.merge, self.overwrite),
             *(self.join_files, self.restore, self.vacuum_by_delta, self.evolve),
             *(self.sort, self.delete_by_vector, self.optimize),
+            self.optimize_in_a_race,
         )
 
     @property
@@ -215,15 +216,21 @@ class DeltalakeWorld(World):
 
     def optimize(self) -> None:
         """Files of skipindex, by a commit of Delta."""
-        if not self.exact:
-            return
-        names = [one.name for one in self.columns]
-        before = counted(self.rows, names)
-        optimized(
-            self.open(), cluster_by=["k", "d"], rows_per_file=self.rng.choice([10, 40]),
-            mode=self.rng.choice(["incremental", "full"]), in_place=False,
-        )  # fmt: skip
-        assert counted(self.rows, names) == before, "other rows"
+        if self.exact:
+            before = self._counted()
+            self._optimized(self.rng.choice(["incremental", "full"]))
+            assert self._counted() == before, "other rows"
+
+    def _optimized(self, mode: str) -> None:
+        n_rows = self.rng.choice([10, 40])
+        wish = {"cluster_by": ["k", "d"], "rows_per_file": n_rows, "in_place": False}
+        optimized(self.open(), mode=mode, **wish)
+
+    racing = "append", "delete", "delete_by_vector", "join_files", "update", "restore"
+
+    def optimize_in_a_race(self) -> None:
+        """The same, while another writer acts."""
+        self.race(DeltaSource, lambda: self._optimized("full"))
 
     def restore(self) -> None:
         """The rows and columns are those of an older version."""

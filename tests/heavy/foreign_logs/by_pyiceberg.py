@@ -23,7 +23,8 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, LongType
 
 import skipindex as sx
-from tests.heavy.foreign_logs.rows import KINDS, Column, Kind, Stored, counted, held
+from skipindex.table.opening.iceberg import IcebergSource
+from tests.heavy.foreign_logs.rows import KINDS, Column, Kind, Stored, held
 from tests.heavy.foreign_logs.world import PLACES, Moment, World
 from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.deletes import delete_positions
@@ -70,6 +71,7 @@ class PyicebergWorld(World):
             *(self.append, self.delete_by_position, self.delete, self.overwrite),
             *(self.evolve, self.rename, self.swap, self.drop_and_add, self.widen),
             *(self.partition, self.roll_back, self.expire, self.optimize),
+            self.optimize_in_a_race,
         )
 
     @property
@@ -275,15 +277,33 @@ class PyicebergWorld(World):
 
     def optimize(self) -> None:
         """Files of skipindex, by a commit in the catalog."""
-        known = [self._name(number) for number in (_K, _D) if number in self.exact]
-        if not known:
-            return
-        names = [one.name for one in self.columns]
-        before = counted(self.rows, names)
-        with self._changed():
-            optimized(
-                self.open(), cluster_by=known, in_place=False,
-                rows_per_file=self.rng.choice([10, 40]),
-                mode=self.rng.choice(["incremental", "full"]),
-            )  # fmt: skip
-        assert counted(self.rows, names) == before, "other rows"
+        if known := self._clustering:
+            before = self._counted()
+            with self._changed():
+                mode = self.rng.choice(["incremental", "full"])
+                self._optimized(self.open(), known, mode)
+            assert self._counted() == before, "other rows"
+
+    @property
+    def _clustering(self) -> list[str]:
+        return [self._name(number) for number in (_K, _D) if number in self.exact]
+
+    def _optimized(self, table: sx.Table, by: list[str], mode: str) -> None:
+        n_rows = self.rng.choice([10, 40])
+        wish = {"cluster_by": by, "rows_per_file": n_rows, "in_place": False}
+        optimized(table, mode=mode, **wish)
+
+    racing = "append", "delete", "delete_by_position", "overwrite", "roll_back"
+
+    def optimize_in_a_race(self) -> None:
+        """The same, while another writer acts."""
+        if known := self._clustering:
+            own = self.table.catalog.load_table(self.table.name())
+            table = sx.open_table(own)
+
+            def optimize() -> None:
+                self._optimized(table, known, "full")
+                self._record()
+
+            with self._changed():
+                self.race(IcebergSource, optimize)

@@ -171,6 +171,7 @@ class IcebergWorld(World):
     @property
     def weights(self) -> Mapping[str, int]:
         more = {"append": 4, "delete": 4, "rename": 3, "swap": 2, "add_column": 2}
+        more |= {"map_by_hand": 4}
         return {
             **super().weights,
             **dict.fromkeys([*self.acts], 2),

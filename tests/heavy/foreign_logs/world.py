@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import random
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
+from unittest import mock
 
 import pyarrow as pa
 
 import skipindex as sx
-from skipindex.errors import SkipIndexError, UnsupportedTypeError
+from skipindex.errors import (
+    CommitConflictError,
+    SkipIndexError,
+    UnsupportedTypeError,
+)
+from skipindex.table.opening.source import OtherLog
 from tests.heavy.foreign_logs.rows import (
     Column,
     Kind,
@@ -177,6 +184,34 @@ class World:
         """The columns, or the fields, among which a name must be unique."""
         of = [self.columns, *(one.fields for one in every(self.columns))]
         return next(some for some in of if any(one is column for one in some))
+
+    def race(self, by: type[OtherLog], optimize: Callable[[], object]) -> None:
+        """Another act when the files of ``optimize`` are written and not committed."""
+        names = sorted(self.racing)
+        act, commit = self.acts[self.rng.choice(names)], by.replace_files
+        truth: list[Counter[Any]] = []
+
+        def late(*given: Any) -> None:
+            if not truth:
+                act()
+                truth.append(self._counted())
+            commit(*given)
+
+        before = self._counted()
+        with (
+            mock.patch.object(by, "replace_files", late),
+            suppress(CommitConflictError),
+        ):
+            optimize()
+        assert self._counted() == (truth or [before])[0], (
+            f"other rows, and {act.__name__}"
+        )
+
+    racing: Sequence[str] = ()
+    """The acts that may come between."""
+
+    def _counted(self) -> Counter[Any]:
+        return counted(self.rows, [one.name for one in self.columns])
 
     # -- acts of skipindex -------------------------------------------------------------
 

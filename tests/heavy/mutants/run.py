@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ast
 import compileall
+import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from threading import Timer
 from types import CodeType
 from typing import Any, Final
 
@@ -54,8 +57,9 @@ def applied(mutant: Mutant) -> Iterator[None]:
         function.__code__ = original
 
 
-def survives(mutant: Mutant) -> str:
-    """Empty if a test fails with the mutant, else what pytest said."""
+@contextmanager
+def _broken(mutant: Mutant) -> Iterator[dict[str, str]]:
+    """The environment of a process that imports a broken copy of the source."""
     text = ast.unparse(mutated(mutant))
     _compile()
     with tempfile.TemporaryDirectory() as name:
@@ -67,19 +71,26 @@ def survives(mutant: Mutant) -> str:
         for old in (broken.parent / "__pycache__").glob(f"{broken.stem}.*.pyc"):
             old.unlink()
         broken.write_text(text)
+        yield {
+            **os.environ,
+            "HYPOTHESIS_PROFILE": "mutants",
+            "PYTHONDONTWRITEBYTECODE": "",  # tests are compiled once for all
+            "PYTHONPATH": f"{source}{os.pathsep}{ROOT}",
+        }
+
+
+def survives(mutant: Mutant) -> str:
+    """Empty if a test fails with the mutant, else what pytest said."""
+    command = (
+        *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header"),
+        *("-m", "not spark and not slow", "-p", "no:cacheprovider"),
+        *mutant.tests,
+    )
+    with _broken(mutant) as environment:
         done = subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header"),
-                *("-m", "not spark and not slow", "-p", "no:cacheprovider"),
-                *mutant.tests,
-            ],
+            command,
             cwd=ROOT,
-            env={
-                **os.environ,
-                "HYPOTHESIS_PROFILE": "mutants",
-                "PYTHONDONTWRITEBYTECODE": "",  # tests are compiled once for all
-                "PYTHONPATH": f"{source}{os.pathsep}{ROOT}",
-            },
+            env=environment,
             capture_output=True,
             text=True,
             check=False,
@@ -87,6 +98,37 @@ def survives(mutant: Mutant) -> str:
     if done.returncode == _TESTS_FAILED:
         return ""
     return f"pytest ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr}"
+
+
+def found_by(mutant: Mutant, sweep: str, *, seed: int, seconds: float) -> str:
+    """The first case of a sweep that fails with the mutant; empty if none does."""
+    command = [sys.executable, "-m", "tests.heavy.case", sweep, "--json"]
+    with _broken(mutant) as environment:
+        process = subprocess.Popen(
+            [*command, "--seed", str(seed)],
+            cwd=ROOT,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            start_new_session=True,
+        )
+        end = Timer(seconds, lambda: os.killpg(process.pid, signal.SIGKILL))
+        end.start()
+        assert process.stdout is not None
+        number = -1
+        try:
+            for number, line in enumerate(process.stdout):
+                if failure := json.loads(line)["failure"]:
+                    return f"case {number}: {' '.join(failure.split())}"
+            if process.wait() != -signal.SIGKILL:
+                return f"after {number + 1} cases it ended with {process.returncode}"
+            return ""
+        finally:
+            end.cancel()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def cases(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
