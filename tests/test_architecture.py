@@ -62,7 +62,7 @@ BUDGETS = {
     "expressions": 1982,
     "indexes": 7584,
     "layout": 2567,
-    "log": 3202,
+    "log": 3220,
     "planner": 9964,
     "rewrite": 3896,
     "spark": 7755,

@@ -13,6 +13,7 @@ overwritten and 5 deleted, with a build after each.  File 10 came last.
 deleted them.  Then rows came for days 2 and 3.
 
 ``of_0_1_0`` is what version 0.1.0 has left of the same: format 1, which none writes.
+``indexed_by_0_1_0`` is its table of segments.
 """
 
 from __future__ import annotations

@@ -10,9 +10,11 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,9 +23,15 @@ import pytest
 import skipindex as sx
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
+from skipindex.cli import main
 from skipindex.conditions.binding.constants import with_values
 from skipindex.conditions.sql.parser import parse
-from skipindex.errors import IndexVersionError, StorageError, TableError
+from skipindex.errors import (
+    IndexVersionError,
+    SkipIndexError,
+    StorageError,
+    TableError,
+)
 from skipindex.log import Snapshot, commit
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
@@ -249,6 +257,42 @@ def test_a_table_of_segments_answers_as_it_did(tmp_path: Path, upgrade: str) -> 
             assert set(files) <= set(plan.paths), condition
         else:
             assert plan.paths == files, condition
+
+
+def test_one_command_indexes_a_table_of_0_1_0_again(tmp_path: Path) -> None:
+    folder = written("indexed_by_0_1_0", tmp_path / "table")
+    before = sx.open_table(folder)
+    assert re.search("version 0.1.0 wrote: its indexes are not used", before.notes[0])
+    assert len(check(folder, "x = 502").paths) == len(before) == 10
+    assert before.history()[0].files == 9
+    assert main(["refresh", str(folder)]) == 0
+    table = sx.open_table(folder)
+    assert table.notes == ()
+    assert table.status().indexed_files == 10
+    kept_then = {one: check(folder, one).paths for one in SEGMENTS}
+    assert all(len(kept_then[one]) < 10 for one in ("x = 502", "x = 91", "x = 0"))
+    table.vacuum()
+    assert table.vacuum(retention=timedelta(0)).n_bytes > 0, "of its indexes"
+    assert table.verify().ok
+    assert kept_then == {one: check(folder, one).paths for one in SEGMENTS}
+
+
+@pytest.mark.parametrize(
+    ("rewrites", "is_refused"),
+    [
+        ({"replacements": [], "trash": []}, False),
+        ({"replacements": [], "trash": [["day=1/0.parquet", 1, 2]]}, True),
+        (7, True),
+    ],
+)
+def test_a_table_of_0_1_0_is_taken_as_it_is_listed_only_if_nothing_is_hidden(
+    tmp_path: Path, rewrites: Any, *, is_refused: bool
+) -> None:
+    folder = written("indexed_by_0_1_0", tmp_path / "table")
+    rewrite_commit(folder, format=1, properties={"rewrites": rewrites})
+    with pytest.raises(SkipIndexError) if is_refused else nullcontext():
+        build(folder, {"x": "exact"})
+        assert len(check(folder, "x = 502").paths) == 1
 
 
 def test_a_table_of_0_1_0_is_refused_and_read_once_nothing_is_hidden(

@@ -79,7 +79,12 @@ _REFUSED: Final = (
     "with version 0.1.0 and retention=timedelta(0), so that visible files have all "
     f"rows, then delete {FOLDER} and build the indexes again"
 )
-"""What to do with a table of format 1, whose hidden files may have rows alone."""
+"""What to do with a table of format 1, if rows may be in its hidden files alone."""
+_NOT_READ: Final = (
+    "which version 0.1.0 wrote: its indexes are not used (accepted: refresh_indexes, "
+    "or skipindex refresh, which build them again)"
+)
+"""What to do with one that was indexed, and never rewritten."""
 KNOWN: Final[frozenset[str]] = frozenset()
 """What a commit may need of its readers and writers besides the format."""
 _ANOTHER: Final = frozenset({errno.EFBIG, errno.EISDIR, errno.ENXIO})
@@ -211,10 +216,15 @@ def read_snapshot(
         return Snapshot(-1, Manifest.empty())
     with _reading(version):
         body = _body(location, version)
-        segments = check_segments(body["segments"])
+        segments, of = check_segments(body["segments"]), body["properties"]
+        if body["format"] < FORMAT:  # it knows of indexes alone, which are built again
+            segments = ()
+            of = {name: of[name] for name in ("indexes",) if name in of}
         result = load(location, segments, known.loaded if known else nothing())
         errors = [one.error for one in result.lost]
-        properties, notes = TableProperties.from_json(body["properties"])
+        properties, notes = TableProperties.from_json(of)
+        if body["format"] < FORMAT:
+            notes += (f"commit {version} has format {body['format']}, {_NOT_READ}",)
     _require_own(location, properties)
     return Snapshot(
         version,
@@ -282,7 +292,8 @@ def _reading(version: int) -> Iterator[None]:
 
 def _body(location: Location, version: int) -> dict[str, Any]:
     body = unsealed("commit", fetched(location, commit_path(version), MAX_COMMIT))
-    if (written := checked_int(body["format"])) != FORMAT:
+    written = checked_int(body["format"])
+    if written != FORMAT and not (written < FORMAT and _is_all_visible(body)):
         newer = f"newer than ours ({FORMAT}), so upgrade skipindex"
         how = newer if written > FORMAT else _REFUSED
         raise IndexVersionError(f"commit {version} has format {written}, {how}")
@@ -294,6 +305,13 @@ def _body(location: Location, version: int) -> dict[str, Any]:
             "upgrade it"
         )
     return body
+
+
+def _is_all_visible(body: dict[str, Any]) -> bool:
+    """Whether a commit of an older format knows of no hidden or replaced file."""
+    of = body["properties"]
+    rewrites = of.get("rewrites", {}) if isinstance(of, dict) else None
+    return isinstance(rewrites, dict) and not any(rewrites.values())
 
 
 def _text(value: Any) -> str:
