@@ -39,6 +39,7 @@ from skipindex.planner.file_tasks import (
     selections,
     tasks_of,
 )
+from skipindex.planner.metrics import count_plan
 from skipindex.planner.reports.evidence import (
     ConditionReport,
     Evidence,
@@ -676,7 +677,9 @@ def plan_files(
             anew=planned,
         )
 
-    return planned(offsets)
+    plan = planned(offsets)
+    count_plan(plan.evaluation)
+    return plan
 
 
 def _folders(table: TableState, columns: Sequence[BoundColumn]) -> list[Row] | None:
