@@ -141,18 +141,27 @@ docs: $(STAMP)  ## build the documentation into build/site, with all links check
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e ".[docs]"
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 
-dist: $(STAMP)  ## build the wheel with the compiled Java, and the source archive, and check them
+dist: $(STAMP)  ## build wheel with compiled Java, source archive, CycloneDX list of dependencies, and hashes
 	rm -rf dist
 	@$(WITH_JAVA) $(BIN)/python -m tests.spark.java $(JAVA) $(FAMILIES)
 	@$(BIN)/python -m build
 	@$(BIN)/python -m twine check --strict dist/*
+	@rm -rf build/installed build/tools
+	@$(BIN)/python -m venv build/installed && build/installed/bin/python -m pip install \
+		--quiet --disable-pip-version-check "$$(echo dist/*.whl)[spark,stores,delta,iceberg]"
+	@$(BIN)/python -m venv build/tools && build/tools/bin/python -m pip install \
+		--quiet --disable-pip-version-check "cyclonedx-bom>=7,<8"
+	@build/tools/bin/cyclonedx-py environment --pyproject pyproject.toml \
+		--mc-type library --output-reproducible -o dist/skipindex.cdx.json \
+		build/installed/bin/python
+	@cd dist && sha256sum -- * >SHA256SUMS
 
 release: FAMILIES := --all
 release: dist  ## upload what `make dist` built to PyPI, if this commit has the version's tag
 	@version=$$($(BIN)/python -c "import skipindex; print(skipindex.__version__)") && \
 		git diff --quiet HEAD && git tag --points-at HEAD | grep -qx "v$$version" || \
 		{ echo "tag this commit first: git tag v$$version" >&2; exit 1; }
-	@$(BIN)/python -m twine upload dist/*
+	@$(BIN)/python -m twine upload dist/*.whl dist/*.tar.gz
 
 check: lint types test  ## all that a change must pass
 
