@@ -61,11 +61,11 @@ BUDGETS = {
     "conditions": 8668,
     "expressions": 1982,
     "indexes": 7584,
-    "layout": 2567,
+    "layout": 2427,
     "log": 3220,
     "planner": 10034,
     "rewrite": 3896,
-    "spark": 7755,
+    "spark": 7743,
     "storage": 5508,
     "table": 7056,
 }

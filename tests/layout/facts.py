@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from skipindex.layout import Layout
+from skipindex.layout import CurveLayout
 
 N_ROWS = 12_000
 
@@ -29,5 +29,5 @@ def facts(n_rows: int = N_ROWS, *, seed: int = 1) -> pa.Table:
     )
 
 
-def files_of(layout: Layout, rows: pa.Table) -> np.ndarray:
+def files_of(layout: CurveLayout, rows: pa.Table) -> np.ndarray:
     return layout.assign([rows[name] for name in layout.columns]).files

@@ -16,7 +16,6 @@ from skipindex.conditions.bound_predicate import Leaf, leaves
 from skipindex.errors import LayoutError, PredicateError
 from skipindex.expressions.atoms import Range
 from skipindex.layout import (
-    AnswerLayout,
     CurveLayout,
     Workload,
     choose_curve,
@@ -89,9 +88,9 @@ def test_a_curve_may_give_a_column_fewer_bits() -> None:
 def test_the_method_is_the_one_that_was_asked_for() -> None:
     rows = facts(2_000)
     bound = Workload(QUERIES).bind(rows.schema)
-    for method, kind in {"answers": AnswerLayout, "curve": CurveLayout}.items():
+    for method in ("answers", "curve"):
         choice = choose_layout(rows, bound, n_files=10, method=method)
-        assert isinstance(choice.layout, kind)
+        assert (choice.layout.answers is not None) is (method == "answers")
 
 
 def test_times_of_a_zone_with_summer_time_are_cut_where_they_are() -> None:

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skipindex.errors import LayoutError
-from skipindex.layout import AnswerLayout, Answers, CurveLayout, Workload, choose_layout
+from skipindex.layout import Answers, CurveLayout, Workload, choose_layout
 from skipindex.layout.workload.answers import MAX_CONDITIONS, MAX_TOLD, choose_answers
 from skipindex.layout.workload.workload import BoundWorkload
 from tests.layout.facts import N_ROWS, facts, files_of
@@ -40,11 +40,16 @@ def bound(rows: pa.Table, queries: list[str], **given: Any) -> BoundWorkload:
     return Workload(queries, **given).bind(rows.schema)
 
 
-def fitted(rows: pa.Table, queries: list[str] = QUERIES) -> AnswerLayout:
+def answers_of(layout: CurveLayout) -> Answers:
+    assert layout.answers is not None
+    return layout.answers
+
+
+def fitted(rows: pa.Table, queries: list[str] = QUERIES) -> CurveLayout:
     choice = choose_layout(
         rows, bound(rows, queries), n_files=N_FILES, method="answers"
     )
-    assert isinstance(choice.layout, AnswerLayout)
+    assert answers_of(choice.layout).conditions
     return choice.layout
 
 
@@ -65,7 +70,7 @@ def test_answers_are_in_few_files_and_other_literals_lose_little() -> None:
     rows = facts()
     files = files_of(fitted(rows), rows)
     curve = choose_layout(rows, bound(rows, QUERIES), n_files=N_FILES, method="curve")
-    assert isinstance(curve.layout, CurveLayout)
+    assert curve.layout.answers is None
     along = files_of(curve.layout, rows)
     share = N_ROWS / N_FILES
     ideal = sum(-(-int(matches(rows, where).sum()) // share) for where in QUERIES)
@@ -75,8 +80,8 @@ def test_answers_are_in_few_files_and_other_literals_lose_little() -> None:
 
 def test_a_bit_of_the_signature_is_the_answer_of_its_query() -> None:
     rows = facts()
-    answers = fitted(rows).answers
-    found = answers.signatures([rows[name] for name in answers.columns])
+    answers = answers_of(fitted(rows))
+    found = answers.signatures([rows[name] for name in answers.columns], len(rows))
     truth = [matches(rows, where) for where in QUERIES]
     truth.sort(key=np.sum)
     expected = np.zeros(N_ROWS, np.int64)
@@ -99,7 +104,9 @@ def test_rows_of_one_small_signature_share_a_file() -> None:
     rows = facts()
     layout = fitted(rows)
     files = files_of(layout, rows)
-    found = layout.answers.signatures([rows[name] for name in layout.answers.columns])
+    found = answers_of(layout).signatures(
+        [rows[name] for name in answers_of(layout).columns], len(rows)
+    )
     for signature in layout.known.tolist():
         own = files[found == signature]
         if len(own) < N_ROWS / N_FILES:
@@ -109,12 +116,12 @@ def test_rows_of_one_small_signature_share_a_file() -> None:
 def test_stored_conditions_put_appended_rows_in_the_same_order() -> None:
     rows, appended = facts(), facts(3_000, seed=2)
     layout = fitted(rows)
-    stored = Answers.from_json(json.loads(json.dumps(layout.answers.to_json())))
-    assert stored.columns == layout.answers.columns
-    again = AnswerLayout.fit(appended, stored, layout.base.columns, n_files=10)
+    stored = Answers.from_json(json.loads(json.dumps(answers_of(layout).to_json())))
+    assert stored.columns == answers_of(layout).columns
+    again = CurveLayout.fit(appended, layout.base, n_files=10, answers=stored)
     arrays = [appended[name] for name in stored.columns]
-    expected = layout.answers.signatures(arrays)
-    assert (stored.signatures(arrays) == expected).all()
+    expected = answers_of(layout).signatures(arrays, len(appended))
+    assert (stored.signatures(arrays, len(appended)) == expected).all()
     placed = again.assign([appended[name] for name in again.columns])
     order = np.argsort(placed.keys, kind="stable")
     assert (np.diff(expected[order]) >= 0).all()
@@ -166,10 +173,10 @@ def test_null_and_nan_match_as_in_spark_and_every_row_gets_a_file(
         }
     )
     answers = choose_answers(sample, bound(sample, queries), share=1)
-    layout = AnswerLayout.fit(sample, answers, ["text"], n_files=n_files)
+    layout = CurveLayout.fit(sample, ["text"], n_files=n_files, answers=answers)
     placed = layout.assign([sample[name] for name in layout.columns])
     assert set(placed.files.tolist()) <= set(range(n_files))
-    found = answers.signatures([sample[name] for name in answers.columns])
+    found = answers.signatures([sample[name] for name in answers.columns], len(sample))
     # DuckDB, like Spark, has NaN above infinity, and -0.0 equal to 0.0.
     together = " OR ".join(f"coalesce({where}, false)" for where in queries)
     assert ((found > 0) == matches(sample, together)).all()
@@ -197,7 +204,7 @@ def test_the_share_caps_the_rows_and_weights_decide_what_is_in() -> None:
     assert "year" in left
     none = choose_answers(rows, bound(rows, asked), share=0)
     assert not none.conditions
-    layout = AnswerLayout.fit(rows, none, ["price"], n_files=5)
+    layout = CurveLayout.fit(rows, ["price"], n_files=5, answers=none)
     assert np.bincount(files_of(layout, rows), minlength=5).min() > 0
 
 
@@ -210,7 +217,7 @@ def test_a_log_of_many_queries_is_merged_to_few_conditions() -> None:
     ]
     answers = choose_answers(rows, bound(rows, asked), share=0.2)
     assert 1 < len(answers.conditions) <= MAX_CONDITIONS
-    found = answers.signatures([rows[name] for name in answers.columns])
+    found = answers.signatures([rows[name] for name in answers.columns], len(rows))
     assert 0 < (found > 0).mean() <= 0.2
     assert (found >= 0).all()
     assert len(answers.left_out) == MAX_TOLD + 1
@@ -226,7 +233,7 @@ def test_partition_values_come_before_answers() -> None:
         method="answers",
         partition_by=["region"],
     ).layout
-    assert isinstance(layout, AnswerLayout)
+    assert answers_of(layout).conditions
     placed = layout.assign([rows[name] for name in layout.columns])
     order = np.argsort(placed.keys, kind="stable")
     regions = rows["region"].to_numpy(zero_copy_only=False)[order]
@@ -244,7 +251,7 @@ def test_a_sample_of_no_or_few_rows_still_gives_a_layout(n_rows: int) -> None:
 
 
 def _damaged(**change: Any) -> dict[str, Any]:
-    return fitted(facts(500)).answers.to_json() | change
+    return answers_of(fitted(facts(500))).to_json() | change
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ from __future__ import annotations
 from skipindex.layout.boundaries import Boundaries
 from skipindex.layout.curve_layout import CurveLayout, n_files_for
 from skipindex.layout.curves import CURVES, curve_named
-from skipindex.layout.interface import Layout
-from skipindex.layout.workload.answers import AnswerLayout, Answers
+from skipindex.layout.workload.answers import Answers
 from skipindex.layout.workload.choice import (
     MAX_COLUMNS,
     LayoutChoice,
@@ -21,11 +20,9 @@ from skipindex.layout.workload.workload import Workload
 __all__ = [
     "CURVES",
     "MAX_COLUMNS",
-    "AnswerLayout",
     "Answers",
     "Boundaries",
     "CurveLayout",
-    "Layout",
     "LayoutChoice",
     "Workload",
     "choose_curve",

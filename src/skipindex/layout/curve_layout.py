@@ -3,6 +3,10 @@
 It is fitted once to a sample and then applied to rows anywhere, without Spark.  The
 values of each column become range numbers, range numbers become cells of a grid, a
 curve orders the cells, and the curve is cut into files.
+
+If the rows of answers are put together, they come first within a partition: by the
+numbers of their signatures (``workload.answers``), and along the curve among those of
+one.
 """
 
 from __future__ import annotations
@@ -10,19 +14,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from skipindex.errors import LayoutError
+from skipindex.expressions.arrays import Ints
 from skipindex.layout.boundaries import MAX_RANGES, Boundaries
 from skipindex.layout.curves import KEY_BITS, Curve, Keys, curve_named, linear
-from skipindex.layout.cuts import FileCuts, Salt
-from skipindex.layout.interface import Placement
+from skipindex.layout.cuts import FileCuts, FileNumbers, Salt
 from skipindex.layout.ordering import sampled_column
 from skipindex.layout.weights import Weights
+from skipindex.layout.workload.answers import Answers
 
 Cells: TypeAlias = npt.NDArray[np.uint32]
 
@@ -39,7 +44,21 @@ _SPARE_BITS: Final = 2
 """A column of few values gets 4 cells for each, to space them by their weight."""
 
 _MAX_GROUP_BITS: Final = 31
-"""At least 32 of the key's 63 bits are left for the curve."""
+"""At least 32 of the key's 63 bits are left for answers and the curve."""
+
+_MAX_SIGNATURES: Final = 1 << 12
+"""Distinct signatures of a sample; those with the most rows are known."""
+
+_RANK_BITS: Final = 14
+"""Room for two numbers for each signature, and for rows of none."""
+
+
+class Placement(NamedTuple):
+    """Where rows go."""
+
+    keys: Keys
+    """Positions on the curve: the order of rows over files and inside them."""
+    files: FileNumbers
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,7 +77,7 @@ class Axis:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CurveLayout:
-    """Sends every row of a table to one of ``cuts.n_files`` files.
+    """Sends every row of a table to one of ``n_files`` files, by its content alone.
 
     Small enough to be sent to executors.  Rows that agree in the columns get the
     same key, on every machine and in every batch.
@@ -69,8 +88,13 @@ class CurveLayout:
     """Columns that come before the curve, as hive partition columns do."""
     axes: tuple[Axis, ...]
     cuts: FileCuts
-    curve_bits: int = KEY_BITS
-    """The low bits of a key that belong to the curve; those of the groups follow."""
+    curve_bits: int
+    """The low bits of a key that belong to the curve; numbers of signatures and the
+    groups follow."""
+    answers: Answers | None
+    """The conditions whose rows are put together, if any are."""
+    known: Ints
+    """The signatures that are numbered, ascending."""
 
     @classmethod
     def fit(
@@ -83,7 +107,7 @@ class CurveLayout:
         partition_by: Sequence[str] = (),
         max_ranges: Mapping[str, int] | None = None,
         weights: npt.ArrayLike | None = None,
-        spare_bits: int = 0,
+        answers: Answers | None = None,
     ) -> CurveLayout:
         """The clustering of a table by ``columns``, judged by its sample.
 
@@ -98,8 +122,7 @@ class CurveLayout:
                 the others it is 64 a file, and at least 256.
             weights: what each row of the sample stands for, for instance its
                 bytes, so that files get nearly equal sizes; None is 1 each.
-            spare_bits: the high bits of a key that are left 0, for another order
-                that comes first.
+            answers: the conditions whose rows are put together, if any are.
         """
         shape = curve_named(curve)
         if n_files < 1:
@@ -109,26 +132,37 @@ class CurveLayout:
         usual = min(MAX_RANGES, max(_MIN_RANGES, RANGES_PER_FILE * n_files))
         ranges = dict.fromkeys(columns, usual) | dict(max_ranges or {})
         loads = None if weights is None else np.asarray(weights, np.float64)
-
         groups = _fit_groups(sample, partition_by, loads)
-        n_group_bits = sum(axis.bits for axis in groups)
-        n_bits = KEY_BITS - spare_bits - n_group_bits
+        n_bits = KEY_BITS - sum(axis.bits for axis in groups)
+        n_bits -= 0 if answers is None else _RANK_BITS
         axes = _fit_axes(sample, columns, shape, n_bits, ranges, loads)
         arrays = [sample.column(name) for name in (*partition_by, *columns)]
         keys = _keys(shape, groups, axes, arrays, n_bits)
+        known: Ints = np.zeros(0, np.int64)
+        if answers is not None:
+            own = [sampled_column(sample, name) for name in answers.columns]
+            signatures = answers.signatures(own, len(sample))
+            known = _heaviest(signatures, loads)
+            keys = _ranked(keys, known, signatures, n_bits)
         cuts = FileCuts.fit(
             keys,
             n_files=n_files,
             weights=loads,
-            group_bits=n_bits if groups else 0,
+            group_bits=n_bits if groups or answers is not None else 0,
             seam_bits=shape.seam_bits([axis.bits for axis in axes]),
         )
-        return cls(shape, groups, axes, cuts, n_bits)
+        return cls(shape, groups, axes, cuts, n_bits, answers, known)
+
+    @property
+    def base(self) -> tuple[str, ...]:
+        """The columns of the groups and of the axes."""
+        return tuple(a.boundaries.column for a in chain(self.groups, self.axes))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that ``assign`` takes, in its order: groups before axes."""
-        return tuple(a.boundaries.column for a in chain(self.groups, self.axes))
+        """The columns that ``assign`` takes, in its order."""
+        more = self.answers.columns if self.answers else ()
+        return tuple(dict.fromkeys((*self.base, *more)))
 
     @property
     def n_files(self) -> int:
@@ -146,13 +180,41 @@ class CurveLayout:
         *,
         salt: Salt | None = None,
     ) -> Placement:
-        """The key and the file of every row; see ``Layout.assign``."""
-        keys = self.keys(arrays)
+        """The key and the file of every row.
+
+        Arrays are those of ``columns``, all of one length; ``salt`` is a hash of each
+        row, see ``FileCuts.assign``.
+
+        Raises:
+            LayoutError: if an array's type does not fit its column.
+        """
+        by_name = dict(zip(self.columns, arrays, strict=True))
+        of_base = [by_name[name] for name in self.base]
+        keys = _keys(self.curve, self.groups, self.axes, of_base, self.curve_bits)
+        if self.answers is not None:
+            own = [by_name[name] for name in self.answers.columns]
+            signatures = self.answers.signatures(own, len(arrays[0]))
+            keys = _ranked(keys, self.known, signatures, self.curve_bits)
         return Placement(keys, self.cuts.assign(keys, salt=salt))
 
-    def keys(self, arrays: Sequence[pa.Array | pa.ChunkedArray]) -> Keys:
-        """The key of every row, of the arrays that ``assign`` takes."""
-        return _keys(self.curve, self.groups, self.axes, arrays, self.curve_bits)
+
+def _heaviest(signatures: Ints, weights: Weights | None) -> Ints:
+    """The signatures of most rows, ascending; that of no condition is none."""
+    distinct, at = np.unique(signatures, return_inverse=True)
+    order = np.argsort(-np.bincount(at, weights), kind="stable")
+    known: Ints = np.sort(distinct[order[: _MAX_SIGNATURES + 1]])
+    return known[known > 0]
+
+
+def _ranked(keys: Keys, known: Ints, signatures: Ints, curve_bits: int) -> Keys:
+    """The keys with the number of the signature put before the curve."""
+    # A signature that is not known has the number between its neighbours'.
+    at = np.searchsorted(known, signatures)
+    is_known = np.append(known, -1)[at] == signatures
+    ranks = np.where(signatures == 0, 0, 1 + 2 * at + is_known)
+    groups, along = keys >> curve_bits, keys & ((1 << curve_bits) - 1)
+    result: Keys = (((groups << _RANK_BITS) | ranks) << curve_bits) | along
+    return result
 
 
 def cells_by_weight(weight_of_range: Weights, *, bits: int) -> Cells:

@@ -30,11 +30,6 @@ from skipindex.conditions.bound_predicate import (
 )
 from skipindex.errors import LayoutError
 from skipindex.expressions.arrays import Ints, Mask
-from skipindex.layout.curve_layout import CurveLayout
-from skipindex.layout.curves import Keys
-from skipindex.layout.cuts import FileCuts, Salt
-from skipindex.layout.interface import Placement
-from skipindex.layout.ordering import sampled_column
 from skipindex.layout.weights import Weights
 from skipindex.layout.workload.conditions import (
     ALL_ROWS,
@@ -57,10 +52,6 @@ MAX_QUERIES: Final = 256
 """Most different queries that are evaluated, the most frequent first."""
 MAX_TOLD: Final = 100
 """Queries that were omitted, as the table records them."""
-_MAX_SIGNATURES: Final = 1 << 12
-"""Distinct signatures of a sample; those with the most rows are known."""
-_RANK_BITS: Final = 14
-"""Room for two numbers for each signature, and for rows of none."""
 _MERGED_ROWS: Final = 20_000
 """Rows by which conditions are compared."""
 
@@ -79,10 +70,11 @@ class Answers:
         """The columns that ``signatures`` takes, in its order."""
         return tuple(own.column for own in self.steps)
 
-    def signatures(self, arrays: Sequence[pa.Array | pa.ChunkedArray]) -> Ints:
+    def signatures(
+        self, arrays: Sequence[pa.Array | pa.ChunkedArray], n_rows: int
+    ) -> Ints:
         """A bit for each condition, for every row; 0 if it matches none."""
         codes = [s.codes(a) for s, a in zip(self.steps, arrays, strict=True)]
-        n_rows = len(codes[0]) if codes else 0
         result = np.zeros(n_rows, np.int64)
         for condition in self.conditions:
             result <<= 1
@@ -252,108 +244,4 @@ def _merged(asked: list[_Asked]) -> list[_Asked]:
         rows, weights = np.delete(rows, high, 0), np.delete(weights, high)
         common = np.delete(np.delete(common, high, 0), high, 1)
         common[low] = common[:, low] = rows @ rows[low]
-    return result
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class AnswerLayout:
-    """Sends every row to one of ``n_files`` files; see ``Layout``.
-
-    The key of a row is the partition, then the number of its signature, then its
-    place on the curve.
-    """
-
-    answers: Answers
-    known: Ints
-    """The signatures that are numbered, ascending."""
-    base: CurveLayout
-    cuts: FileCuts
-
-    @classmethod
-    def fit(
-        cls,
-        sample: pa.Table,
-        answers: Answers,
-        columns: Sequence[str],
-        *,
-        n_files: int,
-        curve: str = "hilbert",
-        partition_by: Sequence[str] = (),
-        max_ranges: Mapping[str, int] | None = None,
-        weights: npt.ArrayLike | None = None,
-    ) -> AnswerLayout:
-        """The layout of a table by its answers, judged by its sample."""
-        base = CurveLayout.fit(
-            sample,
-            columns,
-            n_files=n_files,
-            curve=curve,
-            partition_by=partition_by,
-            max_ranges=max_ranges,
-            weights=weights,
-            spare_bits=_RANK_BITS,
-        )
-        loads = None if weights is None else np.asarray(weights, np.float64)
-        own = [sampled_column(sample, name) for name in answers.columns]
-        result = answers.signatures(own) if own else np.zeros(len(sample), np.int64)
-        signatures, at = np.unique(result, return_inverse=True)
-        heaviest = np.argsort(-np.bincount(at, loads), kind="stable")
-        known = np.sort(signatures[heaviest[: _MAX_SIGNATURES + 1]])
-        known = known[known > 0]
-        keys = _keys(base, known, [sample[name] for name in base.columns], result)
-        cuts = FileCuts.fit(
-            keys,
-            n_files=n_files,
-            weights=loads,
-            group_bits=base.curve_bits,
-            seam_bits=base.curve.seam_bits([axis.bits for axis in base.axes]),
-        )
-        return cls(answers, known, base, cuts)
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The columns that ``assign`` takes, in its order."""
-        return tuple(dict.fromkeys((*self.base.columns, *self.answers.columns)))
-
-    @property
-    def n_files(self) -> int:
-        """How many files there are; their numbers begin at 0."""
-        return self.cuts.n_files
-
-    @property
-    def needs_salt(self) -> bool:
-        """Some rows that are alike go to several files."""
-        return self.cuts.needs_salt
-
-    def assign(
-        self,
-        arrays: Sequence[pa.Array | pa.ChunkedArray],
-        *,
-        salt: Salt | None = None,
-    ) -> Placement:
-        """The key and the file of every row; see ``Layout.assign``."""
-        by_name = dict(zip(self.columns, arrays, strict=True))
-        own = [by_name[name] for name in self.answers.columns]
-        n_rows = len(arrays[0])
-        result = self.answers.signatures(own) if own else np.zeros(n_rows, np.int64)
-        of_base = [by_name[name] for name in self.base.columns]
-        keys = _keys(self.base, self.known, of_base, result)
-        return Placement(keys, self.cuts.assign(keys, salt=salt))
-
-
-def _keys(
-    base: CurveLayout,
-    known: Ints,
-    arrays: Sequence[pa.Array | pa.ChunkedArray],
-    signatures: Ints,
-) -> Keys:
-    """The keys of the base with the number of the signature put before the curve."""
-    # A signature that is not known has the number between its neighbours'.
-    bits = base.curve_bits
-    keys = base.keys(arrays)
-    at = np.searchsorted(known, signatures)
-    is_known = np.append(known, -1)[at] == signatures
-    ranks = np.where(signatures == 0, 0, 1 + 2 * at + is_known)
-    groups, along = keys >> bits, keys & ((1 << bits) - 1)
-    result: Keys = (((groups << _RANK_BITS) | ranks) << bits) | along
     return result

@@ -13,9 +13,8 @@ import pyarrow as pa
 
 from skipindex.errors import LayoutError
 from skipindex.layout.curve_layout import CurveLayout
-from skipindex.layout.interface import Layout
 from skipindex.layout.ordering import sampled_column
-from skipindex.layout.workload.answers import AnswerLayout, choose_answers
+from skipindex.layout.workload.answers import choose_answers
 from skipindex.layout.workload.what_if import CodeMatrix, WhatIf
 from skipindex.layout.workload.workload import ANSWERS_SHARE, BoundWorkload
 
@@ -62,7 +61,7 @@ class LayoutChoice:
         scores: files read on the sample by method; ``"all"`` is without a layout.
     """
 
-    layout: Layout
+    layout: CurveLayout
     curve: CurveChoice
     scores: Mapping[str, float] = field(default_factory=dict)
 
@@ -74,7 +73,7 @@ class LayoutChoice:
             "max_ranges": dict(self.curve.max_ranges),
             "files_read_on_sample": dict(self.scores),
         }
-        if isinstance(self.layout, AnswerLayout):
+        if self.layout.answers is not None:
             result["answers"] = self.layout.answers.to_json()
         return result
 
@@ -99,34 +98,25 @@ def choose_layout(
     what_if = WhatIf(workload)
     codes = what_if.codes(sample)
     chosen = choose_curve(sample, workload, n_files=n_files, partition_by=partition_by)
-    layout: Layout
+    answers = None
     if method == "answers":
-        layout = AnswerLayout.fit(
+        answers = choose_answers(
             sample,
-            choose_answers(
-                sample,
-                workload,
-                share=answers_share,
-                partition_by=partition_by,
-                weights=weights,
-            ),
-            chosen.columns,
-            n_files=n_files,
-            curve=chosen.curve,
+            workload,
+            share=answers_share,
             partition_by=partition_by,
-            max_ranges=chosen.max_ranges,
             weights=weights,
         )
-    else:
-        layout = CurveLayout.fit(
-            sample,
-            chosen.columns,
-            n_files=n_files,
-            curve=chosen.curve,
-            partition_by=partition_by,
-            max_ranges=chosen.max_ranges,
-            weights=weights,
-        )
+    layout = CurveLayout.fit(
+        sample,
+        chosen.columns,
+        n_files=n_files,
+        curve=chosen.curve,
+        partition_by=partition_by,
+        max_ranges=chosen.max_ranges,
+        weights=weights,
+        answers=answers,
+    )
     scores = {
         "all": float(n_files * workload.weights.sum()),
         method: _score(layout, sample, what_if, codes),
@@ -212,7 +202,7 @@ def _trial(
 
 
 def _score(
-    layout: Layout, sample: pa.Table, what_if: WhatIf, codes: CodeMatrix
+    layout: CurveLayout, sample: pa.Table, what_if: WhatIf, codes: CodeMatrix
 ) -> float:
     arrays = [sample.column(name) for name in layout.columns]
     return what_if.score(codes, layout.assign(arrays).files)

@@ -73,7 +73,7 @@ def condition_of(tree: BoundPredicate, steps: Sequence[Steps]) -> Condition:
             return ALL_ROWS
         assert isinstance(node, Leaf)
         at = place[node.column]
-        return Within(at, _intervals(node.atom, steps[at]))
+        return Within(at, true_codes(node.atom, steps[at]))
 
     def all_of(parts: Sequence[Condition]) -> Condition:
         told = tuple(part for part in parts if part != ALL_ROWS)
@@ -153,7 +153,8 @@ def from_json(data: Mapping[str, Any], steps: Sequence[Steps]) -> Condition:
     return Within(column, intervals)
 
 
-def _intervals(atom: Atom, steps: Steps) -> tuple[tuple[int, int], ...]:
+def true_codes(atom: Atom, steps: Steps) -> tuple[tuple[int, int], ...]:
+    """The codes of the values that may make an atom TRUE."""
     most = steps.n_codes
     match atom:
         case NullAtom():

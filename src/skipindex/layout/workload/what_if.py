@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import TypeAlias, assert_never
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,9 @@ import pyarrow as pa
 
 from skipindex.conditions.bound_predicate import BoundPredicate, Computed, Leaf, fold
 from skipindex.expressions.arrays import Mask
-from skipindex.expressions.atoms import (
-    Matches,
-    NoneOf,
-    NotNullAtom,
-    NullAtom,
-    OneOf,
-    Range,
-)
+from skipindex.expressions.atoms import NullAtom
 from skipindex.layout.cuts import FileNumbers
+from skipindex.layout.workload.conditions import true_codes
 from skipindex.layout.workload.steps import Codes, Steps
 from skipindex.layout.workload.workload import BoundWorkload
 
@@ -117,26 +111,11 @@ class WhatIf:
         """Which sets may hold a row for which the leaf is TRUE, by their bounds."""
         if isinstance(leaf, Computed):  # bounds say little of functions
             return np.bool_(True)
-        atom = leaf.atom
-        row = self._rows[atom.column]
-        steps = self.steps[row]
+        row = self._rows[leaf.column]
         low, high = boxes.low[row], boxes.high[row]
-        mask: Mask
-        match atom:
-            case NullAtom():
-                mask = boxes.nulls[row]
-            case NotNullAtom() | Matches():  # bounds say nothing of patterns
-                mask = high > 0
-            case Range(_, first, stop):
-                mask = high >= (1 if first is None else steps.code_of(first))
-                if stop is not None:
-                    mask &= low < steps.code_of(stop)
-            case OneOf(_, values):
-                codes = np.array([steps.code_of(v) for v in values])[:, np.newaxis]
-                mask = ((low <= codes) & (codes <= high)).any(axis=0)
-            case NoneOf(_, values):
-                codes = np.array([steps.code_of(v) for v in values])[:, np.newaxis]
-                mask = (high > 0) & ~((low == high) & (low == codes)).any(axis=0)
-            case _:
-                assert_never(atom)
+        mask: Mask = np.zeros(len(low), np.bool_)
+        if isinstance(leaf.atom, NullAtom):
+            mask |= boxes.nulls[row]
+        for first, stop in true_codes(leaf.atom, self.steps[row]):
+            mask |= (high >= first) & (low < stop)
         return mask

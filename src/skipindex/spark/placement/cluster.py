@@ -16,10 +16,8 @@ from pyspark.sql import functions as sf
 from skipindex.errors import LayoutError
 from skipindex.layout import (
     MAX_COLUMNS,
-    AnswerLayout,
     Answers,
     CurveLayout,
-    Layout,
     LayoutChoice,
     Workload,
     choose_layout,
@@ -173,7 +171,7 @@ def fit_clustering(
     max_ranges: Mapping[str, int] | None = None,
     answers: Answers | None = None,
     **sampling: Unpack[Sampling],
-) -> Layout:
+) -> CurveLayout:
     """The clustering that a sample of ``df`` suggests; see ``cluster``."""
     named = resolve(df, by, role="cluster by")
     parts = resolve(df, partition_by, role="partition by")
@@ -194,17 +192,6 @@ def fit_clustering(
             stacklevel=3,
         )
     sample, sizes = _sample(df, columns, **sampling)
-    if answers:
-        return AnswerLayout.fit(
-            sample,
-            answers,
-            named,
-            n_files=n_files,
-            curve=curve,
-            partition_by=parts,
-            max_ranges=max_ranges,
-            weights=sizes,
-        )
     return CurveLayout.fit(
         sample,
         named,
@@ -213,6 +200,7 @@ def fit_clustering(
         partition_by=parts,
         max_ranges=max_ranges,
         weights=sizes,
+        answers=answers,
     )
 
 
@@ -245,7 +233,7 @@ def fit_workload(
 
 def apply_clustering(
     df: DataFrame,
-    layout: Layout,
+    layout: CurveLayout,
     *,
     sort_within: Sequence[str] | None = None,
     partition_by: Sequence[str] = (),

@@ -9,14 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from skipindex.layout import Layout
+from skipindex.layout import CurveLayout
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Router:
     """A layout, and the partition label of each of its files."""
 
-    layout: Layout
+    layout: CurveLayout
     labels: npt.NDArray[np.int32]
 
     def place(self, columns: Sequence[pa.Array]) -> pa.StructArray:
