@@ -744,7 +744,7 @@ def test_one_process_builds_where_no_other_can_be_started(
         process.join()
 
 
-def test_one_process_builds_where_there_is_no_place_for_a_journal(
+def test_one_process_builds_where_no_file_can_be_made(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", "/nowhere")

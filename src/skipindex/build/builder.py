@@ -29,7 +29,6 @@ from skipindex.indexes.file_map import FILE_MAP
 from skipindex.log import Snapshot, commit
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import NO_PROPERTIES, TableProperties, schema_record
-from skipindex.log.undo import undone_if_interrupted
 from skipindex.log.vanished import without_vanished
 from skipindex.notebook import InNotebook
 from skipindex.storage.blobs import spec_key
@@ -118,29 +117,28 @@ def build(
     refused: list[str] = []
     requests = column_requests(table, indexes, refused)
     repairs = to_repair(table, repair)
-    with undone_if_interrupted(table.location, known):
-        fresh, asked = _indexed(table, requests, repairs, runner, progress, memory)
-        unchanged = len(table) - len(asked) - len(table.listing.unnamed)
-        left = repairs.left(table)
-        shrunk: set[str] = set()
+    fresh, asked = _indexed(table, requests, repairs, runner, progress, memory)
+    unchanged = len(table) - len(asked) - len(table.listing.unnamed)
+    left = repairs.left(table)
+    shrunk: set[str] = set()
 
-        def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            known = without_vanished(base.manifest, table.location)
-            if left:
-                known = without_packs(known, lambda identity: left.get(identity, ()))
-            known = known.without_blobs(set(dropped)).without_lone_maps(FILE_MAP)
-            shrunk.clear()
-            shrunk.update(_shrunk(base.manifest, known))
-            return known.merge(fresh), base.properties | properties
+    def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        known = without_vanished(base.manifest, table.location)
+        if left:
+            known = without_packs(known, lambda identity: left.get(identity, ()))
+        known = known.without_blobs(set(dropped)).without_lone_maps(FILE_MAP)
+        shrunk.clear()
+        shrunk.update(_shrunk(base.manifest, known))
+        return known.merge(fresh), base.properties | properties
 
-        if (
-            len(fresh)
-            or left
-            or known.properties | properties != known.properties
-            or _has_dead(known.manifest, table, dropped)
-        ):
-            done = commit(table.location, change, operation="build", known=known)
-            table = table.refresh(done)
+    if (
+        len(fresh)
+        or left
+        or known.properties | properties != known.properties
+        or _has_dead(known.manifest, table, dropped)
+    ):
+        done = commit(table.location, change, operation="build", known=known)
+        table = table.refresh(done)
     table, unmerged = _merged(table, shrunk)
     notes: dict[str, list[str]] = {}
     rows = fresh.files.select(["path", "note", "n_rows"]).to_pylist()
@@ -326,7 +324,6 @@ def drop(
         # The choice no longer describes the indexes, so the next build chooses again.
         return manifest, without_asked(base.properties, names, wanted)
 
-    with undone_if_interrupted(table.location, table.snapshot):
-        known = table.snapshot
-        done = commit(table.location, without, operation="drop", known=known)
+    known = table.snapshot
+    done = commit(table.location, without, operation="drop", known=known)
     return table.refresh(done)

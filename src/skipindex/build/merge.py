@@ -24,7 +24,6 @@ from skipindex.build.tiers import (
 from skipindex.log import Snapshot, commit
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.log.undo import undone_if_interrupted
 from skipindex.log.vanished import without_vanished
 from skipindex.storage.blobs import Refs, spec_key
 from skipindex.table import TableState
@@ -94,17 +93,16 @@ def rewrite_packs(
 def _merge(
     table: TableState, merger: Merger, chosen: set[int], *, least: int = 1
 ) -> tuple[TableState, list[str]]:
-    with undone_if_interrupted(table.location, table.snapshot):
-        moves = merger.write(chosen, least=least)
+    moves = merger.write(chosen, least=least)
 
-        def merged(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            manifest = _moved(without_vanished(base.manifest, table.location), moves)
-            return manifest, base.properties
+    def merged(base: Snapshot) -> tuple[Manifest, TableProperties]:
+        manifest = _moved(without_vanished(base.manifest, table.location), moves)
+        return manifest, base.properties
 
-        if moves:
-            known = table.snapshot
-            known = commit(table.location, merged, operation="merge", known=known)
-            table = table.refresh(known)
+    if moves:
+        known = table.snapshot
+        known = commit(table.location, merged, operation="merge", known=known)
+        table = table.refresh(known)
     packs = merger.manifest.packs
     notes = [f"pack {packs[n].name} not merged: {r}" for n, r in merger.refused.items()]
     return table, notes

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Executor, wait
 from contextlib import contextmanager
@@ -13,15 +15,8 @@ from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-from skipindex.build.journal import (
-    Journal,
-    at_work,
-    begin_worker,
-    stop_worker,
-    without_interrupts,
-)
 from skipindex.errors import BuildError, first_line
-from skipindex.storage.telling import telling
+from skipindex.storage.telling import tell_from_now_on, telling
 
 LOG: Final = logging.getLogger("skipindex")
 
@@ -35,8 +30,6 @@ _LEAST_BYTES: Final = 1 << 20
 
 _LOOK_SECONDS: Final = 0.2
 """How often it is looked how far the workers are."""
-_GRACE_SECONDS: Final = 0.5
-"""How long a worker may take to end its task before it is killed."""
 
 Progress = Callable[[int, int], None]
 """Called with the number of units done and of all of them; on Spark, of tasks."""
@@ -150,23 +143,25 @@ class _Report:
 
 
 @contextmanager
-def _pool(n_processes: int) -> Iterator[tuple[Executor, Journal] | None]:
-    """Processes, of which one has answered, with a journal; None if there are none."""
+def _pool(n_processes: int) -> Iterator[tuple[Executor, Path] | None]:
+    """Processes, and a file with a byte for each unit done; None if none can begin."""
     from loky import ProcessPoolExecutor  # noqa: PLC0415 (plans are made without it)
 
     # Loky's workers, unlike those of multiprocessing, neither fork a process
     # that has threads nor need an ``if __name__ == "__main__"``.
     pool: Any = None
-    journal: Journal | None = None
+    counted: Path | None = None
     try:
         try:
-            journal = Journal.new()
+            descriptor, path = tempfile.mkstemp(prefix="skipindex-")
+            os.close(descriptor)
+            counted = Path(path)
             environment = _environment()
-            with without_interrupts():
+            with _without_interrupts():
                 pool = ProcessPoolExecutor(
                     n_processes,
-                    initializer=begin_worker,
-                    initargs=(journal.path,),
+                    initializer=_begin_worker,
+                    initargs=(path,),
                     env=environment,
                 )
                 first = pool.submit(os.getpid)
@@ -182,16 +177,32 @@ def _pool(n_processes: int) -> Iterator[tuple[Executor, Journal] | None]:
                     process.terminate()
             yield None
             return
-        yield pool, journal
+        yield pool, counted
         pool.shutdown()
     except BaseException:
         if pool is not None:
-            _stop(pool)
+            pool.shutdown(kill_workers=True)
         raise
     finally:
-        if journal is not None:
-            journal.look()
-            journal.delete()
+        if counted is not None:
+            counted.unlink(missing_ok=True)
+
+
+def _begin_worker(path: str) -> None:
+    """Let this process, a worker, write a byte to a file for each unit."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND)
+    tell_from_now_on(lambda: os.write(descriptor, b"."))
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Processes and threads that are started in here get no Ctrl-C."""
+    resource_tracker.ensure_running()  # which lets them through at its first start
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _environment() -> Mapping[str, str]:
@@ -212,22 +223,12 @@ def _environment() -> Mapping[str, str]:
     return safe
 
 
-def _stop(pool: Any) -> None:
-    """End the workers: their tasks first, then the workers that remain."""
-    for process in list(pool._processes or ()):  # noqa: SLF001
-        stop_worker(process)
-    # Each task that is waiting ends in a worker that was stopped as soon as it begins.
-    waiting = [item.future for item in list(pool._pending_work_items.values())]  # noqa: SLF001
-    wait(waiting, timeout=_GRACE_SECONDS)
-    pool.shutdown(kill_workers=True)
-
-
 def _run_all(
-    pool: Executor, journal: Journal, tasks: Sequence[Task[T]], report: _Report
+    pool: Executor, counted: Path, tasks: Sequence[Task[T]], report: _Report
 ) -> list[T]:
     from loky.process_executor import BrokenProcessPool  # noqa: PLC0415 (as above)
 
-    futures = [pool.submit(_run, task) for task in tasks]
+    futures = [pool.submit(task.run) for task in tasks]
     waiting = set(futures)
     try:
         while waiting:
@@ -236,16 +237,10 @@ def _run_all(
             )
             for future in done:
                 future.result()
-            journal.look()
-            report.tell(journal.n_done)
+            report.tell(counted.stat().st_size)
         return [future.result() for future in futures]
     except BrokenProcessPool as error:
         raise BuildError(
             f"a worker process was killed while it {tasks[0].done}; nothing "
             "was committed (if memory is short, pass fewer workers)"
         ) from error
-
-
-def _run(task: Task[T]) -> T:
-    with at_work():
-        return task.run()

@@ -34,7 +34,6 @@ from skipindex.storage.file_system.names import (
 )
 from skipindex.storage.file_system.object_store import commit_lock
 from skipindex.storage.file_system.walk import NOTHING, mode_of, walk
-from skipindex.storage.telling import listener
 
 _NO_LINKS: Final = frozenset(
     {
@@ -266,8 +265,6 @@ def written_beside(target: Path, data: bytes | memoryview) -> Iterator[Path]:
     """A synced file in the folder of ``target``, gone again at the end."""
     make_folder(target.parent)
     hidden = temporary(target.parent)
-    if (tell := listener()) is not None:
-        tell(str(hidden))
     try:
         with hidden.open("xb") as file:
             narrow_to(hidden, target.parent)

@@ -24,8 +24,6 @@ from skipindex.storage.file_system.local import (
 )
 from skipindex.storage.file_system.names import (
     FOLDER,
-    MANIFESTS,
-    PACKS,
     temporary_name,
 )
 from skipindex.storage.file_system.object_store import StoreFiles
@@ -41,7 +39,6 @@ from skipindex.storage.file_system.uris import (
     store_place,
     without_secrets,
 )
-from skipindex.storage.telling import listener
 
 __all__ = ["FileInfo", "Location", "location_of", "without_secrets"]
 
@@ -289,11 +286,8 @@ class Location:
 
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file that is invisible until it is whole and on the disk."""
-        tell, is_index = listener(), path.startswith((PACKS, MANIFESTS))
         place = self.at(path)
         with _storage_errors("write", place.full(path)):
-            if tell is not None and is_index and place.files.stat(path) is None:
-                tell(path)
             place.files.write(path, data)
 
     def delete_own(self, file: FileInfo) -> bool:
