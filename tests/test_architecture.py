@@ -63,9 +63,9 @@ BUDGETS = {
     "indexes": 7584,
     "layout": 2427,
     "log": 3179,
-    "planner": 10034,
+    "planner": 10010,
     "rewrite": 3896,
-    "spark": 7743,
+    "spark": 7705,
     "storage": 5481,
     "table": 7056,
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -17,7 +17,7 @@ from skipindex.planner.plan import Plan
 from skipindex.planner.rows.values import number_of, scalar_of
 from skipindex.spark.catalyst.node import read_nodes
 from skipindex.spark.catalyst.translator import Translator
-from skipindex.spark.pruning.protocol import Results
+from skipindex.spark.pruning.protocol import Function, Results
 from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.table import ColumnInfo, TableState
 
@@ -26,53 +26,6 @@ MAX_ROWS: Final = 10_000
 
 PlanOf = Callable[[tuple[Predicate, ...]], Plan]
 """The plan of the scan's conditions and of some more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Function:
-    """An aggregate function.
-
-    Args:
-        name: ``count``, ``min`` or ``max``.
-        column: its name in SQL; None counts rows.
-    """
-
-    name: str
-    column: str | None
-
-    def __str__(self) -> str:
-        return f"{self.name}({self.column or '*'})"
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What is asked of the rows that match, as ``Answers.java`` asks.
-
-    Args:
-        group: the column, in SQL, by whose values they are grouped, if any.
-        functions: of the rows, or of each group, which are only counted.
-    """
-
-    group: str | None
-    functions: tuple[Function, ...]
-
-    @classmethod
-    def of(cls, asked: Results, columns: Mapping[str, str]) -> Asked | None:
-        """What a question asks; None if a column of it is not understood."""
-        translator, unknown = Translator(columns), []
-
-        def name(json_text: str | None) -> str | None:
-            column = json_text and translator.column(*read_nodes(json_text))
-            unknown.append(bool(json_text) and column is None)
-            return column
-
-        functions = [Function(one.name, name(one.column)) for one in asked.functions]
-        result = cls(name(asked.group), tuple(functions))
-        return None if any(unknown) else result
-
-    def __str__(self) -> str:
-        text = ", ".join(map(str, self.functions)) or "groups"
-        return text if self.group is None else f"{text} by {self.group}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,12 +59,33 @@ def answer(
     """
     if asked.rows is not None:
         return _enough(asked.rows, plan_of(()), table, listed)
-    wanted = Asked.of(asked, columns)
+    wanted = _in_sql(asked, columns)
     return None if wanted is None else _results(wanted, plan_of, table, listed)
 
 
+def _in_sql(asked: Results, columns: Mapping[str, str]) -> Results | None:
+    """The same with names of columns in SQL; None if one is not understood."""
+    translator, unknown = Translator(columns), []
+
+    def name(json_text: str | None) -> str | None:
+        column = json_text and translator.column(*read_nodes(json_text))
+        unknown.append(bool(json_text) and column is None)
+        return column
+
+    functions = [replace(one, column=name(one.column)) for one in asked.functions]
+    result = Results(group=name(asked.group), functions=functions)
+    return None if any(unknown) else result
+
+
+def _told(asked: Results) -> str:
+    """What was asked, for people."""
+    texts = [f"{one.name}({one.column or '*'})" for one in asked.functions]
+    text = ", ".join(texts) or "groups"
+    return text if asked.group is None else f"{text} by {asked.group}"
+
+
 def _results(
-    asked: Asked, plan_of: PlanOf, table: ScannedTable, listed: Mask
+    asked: Results, plan_of: PlanOf, table: ScannedTable, listed: Mask
 ) -> Answer | None:
     """The results over all files that indexes answer for; None if these are too few."""
     # A file is answered for if Spark would read just the rows that its index is of,
@@ -141,7 +115,7 @@ def _results(
     else:
         columns = [_total(plan, f, results, files) for f, results in result]
     rows = pa.table(columns, [str(i) for i in range(len(columns))])
-    return Answer(str(asked), files, rows, plan)
+    return Answer(_told(asked), files, rows, plan)
 
 
 def _enough(n: int, plan: Plan, table: ScannedTable, listed: Mask) -> Answer | None:

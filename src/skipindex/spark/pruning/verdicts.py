@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cached_property, partial
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -38,35 +38,22 @@ from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.spark.settings import CASE
 
 
-@dataclass(frozen=True, slots=True)
-class FirstRows:
-    """The rows of a scan that a query needs, as ``TopRows.java`` asks for them.
-
-    Args:
-        n: so many; 1 or more.
-        order_by: the first key of their order, in SQL; None is any rows.
-    """
+class FirstRows(NamedTuple):
+    """How many rows a query needs, and the first key of their order in SQL, if any."""
 
     n: int
     order_by: str | None
 
-    @classmethod
-    def of(cls, asked: First | None, columns: Mapping[str, str]) -> FirstRows | None:
-        """What a question asks; None is all rows, or an order that is not known."""
-        if asked is None:
-            return None
-        order = asked.order
-        if order is None:
-            return cls(asked.n, None)
-        (node,) = read_nodes(order.column)
-        column = Translator(columns).column(node)
-        if column is None:
-            return None
-        return cls(asked.n, f"{column} {order.direction} {order.nulls}")
 
-    def __str__(self) -> str:
-        order = "" if self.order_by is None else f"ORDER BY {self.order_by} "
-        return f"{order}LIMIT {self.n}"
+def _first_rows(asked: First | None, columns: Mapping[str, str]) -> FirstRows | None:
+    """The rows that a query needs; None is all rows, or an order that is not known."""
+    if asked is None or asked.order is None:
+        return None if asked is None else FirstRows(asked.n, None)
+    order = asked.order
+    column = Translator(columns).column(*read_nodes(order.column))
+    if column is None:
+        return None
+    return FirstRows(asked.n, f"{column} {order.direction} {order.nulls}")
 
 
 def needed_files(plan: Plan, table: ScannedTable, listed: Mask) -> tuple[Mask, bool]:
@@ -150,7 +137,7 @@ def verdict(
             return None
         rows = b"" if known.rows is None else arrow_stream(known.rows)
         return Verdict(known.files, text, known.plan, known.asked, rows)
-    first = FirstRows.of(question.first, judged)
+    first = _first_rows(question.first, judged)
     if first is None and not (asked.parts or keys):
         return Verdict(np.zeros(0, np.int64), text)
     plan = plan_of((), first)
@@ -158,7 +145,8 @@ def verdict(
     if first is not None:
         kept, is_enough = needed_files(plan, table, question.is_listed())
         results = ENOUGH if is_enough else b""
-        text = f"{text} {first}"
+        order = "" if first.order_by is None else f" ORDER BY {first.order_by}"
+        text = f"{text}{order} LIMIT {first.n}"
     return Verdict(np.flatnonzero(~kept), text, plan, results=results)
 
 
