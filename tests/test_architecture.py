@@ -60,7 +60,7 @@ BUDGETS = {
     "cli": 1483,
     "conditions": 8668,
     "expressions": 1982,
-    "indexes": 7584,
+    "indexes": 7439,
     "layout": 2427,
     "log": 3179,
     "planner": 10010,

@@ -8,7 +8,8 @@ from pyroaring import BitMap
 
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes.bit_slices.decode import dense_bits
-from skipindex.indexes.encoding.postings import pack_postings
+from skipindex.indexes.encoding.entries import MIXED, row_bytes, write_rows
+from skipindex.indexes.encoding.entry_packing import pack_sets
 from skipindex.indexes.encoding.roaring import (
     EMPTY,
     blank,
@@ -86,24 +87,30 @@ def test_containers_at_their_limits(cards: tuple[int, ...]) -> None:
         (400_000, 5, "sorted"),
     ],
 )
-def test_postings_give_the_bytes_of_croaring(n: int, n_values: int, order: str) -> None:
+def test_sets_have_the_bytes_of_croaring_where_they_are_fewer(
+    n: int, n_values: int, order: str
+) -> None:
     values = rng.integers(0, n_values, n)
     if order == "sorted":
         values = np.sort(values)
     if order == "clustered":
         values = np.repeat(values[: n // 50 + 1], 50)[:n]
-    keys = np.sort(values.astype(np.uint64) << np.uint64(32) | np.arange(n, dtype="u8"))
-    packed = pack_postings(keys, n_values + 1)
-    for value in {0, n_values - 1, n_values, *rng.integers(0, n_values, 40).tolist()}:
-        at, length = int(packed.offsets[value]), int(packed.lengths[value])
-        rows = np.flatnonzero(values == value)
-        expected = croaring(rows) if len(rows) else b""
-        assert packed.blob[at : at + length].tobytes() == expected
-
-
-def test_postings_of_nothing() -> None:
-    packed = pack_postings(np.empty(0, np.uint64), 3)
-    assert packed.lengths.tolist() == [0, 0, 0]
+    codes = np.unique(values, return_inverse=True)[1]
+    n_sets = int(codes.max()) + 1
+    keys = np.sort(codes.astype(np.uint64) << np.uint64(32) | np.arange(n, dtype="u8"))
+    expected, width = b"", row_bytes(n)
+    for code in range(n_sets):
+        rows = np.flatnonzero(codes == code).astype(np.uint32)
+        expected += min(write_rows(rows, width), croaring(rows), key=len)
+    parts, firsts = pack_sets(keys, n_sets, n)
+    mixed = [
+        (part, end - first)
+        for part, first, end in zip(parts, firsts, [*firsts[1:], n_sets], strict=True)
+        if part[0] & MIXED
+    ]
+    assert mixed or order == "random"
+    for part, size in mixed:
+        assert part[1 + (1 << (part[0] & 3)) * size :] in expected
 
 
 @pytest.mark.parametrize("n", [10, 65_536, 65_537, 300_000])

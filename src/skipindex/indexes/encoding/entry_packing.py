@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from skipindex.expressions.arrays import Ints, Mask, Words
+from skipindex.expressions.arrays import Ints, Words
 from skipindex.indexes.encoding.coding import Coding
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.entries import (
@@ -25,8 +25,8 @@ from skipindex.indexes.encoding.entries import (
     split_rows,
     write_rows,
 )
-from skipindex.indexes.encoding.postings import pack_postings
-from skipindex.indexes.encoding.roaring import blank, pack_all
+from skipindex.indexes.encoding.roaring import blank, from_sorted, pack_all
+from skipindex.storage.bitmaps import RUNS
 
 _PART_BYTES: Final = 1 << 14
 _FEW_VALUES: Final = 64
@@ -36,6 +36,13 @@ _BLOCK: Final = 1 << 20
 _LEVEL: Final = 1
 _WORTH: Final = 0.75
 """Rows are compressed if they shrink to this share."""
+_ONE_RUN: Final = np.dtype(
+    [
+        *[("cookie", "<u4"), ("has_runs", "u1"), ("key", "<u2"), ("card", "<u2")],
+        *[("n_runs", "<u2"), ("first", "<u2"), ("others", "<u2")],
+    ]
+)
+"""A roaring bitmap of one run in one container."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,45 +160,47 @@ def _pack_by_mask(column: EncodedColumn, width: int) -> _Packing:
 
 def _packing_of(keys: npt.NDArray[Any], counts: Ints, n_rows: int) -> _Packing:
     """Sorted keys, a value above a row in 16 or 32 bits each; ``counts`` by value."""
-    width = row_bytes(n_rows)
     starts = np.zeros(len(counts) + 1, np.int64)
     np.cumsum(counts, out=starts[1:])
     rows: Rows = keys.astype(np.uint32)
     if keys.itemsize == 4:  # the low half of a key
         rows = keys.astype(np.uint16)
-    bitmaps: dict[int, bytes] = {}
-    candidates = _may_be_shorter(counts, starts, rows, width)
-    if candidates.any():
-        chosen = keys[np.repeat(candidates, counts)]
-        if chosen.itemsize == 4:
-            high = (chosen >> np.uint32(16)).astype(np.uint64) << np.uint64(32)
-            chosen = high | (chosen & np.uint32(0xFFFF))
-        packed = pack_postings(chosen, len(candidates))
-        shorter = candidates & (packed.lengths < counts * width)
-        blob = packed.blob.data
-        for i in np.flatnonzero(shorter).tolist():
-            at = int(packed.offsets[i])
-            bitmaps[i] = bytes(blob[at : at + int(packed.lengths[i])])
-    return _Packing(rows, starts, bitmaps)
+    return _Packing(rows, starts, _shorter_bitmaps(rows, starts, row_bytes(n_rows)))
 
 
-def _may_be_shorter(counts: Ints, starts: Ints, rows: Rows, width: int) -> Mask:
-    """Which values a roaring bitmap could hold in fewer bytes than postings."""
-    # A bitmap has 8,208 bytes, or at least 11 and 2 for every run of rows.
-    has_rows = counts > 0
-    firsts = starts[:-1][has_rows]
+def _shorter_bitmaps(rows: Rows, starts: Ints, width: int) -> dict[int, bytes]:
+    """The roaring bitmaps that take fewer bytes than the rows of their values."""
+    values = np.flatnonzero(np.diff(starts))
+    firsts, counts = starts[values], np.diff(starts)[values]
     begins = np.empty(len(rows), np.bool_)
     np.not_equal(rows[1:], rows[:-1] + rows.dtype.type(1), out=begins[1:])
     begins[firsts] = True
-    least = np.add.reduceat(begins, firsts, dtype=np.int64)  # runs
-    # In place: there may be as many values as rows.
-    least *= 2
-    least += 11
-    np.minimum(least, 8208, out=least)
-    least //= width
-    fewer: Mask = np.zeros(len(counts), np.bool_)
-    fewer[has_rows] = least < counts[has_rows]
-    return fewer
+    n_runs = np.add.reduceat(begins, firsts, dtype=np.int64)
+    # At least 8,208 bytes, or 11 and 2 for each run; no run is shorter than 3 rows, so
+    # where hardly any rows are neighbours 16 and 2 for each row.
+    sparse = counts - n_runs < 3
+    least = np.where(sparse, 16 + 2 * counts, 11 + 2 * n_runs + 2 * (n_runs == 1))
+    may_be = np.minimum(least, 8208) < counts * width
+    lows = rows[firsts].astype(np.uint32)
+    within_one = lows >> 16 == (lows + (counts - 1).astype(np.uint32)) >> 16
+    is_run = may_be & (n_runs == 1) & within_one
+    table = np.empty(int(is_run.sum()), _ONE_RUN)
+    table["cookie"], table["has_runs"], table["n_runs"] = RUNS, 1, 1
+    table["key"], table["first"] = lows[is_run] >> 16, lows[is_run]
+    table["card"] = table["others"] = counts[is_run] - 1
+    raw, size = table.tobytes(), table.itemsize
+    result = {
+        value: raw[size * i : size * (i + 1)]
+        for i, value in enumerate(values[is_run].tolist())
+    }
+    for i in np.flatnonzero(may_be & ~is_run).tolist():
+        some = rows[firsts[i] : firsts[i] + counts[i]]
+        bitmap = from_sorted(some)
+        bitmap.run_optimize()
+        packed = bitmap.serialize()
+        if len(packed) < len(some) * width:
+            result[int(values[i])] = packed
+    return result
 
 
 def _sorted_keys(column: EncodedColumn, coding: Coding) -> npt.NDArray[Any]:

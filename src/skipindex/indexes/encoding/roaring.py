@@ -2,8 +2,8 @@
 
 The format is RoaringFormatSpec (https://github.com/RoaringBitmap/RoaringFormatSpec):
 a header, then one container per 65,536 rows that has any: up to 4,096 rows as a
-sorted array of u16, else 8 KB of bits, or runs where these are shorter.  Both
-writers choose as CRoaring's ``run_optimize`` does and give its very bytes: the
+sorted array of u16, else 8 KB of bits, or runs where these are shorter.  The
+writer chooses as CRoaring's ``run_optimize`` does and gives its very bytes: the
 packed bits of numpy *are* the payload of a bit container, so a bit slice costs a
 header and one copy.
 """
@@ -52,15 +52,20 @@ def thawed(bitmap: AbstractBitMap) -> BitMap:
     return BitMap() | bitmap
 
 
+def from_sorted(rows: npt.NDArray[np.unsignedinteger]) -> BitMap:
+    """The bitmap of some ascending rows."""
+    # pyroaring takes an array.array whole, but numpy's one integer at a time.
+    buffer = array.array("I")
+    buffer.frombytes(rows.astype(np.uint32).tobytes())
+    return BitMap(buffer)
+
+
 def from_rows(rows: npt.NDArray[np.unsignedinteger], n_rows: int) -> BitMap:
     """The bitmap of some rows, none twice, of a file of ``n_rows``, in any order."""
     if n_rows <= 1 << 16 and len(rows) <= ARRAY_MAX:
         return from_sorted_u16(np.sort(rows).astype("<u2").tobytes())
     if len(rows) * _SPARSE_FACTOR < n_rows:
-        # pyroaring takes an array.array whole, but numpy's one integer at a time.
-        buffer = array.array("I")
-        buffer.frombytes(np.sort(rows).astype(np.uint32).tobytes())
-        return BitMap(buffer)
+        return from_sorted(np.sort(rows))
     mask = np.zeros(n_rows, np.bool_)
     mask[rows] = True
     return from_mask(mask)
