@@ -7,8 +7,9 @@ So a drawing is SVG in the colour of the text, and all else is plain elements.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from html import escape
-from typing import Any, Final
+from typing import Any, Final, cast
 
 _MOST_BOXES: Final = 1_000
 """Boxes of a drawing; of more files each box is for several."""
@@ -28,7 +29,7 @@ class InNotebook:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        raise NotImplementedError
+        return asdict(cast("Any", self))
 
     def _repr_html_(self) -> str:
         return record(str(self), self.to_dict())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from skipindex.errors import CommitConflictError, IndexVersionError, TableError
 from skipindex.log import Snapshot, newest_for_writer
@@ -58,10 +58,6 @@ class RemovalReport(InNotebook):
         if self.left:
             text += f"; {len(self.left)} other files stay, such as {self.left[0]}"
         return text
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {name: getattr(self, name) for name in self.__slots__}
 
 
 def remove(location: Location, *, dry_run: bool) -> RemovalReport:

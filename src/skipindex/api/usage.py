@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from skipindex.errors import SkipIndexError
 from skipindex.notebook import InNotebook
@@ -64,10 +64,6 @@ class UsageReport(InNotebook):
     conditions: tuple[ConditionUsage, ...]
     n_verified: int
     violations: tuple[str, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         skipped = self.n_files - self.n_read

@@ -12,8 +12,16 @@ from functools import reduce
 from operator import or_
 from typing import Final, TypeAlias, TypeVar, assert_never
 
-from skipindex.expressions.atoms import Atom, Value
+from skipindex.expressions.atoms import (
+    Atom,
+    NotNullAtom,
+    OneOf,
+    Range,
+    Value,
+    successor,
+)
 from skipindex.expressions.bounds import Bounds, SetLike
+from skipindex.expressions.domain import INT64_MAX, INT64_MIN
 from skipindex.expressions.operators import Operator
 
 S = TypeVar("S", bound=SetLike)
@@ -145,6 +153,27 @@ class ComparedColumns(Unknown):
 BoundPredicate: TypeAlias = AllOf | AnyOf | Leaf | Computed | TruthValue | Unknown
 Judged: TypeAlias = Leaf | Computed | ComparedColumns
 """What statistics and indexes can be probed for."""
+
+
+def within(
+    column: str, low: Value | None, high: Value | None, text: str
+) -> BoundPredicate:
+    """``low <= column < high``, of bounds that may lie beyond 64 bits."""
+    least = b"" if isinstance(low, bytes) or isinstance(high, bytes) else INT64_MIN
+    if low is not None and low <= least:  # type: ignore[operator]
+        low = None
+    if isinstance(high, int) and high > INT64_MAX:
+        high = None
+    start: Value = least if low is None else low
+    if high is not None and high <= start:  # type: ignore[operator]
+        return NEVER
+    if isinstance(low, int) and low > INT64_MAX:
+        return NEVER
+    if low is None and high is None:
+        return Leaf(NotNullAtom(column), text)
+    if low is not None and high == successor(low):
+        return Leaf(OneOf(column, (low,)), text)
+    return Leaf(Range(column, low, high), text)
 
 
 def fold(

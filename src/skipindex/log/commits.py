@@ -38,7 +38,7 @@ from skipindex.errors import (
     StorageError,
     TableError,
 )
-from skipindex.log.exclusive import is_exclusive, stamped
+from skipindex.log.exclusive import stamped
 from skipindex.log.manifest import Manifest
 from skipindex.log.narrow import narrowed, shared
 from skipindex.log.properties import NO_PROPERTIES, TableProperties
@@ -150,8 +150,12 @@ class Snapshot:
 
     @property
     def is_exclusive(self) -> bool:
-        """Whether it names all files of the table, as far as skipindex knows."""
-        return is_exclusive(self)
+        """Whether it names all files of the table, as far as skipindex knows.
+
+        Not if a part of it cannot be read, or if a newer commit is damaged.
+        """
+        mark = (self.properties.exclusive or {}).get("commit")
+        return mark == self.version == self.newest and not self.lost
 
     @property
     def rewrites(self) -> Rewrites:
@@ -450,7 +454,13 @@ def commit(
         if version >= MAX_VERSION:
             raise TableError(f"{location.full(commit_path(base.newest))!r} is the last")
         manifest, properties = change(base)
-        properties, why = stamped(base, manifest, properties, version, added)
+        properties, why = stamped(
+            (base.manifest, base.properties),
+            (manifest, properties),
+            version,
+            added,
+            was_exclusive=base.is_exclusive,
+        )
         of = None if location.sidecar is None else {"of": uri_of(location)}
         properties = replace(properties, sidecar=of)
         with _refusing(location, operation):

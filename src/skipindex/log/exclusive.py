@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 
@@ -28,90 +28,55 @@ DECLARED: Final[dict[str, Any]] = {}
 """The property as a caller sets it, who has compared the log with a listing."""
 
 
-class Committed(Protocol):
-    """The part of a snapshot that is used here."""
-
-    @property
-    def version(self) -> int:
-        """The number of the commit."""
-
-    @property
-    def newest(self) -> int:
-        """The number of the newest commit, whole or damaged."""
-
-    @property
-    def manifest(self) -> Manifest:
-        """The files that it names."""
-
-    @property
-    def properties(self) -> TableProperties:
-        """The properties of the table."""
-
-    @property
-    def lost(self) -> tuple[Any, ...]:
-        """The segments that cannot be read."""
-
-
-def is_exclusive(snapshot: Committed) -> bool:
-    """Whether the snapshot names all files of the table, as far as skipindex knows.
-
-    Not if a part of it cannot be read, or if a newer commit is damaged.
-    """
-    mark = snapshot.properties.exclusive
-    return (
-        mark is not None
-        and mark.get("commit") == snapshot.version == snapshot.newest
-        and not snapshot.lost
-    )
+Content: TypeAlias = tuple[Manifest, TableProperties]
+"""The files that a commit names, and the properties of the table."""
 
 
 def stamped(
-    base: Committed,
-    manifest: Manifest,
-    properties: TableProperties,
+    base: Content,
+    new: Content,
     version: int,
     added: Collection[str] = (),
+    *,
+    was_exclusive: bool,
 ) -> tuple[TableProperties, str]:
     """The properties as commit ``version`` has them, and why the mark ends, if so.
 
     ``base`` is the commit before ``version``, which is written by a writer who has
     ``added`` these visible files.
     """
+    _, properties = new
     mark = properties.exclusive
     if mark is None:
         return properties, ""
     why = ""
     if mark != DECLARED:
-        if mark != base.properties.exclusive or not is_exclusive(base):
+        if mark != base[1].exclusive or not was_exclusive:
             return replace(properties, exclusive=None), ""
-        why = _unexplained(base, manifest, properties, added)
-    why = why or _unnamed(base, manifest, properties, added)
+        why = _unexplained(base, new, added)
+    why = why or _unnamed(base, new, added)
     return replace(properties, exclusive=None if why else {"commit": version}), why
 
 
-def _unexplained(
-    base: Committed,
-    manifest: Manifest,
-    properties: TableProperties,
-    visible: Collection[str],
-) -> str:
+def _unexplained(base: Content, new: Content, visible: Collection[str]) -> str:
     """What has changed of the files and is not said to be ours; empty if nothing."""
-    if manifest is base.manifest:
+    (before, _), (manifest, _) = base, new
+    if manifest is before:
         return ""
-    result = rows_by_path(base.manifest, manifest)
-    new = taken(manifest.files, np.flatnonzero(result < 0))["path"].to_pylist()
-    then, now = map(Rewrites.from_properties, (base.properties, properties))
+    result = rows_by_path(before, manifest)
+    fresh = taken(manifest.files, np.flatnonzero(result < 0))["path"].to_pylist()
+    then, now = (Rewrites.from_properties(one) for _, one in (base, new))
     added = {*visible, *(file.path for one in now.replacements for file in one.new)}
     added |= {published(f.path) for one in then.replacements for f in one.new}
-    if foreign := sorted(set(new) - added):
+    if foreign := sorted(set(fresh) - added):
         return f"{foreign[0]!r} was not written by skipindex"
     there = np.flatnonzero(result >= 0)
     same = Marks.of_table(manifest.files).at(there)
-    if not same.are_still(Marks.of_table(base.manifest.files).at(result[there])).all():
+    if not same.are_still(Marks.of_table(before.files).at(result[there])).all():
         return "a file was overwritten by another writer"
-    left = np.ones(len(base.manifest), np.bool_)
+    left = np.ones(len(before), np.bool_)
     left[result[there]] = False
-    gone = taken(base.manifest.files, np.flatnonzero(left))["path"].to_pylist()
+    gone = taken(before.files, np.flatnonzero(left))["path"].to_pylist()
     ours = {file.path for one in now.replacements for file in one.old}
     ours |= {trash.file.path for trash in now.trash} | then.replaced
     open_ = {one.new for one in now.replacements}
@@ -122,17 +87,12 @@ def _unexplained(
     return ""
 
 
-def _unnamed(
-    base: Committed,
-    manifest: Manifest,
-    properties: TableProperties,
-    visible: Collection[str],
-) -> str:
+def _unnamed(base: Content, new: Content, visible: Collection[str]) -> str:
     """The first file that this commit adds and does not name, if there is one."""
-    then, now = map(Rewrites.from_properties, (base.properties, properties))
+    then, now = (Rewrites.from_properties(one) for _, one in (base, new))
     known = {one.new for one in then.replacements}
     hidden = [one.new for one in now.replacements if one.new not in known]
     fresh = [*(file.path for files in hidden for file in files), *sorted(visible)]
-    rows = manifest.rows_of(fresh)
+    rows = new[0].rows_of(fresh)
     lacking = [path for path, row in zip(fresh, rows.tolist(), strict=True) if row < 0]
     return f"no index has {lacking[0]!r}" if lacking else ""

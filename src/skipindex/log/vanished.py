@@ -8,9 +8,8 @@ leave the log and packs without a file are no longer named.
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 
-from skipindex.log.manifest import Manifest, positions
+from skipindex.log.manifest import Manifest, as_one_array, positions
 from skipindex.storage.file_system.file_info import Marks
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location
@@ -24,11 +23,11 @@ def without_vanished(manifest: Manifest, location: Location) -> Manifest:
     """
     if not len(manifest):
         return manifest
-    listing = [file for file in location.list() if _is_text(file.path)]
-    paths = pa.array([file.path for file in listing], pa.string())
-    result = positions(manifest.files["path"], paths)
+    listing = FileList.of(list(location.list()))
+    paths = as_one_array(manifest.files["path"]).cast(listing.names.type)
+    result = positions(paths, listing.names)
     mask = result >= 0
-    now = FileList.of(listing).marks.at(result[mask])
+    now = listing.marks.at(result[mask])
     then = Marks.of_table(manifest.files).at(np.flatnonzero(mask))
     mask[mask] = now.are_still(then)
     if mask.all():
@@ -36,12 +35,3 @@ def without_vanished(manifest: Manifest, location: Location) -> Manifest:
     left = manifest.only(mask)
     # A column that no file has any more has no statistics either.
     return left.without_stats(left.blank_stats())
-
-
-def _is_text(path: str) -> bool:
-    """Whether a manifest can name the path."""
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

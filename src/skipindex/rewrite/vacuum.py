@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from skipindex.errors import IndexVersionError, TableError
 from skipindex.log import (
@@ -77,10 +76,6 @@ class VacuumReport(InNotebook):
     dry_run: bool
     given_up: tuple[str, ...] = ()
     waiting: str = ""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         would = "would publish" if self.dry_run else "published"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from skipindex.build.builder import TASKS_PER_SLOT
@@ -59,7 +59,7 @@ class TableReport(InNotebook):
 
     def to_dict(self) -> dict[str, Any]:
         """The report as plain values."""
-        return {**asdict(self), "ok": self.ok}
+        return {**InNotebook.to_dict(self), "ok": self.ok}
 
     def __str__(self) -> str:
         head = (

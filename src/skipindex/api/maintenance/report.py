@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from skipindex.notebook import InNotebook
 
@@ -71,10 +70,6 @@ class MaintainReport(InNotebook):
     seconds: float
     dry_run: bool
     notes: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return "\n".join([self._headline(), *map(str, self.steps), *self.notes])

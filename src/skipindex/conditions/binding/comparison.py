@@ -24,6 +24,7 @@ from skipindex.conditions.bound_predicate import (
     Leaf,
     TruthValue,
     Unknown,
+    within,
 )
 from skipindex.conditions.functions.calendar import day_of_text
 from skipindex.conditions.functions.dates import SHOWN_DAYS
@@ -239,13 +240,7 @@ class ColumnBinding:
     def _range(
         self, low: atoms.Value | None, high: atoms.Value | None
     ) -> BoundPredicate:
-        if low in {INT64_MIN, b""}:
-            low = None
-        if high in {INT64_MIN, b""}:
-            return NEVER
-        if low is None and high is None:
-            return self._leaf(atoms.NotNullAtom(self.name))
-        return self._leaf(atoms.Range(self.name, low, high))
+        return within(self.name, low, high, self.text)
 
     def _nearly(self, operator: Operator, at: Cut) -> BoundPredicate:
         """The atom, widened by the cut's slack: possible rows, none certain."""

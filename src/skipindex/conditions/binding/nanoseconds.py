@@ -139,7 +139,7 @@ class NanosecondBinding(ColumnBinding):
         doubt = next((at.doubt for at in known if at.doubt), "")
         if len(known) > MANY:
             least, most = min(at.ge[0] for at in known), max(at.gt[1] for at in known)
-            hull = self._within(None if negated else least, None if negated else most)
+            hull = self._range(None if negated else least, None if negated else most)
             return self._read(hull, NEVER, "a long list of times")
         kind = AllOf if negated else AnyOf
         return self._read(
@@ -166,15 +166,15 @@ class NanosecondBinding(ColumnBinding):
         # The least and the greatest nanoseconds are infinite times to some readers.
         match operator:
             case Operator.LT:
-                return self._within(None, max(at.ge[1], 1 - INT64_MAX))
+                return self._range(None, max(at.ge[1], 1 - INT64_MAX))
             case Operator.LE:
-                return self._within(None, max(at.gt[1], 1 - INT64_MAX))
+                return self._range(None, max(at.gt[1], 1 - INT64_MAX))
             case Operator.GE:
-                return self._within(min(at.ge[0], INT64_MAX), None)
+                return self._range(min(at.ge[0], INT64_MAX), None)
             case Operator.GT:
-                return self._within(min(at.gt[0], INT64_MAX), None)
+                return self._range(min(at.gt[0], INT64_MAX), None)
             case Operator.EQ | Operator.NULL_SAFE_EQ:
-                return self._within(at.ge[0], at.gt[1])
+                return self._range(at.ge[0], at.gt[1])
             case Operator.NE | Operator.NULL_SAFE_NE:
                 return self._outside(at.ge[1], at.gt[0])
             case _:
@@ -184,15 +184,15 @@ class NanosecondBinding(ColumnBinding):
         """Where all readers find it TRUE; without a doubt."""
         match operator:
             case Operator.LT:
-                return self._within(None, at.ge[0])
+                return self._range(None, at.ge[0])
             case Operator.LE:
-                return self._within(None, at.gt[0])
+                return self._range(None, at.gt[0])
             case Operator.GE:
-                return self._within(at.ge[1], None)
+                return self._range(at.ge[1], None)
             case Operator.GT:
-                return self._within(at.gt[1], None)
+                return self._range(at.gt[1], None)
             case Operator.EQ | Operator.NULL_SAFE_EQ:
-                return self._within(at.ge[1], at.gt[0])
+                return self._range(at.ge[1], at.gt[0])
             case Operator.NE | Operator.NULL_SAFE_NE:
                 return self._outside(at.ge[0], at.gt[1])
             case _:
@@ -204,23 +204,7 @@ class NanosecondBinding(ColumnBinding):
             return Leaf(atoms.NotNullAtom(self.name), self.text)
         if high == low + 1 and low >= INT64_MIN:
             return Leaf(atoms.NoneOf(self.name, (low,)), self.text)
-        return AnyOf((self._within(None, low), self._within(high, None)))
-
-    def _within(self, low: int | None, high: int | None) -> BoundPredicate:
-        """``low <= value < high``, of bounds that may be beyond 64 bits."""
-        if low is not None and low <= INT64_MIN:
-            low = None
-        if high is not None and high > INT64_MAX:
-            high = None
-        if (low is not None and low > INT64_MAX) or (
-            high is not None and high <= (INT64_MIN if low is None else low)
-        ):
-            return NEVER
-        if low is None and high is None:
-            return Leaf(atoms.NotNullAtom(self.name), self.text)
-        if low is not None and high == low + 1:
-            return Leaf(atoms.OneOf(self.name, (low,)), self.text)
-        return Leaf(atoms.Range(self.name, low, high), self.text)
+        return AnyOf((self._range(None, low), self._range(high, None)))
 
 
 def between(

@@ -14,20 +14,19 @@ from typing import Final, Protocol
 
 from skipindex.conditions.binding.scalar import answer
 from skipindex.conditions.bound_predicate import (
-    NEVER,
     BoundPredicate,
     Computed,
     Leaf,
     TruthValue,
     Unknown,
     with_leaves,
+    within,
 )
 from skipindex.conditions.budget import PlanBudget
 from skipindex.conditions.functions.registry import UNSURE, Argument, Plain, to_plain
 from skipindex.expressions.atoms import (
     Atom,
     NoneOf,
-    NotNullAtom,
     OneOf,
     Range,
     Value,
@@ -104,7 +103,7 @@ class BoundColumn:
     def preimage(self, question: Atom, asked: Asked) -> BoundPredicate:
         """The question itself, to this column."""
         if isinstance(question, Range):
-            return _ranged(self, question.low, question.high, asked)
+            return within(self.name, question.low, question.high, asked.text)
         return Leaf(replace(question, column=self.name), asked.text)
 
 
@@ -141,18 +140,6 @@ def constant_answer(
         if result is None
         else TruthValue(result)
     )
-
-
-def _ranged(
-    column: BoundColumn, low: Value | None, high: Value | None, asked: Asked
-) -> BoundPredicate:
-    if low is not None and high == successor(low):
-        return Leaf(OneOf(column.name, (low,)), asked.text)
-    if low is None and high is None:
-        return Leaf(NotNullAtom(column.name), asked.text)
-    if low is not None and high is not None and low >= high:  # type: ignore[operator]
-        return NEVER
-    return Leaf(Range(column.name, low, high), asked.text)
 
 
 def computed(

@@ -11,7 +11,7 @@ import math
 import random
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Protocol, assert_never
 
 import numpy as np
@@ -109,14 +109,6 @@ class VerifyReport(InNotebook):
         unchecked = sum(self.unchecked.values())
         others = f", {unchecked} could not be checked" if unchecked else ""
         return f"{self.checked} files checked{others}: {wrong}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "checked": self.checked,
-            "violations": [asdict(violation) for violation in self.violations],
-            "unchecked": dict(self.unchecked),
-        }
 
 
 def verify_plan(
