@@ -58,7 +58,7 @@ BUDGETS = {
     "api": 4794,
     "build": 2606,
     "cli": 1483,
-    "conditions": 8663,
+    "conditions": 8651,
     "expressions": 1982,
     "indexes": 7439,
     "layout": 2427,

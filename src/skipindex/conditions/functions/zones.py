@@ -257,25 +257,13 @@ def in_any_zone(wall: int) -> tuple[int, int]:
 def instants(zone: str | None) -> Callable[[int], tuple[int, int]]:
     """The first and the last instant that a local time of the zone may be.
 
-    Exact in a zone without rules.  Otherwise an instant is only trusted to a day.
+    Exact in a zone without rules.
     """
-    if zone is None:
+    offset = None if zone is None else fixed_offset(zone)
+    if offset is None:
         return in_any_zone
-    offset = fixed_offset(zone)
-    if offset is not None:
-        shift = (offset.utcoffset(None) or timedelta()) // MICROSECOND
-        return lambda wall: (wall - shift, wall - shift)
-    try:
-        rules = ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return in_any_zone
-
-    def near(wall: int) -> tuple[int, int]:
-        moment = (EPOCH_UTC + wall * MICROSECOND).replace(tzinfo=rules)
-        instant = (moment - EPOCH_UTC) // MICROSECOND
-        return instant - DAY, instant + DAY
-
-    return near
+    shift = (offset.utcoffset(None) or timedelta()) // MICROSECOND
+    return lambda wall: (wall - shift, wall - shift)
 
 
 def fixed_offset(zone: str) -> timezone | None:
