@@ -142,7 +142,7 @@ def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
             "spark.buffer.pageSize": "1m",
             # Small queries leave much garbage: the young generation that Java has by
             # default was collected four times as often.  Traces of over 8192 bytes come
-            # to Python 40 ms late, as ``Pieces.java`` says, and many queries fail on
+            # to Python 40 ms late, as ``Asking.java`` says, and many queries fail on
             # purpose.
             "spark.driver.extraJavaOptions": (
                 "-XX:+UseSerialGC -Xmn512m -XX:MetaspaceSize=256m "

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import skipindex as sx
 from skipindex.spark.pruning.protocol import VERSION
 from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
+from skipindex.spark.pruning.tables import scanned_location
 
 CLASSES = "org.apache.spark.sql.catalyst.expressions"
 TYPES = {"id": "long", "month": "integer", "ID": "long", "plain": "long"}
@@ -114,7 +115,7 @@ def asked(
         reader: those of the session that reads.
         options: of the scan.
         keys: of joins.
-        more: members of a question that names the files which Spark lists.
+        more: members of a question.
         purpose: what the answer is for.
         unlisted: files that it does not list.
         iceberg: what is read of an Iceberg table.
@@ -142,14 +143,11 @@ def asked(
         **({"takes_rewritten": True} if takes_ranges else {}),
     }
     if more is not None:
-        told = planner.answer(
-            f"read 0 60 0\n{json.dumps(question | {'listing': 0})}\n[]"
-        )
-        assert told
-        (listed_as,) = struct.unpack("<q", told)
-        paths, *_ = listing(planner, listed_as)
-        listed = "".join("01"[path not in unlisted] for path in paths)
-        question |= {"listing": listed_as, "listed": listed, **more}
+        question |= more
+    if unlisted:
+        now = planner.tables.current(scanned_location("file", None, str(table)))
+        listed = "".join("01"[path not in unlisted] for path in now.state.paths)
+        question |= {"listing": now.number, "listed": listed}
     rows = "" if wanted is None else f"{json.dumps(wanted)}\n"
     text = (
         f"{purpose} {number} {seconds} {age}\n{rows}{json.dumps(question)}\n"

@@ -114,7 +114,7 @@ def test_the_parts_of_a_question() -> None:
     assert keys == [1]
     assert isinstance(side, Dimension)
     assert (side.key, side.sizes, side.keys) == ("k", [1], [("b", [7])])
-    assert found.is_listed().tolist() == [False, True]
+    assert found.is_listed(2).tolist() == [False, True]
     assert found.first == First(
         n=1, order=Order(column="[]", direction="ASC", nulls="")
     )
@@ -122,6 +122,7 @@ def test_the_parts_of_a_question() -> None:
     assert found.answer.functions == [Function(name="count", column=None)]
     plain = Question.read(json.dumps(QUESTION))
     assert (plain.listing, plain.first, plain.answer) == (None, None, None)
+    assert plain.is_listed(2).tolist() == [True, True]
     assert read_report(json.dumps(READ)) == Read(
         number=1, scan=2, listed=3, read=4, unknown=5
     )

@@ -29,7 +29,7 @@ import os, struct, sys, time
 def write(number, text):
     os.write(4, struct.pack('>ii', number, len(text)) + text)
 def read():
-    number, _, length = struct.unpack('>iii', os.read(3, 12))
+    number, length = struct.unpack('>ii', os.read(3, 8))
     return number, os.read(3, length)
 os.write(4, {planner._SIGN!r})
 write(0, b'folder\\na\\nb')
@@ -56,24 +56,25 @@ class Process:
             found[i] = value
         return found
 
-    def _call(self, name: str, *arguments: Any, takes: str = "") -> Any:
+    def _call(self, name: str, *arguments: Any) -> Any:
         lang = self._jvm.java.lang
-        types = [getattr(lang, takes).TYPE] if takes else []
-        method = self._class.getDeclaredMethod(name, self._array(lang.Class, *types))
+        (method,) = (
+            one for one in self._class.getDeclaredMethods() if one.getName() == name
+        )
         method.setAccessible(True)
         return method.invoke(self._child, self._array(lang.Object, *arguments))
 
     def begins(self, seconds: float = 20) -> bool:
-        return bool(self._call("hasBegun", self._nanos(seconds), takes="Long"))
+        return bool(self._call("hasBegun", self._nanos(seconds)))
 
     def hello(self) -> list[str]:
-        return list(self._call("hello", self._nanos(20), takes="Long"))
+        return list(self._call("hello", self._nanos(20)))
 
     def _nanos(self, seconds: float) -> Any:
         return self._jvm.java.lang.Long.valueOf(str(int(seconds * SECOND)))
 
     def ask(self, text: str) -> bytes | None:
-        found: bytes | None = self._call("function", 0, takes="Integer").apply(text)
+        found: bytes | None = self._call("ask", text)
         return found
 
     @property

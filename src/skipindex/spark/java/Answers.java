@@ -50,7 +50,7 @@ final class Answers {
   }
 
   /** So many constants, as EXISTS asks for one, if there are so many rows; else null. */
-  private static LogicalPlan constants(GlobalLimit limit) {
+  private static LogicalPlan constants(GlobalLimit limit) throws Exception {
     TopRows asked = TopRows.of(limit);
     if (asked == null || asked.constants() == null || asked.n() > MAX_CONSTANTS) return null;
     if (!asked.index().canBeAnswered()) return null;
@@ -68,21 +68,16 @@ final class Answers {
   /** What a query is told first about all that Spark lists; null if there is no answer. */
   private static Listing.Covered ask(
       SkippingFileIndex index, Seq<PartitionDirectory> all, Seq<Expression> conjuncts,
-      ObjectNode json) {
+      ObjectNode json) throws Exception {
     if (all.isEmpty()) return null;
     String name = "answer " + index.query.listing(index.scanned.base()) + "\n"
         + index.scanned.question(Json.array(), json, ExpressionJson.json(conjuncts));
-    Object known = index.query.get(name);
-    if (known == null) {
-      index.query.put(name, "none"); // whatever happens now
-      PlannerCalls.Numbered found = index.scanned.ask(all, json, conjuncts, index.query);
-      if (found.answer() == null) return null;
-      var rest = Listing.rest(found.answer(), all, index.scanned);
-      index.scanned.planner().tell(found.number(), System.identityHashCode(index), rest);
-      known = new Listing.Covered(found.answer());
-      index.query.put(name, known);
-    }
-    return known instanceof Listing.Covered covered ? covered : null;
+    return index.query.once(name, () -> {
+      Listing.Rest rest = index.scanned.ask(all, json, conjuncts, index.query);
+      if (rest.answer().isNone()) return null;
+      index.scanned.planner().tell(System.identityHashCode(index), rest);
+      return new Listing.Covered(rest.answer());
+    });
   }
 
   /** How many of the files that Spark lists are known. */
@@ -90,43 +85,28 @@ final class Answers {
     return Listing.files(all).filter(known::rulesOut).count();
   }
 
-  /** One aggregate, which has nothing but a projection and a condition above its scan. */
-  private static class Answered {
-    final Aggregate aggregate;
-    final List<Project> projects = new ArrayList<>();
-    final List<AggregateExpression> functions = new ArrayList<>();
-    Attribute group;
-    Filter filter;
-    LogicalRelation scan;
-    SkippingFileIndex index;
-
-    private Answered(Aggregate aggregate) {
-      this.aggregate = aggregate;
-    }
-
+  /**
+   * One aggregate.
+   *
+   * group: by which rows are grouped; null if they are not.
+   * functions: each once.
+   */
+  private record Answered(
+      Aggregate aggregate, Attribute group, List<AggregateExpression> functions, Below below) {
     /** The aggregate, if it is one that can be answered; else null. */
     static Answered of(Aggregate aggregate) {
-      Answered found = new Answered(aggregate);
-      Seq<Expression> grouping = Scala.kept(aggregate.groupingExpressions());
+      List<Expression> grouping = Scala.list(aggregate.groupingExpressions());
       if (grouping.size() > 1 || !aggregate.deterministic()) return null;
-      if (grouping.size() == 1) {
-        if (!(grouping.apply(0) instanceof AttributeReference group)) return null;
-        found.group = group;
-      }
-      LogicalPlan node = aggregate.child();
-      for (; node instanceof Project project; node = project.child()) found.projects.add(project);
-      if (node instanceof Filter filter) {
-        found.filter = filter;
-        node = filter.child();
-      }
-      found.index = SkipRule.indexOf(node);
-      if (found.index == null || !found.index.canBeAnswered()) return null;
-      if (TopRows.isLenient(found.index)) return null;
-      found.scan = (LogicalRelation) node;
+      Expression group = grouping.isEmpty() ? null : grouping.get(0);
+      if (group != null && !(group instanceof AttributeReference)) return null;
+      Below below = Below.of(aggregate.child());
+      if (below == null || !below.index().canBeAnswered()) return null;
+      if (below.index().scanned.isLenient()) return null;
+      var found = new Answered(aggregate, (Attribute) group, new ArrayList<>(), below);
       for (NamedExpression one : Scala.each(aggregate.aggregateExpressions())) {
         found.collect((Expression) one);
       }
-      return found.functions.isEmpty() && found.group == null ? null : found;
+      return found.functions.isEmpty() && group == null ? null : found;
     }
 
     /** Adds the functions of an expression, each once. */
@@ -146,13 +126,11 @@ final class Answers {
     }
 
     /** The plan with the results over some files as rows; null if there are none. */
-    LogicalPlan plan() throws IOException {
+    LogicalPlan plan() throws Exception {
       ObjectNode asked = json();
       if (asked == null) return null;
-      List<Expression> split = filter == null ? List.of() : SkipRule.split(filter.condition());
-      Seq<Expression> conjuncts = TopRows.normalized(split, scan);
-      Seq<PartitionDirectory> all = index.scanned.all();
-      Listing.Covered covered = ask(index, all, conjuncts, asked);
+      Seq<PartitionDirectory> all = below.index().scanned.all();
+      Listing.Covered covered = ask(below.index(), all, below.conjuncts(), asked);
       if (covered == null) return null;
       LogicalPlan changed = changed(covered, all);
       return changed.output().equals(aggregate.output()) ? changed : null;
@@ -184,10 +162,7 @@ final class Answers {
 
     /** A column of the scan in JSON; null if it is none, or of no type for results. */
     private String column(Expression made, boolean isResult) {
-      Expression column = made;
-      for (Project project : projects)
-        if (column != null) column = TopRows.source(column, project);
-      Attribute own = column == null ? null : TopRows.columnOf(scan, column);
+      Attribute own = below.column(made);
       if (own == null || isResult && !isExact(own.dataType())) return null;
       return ExpressionJson.json(Scala.seq(own));
     }
@@ -209,12 +184,9 @@ final class Answers {
       LogicalPlan input = LocalRows.relation(
           output, LocalRows.values(covered.bits, covered.start(), types), INDEXES, files, 0L);
       if (!isWhole) {
-        LogicalPlan rest = SkipRule.withIndex(scan, index.without(covered));
-        if (filter != null) rest = Change.above(filter, rest);
-        for (int i = projects.size() - 1; i >= 0; i--) rest = Change.above(projects.get(i), rest);
-        Object[] arguments = LocalRows.arguments(Change.above(aggregate, rest));
-        arguments[1] = Scala.listed(made);
-        LogicalPlan others = Change.above(aggregate, rest).makeCopy(arguments);
+        var scan = SkipRule.withIndex(below.scan(), below.index().without(covered));
+        LogicalPlan rest = Change.above(aggregate, below.above(scan));
+        LogicalPlan others = Change.part(rest, 1, Scala.listed(made));
         input = new Union(Scala.seq(others, input), false, false);
       }
       return Change.above(Change.expressionsDown(aggregate, one -> total(one, parts)), input);

@@ -1,6 +1,7 @@
 package skipindex;
 
 import java.util.concurrent.*;
+import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
 import org.apache.hadoop.fs.Path;
 
@@ -28,6 +29,10 @@ class Asking {
       0, Integer.MAX_VALUE, Long.MAX_VALUE, TimeUnit.NANOSECONDS, new SynchronousQueue<>(),
       FACTORY);
 
+  /** Of a piece; Py4J may write a character of a question as two bytes; all are ASCII. */
+  private static final int LENGTH = 4000;
+
+  private static final AtomicLong TEXTS = new AtomicLong();
   private static final int MAX_UNTOLD = 1000;
   private static final ThreadPoolExecutor TELLING = new ThreadPoolExecutor(
       1, 1, 0L, TimeUnit.SECONDS, new LinkedBlockingQueue<>(), FACTORY);
@@ -85,8 +90,8 @@ class Asking {
     private final Gate store;
     private volatile long start;
 
-    Call(Function<String, Object> function, Text text, Gate table, Gate store) {
-      this.result = new FutureTask<>(() -> Pieces.call(function, text.now()));
+    Call(Callable<Object> asked, Gate table, Gate store) {
+      this.result = new FutureTask<>(asked);
       this.table = table;
       this.store = store;
     }
@@ -112,25 +117,37 @@ class Asking {
     }
   }
 
-  /**
-   * What a call tells Python.
-   *
-   * line: to which the seconds are added that the call waits to begin; null is no line.
-   */
-  record Text(String line, String argument, long start) {
-    Text(String line, String argument) {
-      this(line, argument, System.nanoTime());
-    }
+  /** What Python is given: a line, to which the seconds since a start are added, and a text. */
+  private static Object call(
+      Function<String, Object> function, String line, String argument, long start) {
+    String age = " " + (System.nanoTime() - start) / 1e9 + "\n";
+    return call(function, line + age + argument);
+  }
 
-    String now() {
-      if (line == null) return argument;
-      return line + " " + (System.nanoTime() - start) / 1e9 + "\n" + argument;
+  /**
+   * The function's result for a text, which it gets in pieces: Py4J writes 8192 bytes at a time.
+   *
+   * TCP holds the rest of a longer text back until the other end acknowledges the first part,
+   * which it does after 40 ms (Nagle's algorithm, and delayed acknowledgement). A piece starts
+   * with a line that names its text, tells how many came before, and whether more follow.
+   */
+  private static Object call(Function<String, Object> function, String text) {
+    long name = TEXTS.incrementAndGet();
+    for (int before = 0;; before++) {
+      int start = before * LENGTH;
+      int end = Math.min(start + LENGTH, text.length());
+      boolean isLast = end == text.length();
+      String line = name + " " + before + (isLast ? " last\n" : " more\n");
+      Object found = function.apply(line + text.substring(start, end));
+      if (isLast) return found;
     }
   }
 
   /** Begins a call for a query, which waits for room; without a query there is no waiting. */
-  static Call now(Function<String, Object> function, Text text, Path root, Query query)
+  static Call now(
+      Function<String, Object> function, String line, String argument, Path root, Query query)
       throws InterruptedException, TimeoutException {
+    long asked = System.nanoTime();
     Gate table = gate(root, MAX_OF_TABLE, "the table");
     Gate store = gate(Roots.store(root.toUri()), MAX_OF_STORE, "tables of its store");
     table.enter(query);
@@ -140,7 +157,7 @@ class Asking {
       table.leave();
       throw problem;
     }
-    var call = new Call(function, text, table, store);
+    var call = new Call(() -> call(function, line, argument, asked), table, store);
     try {
       CALLING.execute(call);
     } catch (Throwable problem) { // the process may have no more threads
@@ -151,9 +168,9 @@ class Asking {
   }
 
   /** A call for which no query waits yet; null if it cannot begin at once. */
-  static Call ahead(Function<String, Object> function, Text text, Path root) {
+  static Call ahead(Function<String, Object> function, String line, String argument, Path root) {
     try {
-      return now(function, text, root, null);
+      return now(function, line, argument, root, null);
     } catch (TimeoutException busy) {
       return null;
     } catch (InterruptedException stopped) {
@@ -168,8 +185,8 @@ class Asking {
   }
 
   /** Tells Python something; no query waits for it. */
-  static void tell(Function<String, Object> function, String argument) {
-    TELLING.submit(() -> Pieces.call(function, argument));
+  static void tell(Function<String, Object> function, String line, String argument) {
+    TELLING.submit(() -> call(function, line, argument, System.nanoTime()));
   }
 
   /** Whether Python is told of so much already that what may be lost should be. */

@@ -5,6 +5,7 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.execution.SparkPlan;
 import scala.Function1;
+import scala.Product;
 import scala.runtime.AbstractPartialFunction;
 
 /** What Spark does to the nodes of a plan, and to the expressions of a node. */
@@ -30,6 +31,13 @@ final class Change extends AbstractPartialFunction {
   /** The plan with other nodes; the function has null for those that stay. */
   static LogicalPlan down(LogicalPlan plan, Function<TreeNode<?>, TreeNode<?>> of) {
     return plan.transformDown(new Change(of));
+  }
+
+  /** The node with another part, by its place among those that it was made of. */
+  static LogicalPlan part(LogicalPlan node, int place, Object part) {
+    Object[] parts = Scala.list(((Product) node).productIterator().toSeq()).toArray();
+    parts[place] = part;
+    return node.makeCopy(parts);
   }
 
   static LogicalPlan above(LogicalPlan node, LogicalPlan child) {

@@ -5,16 +5,15 @@ import java.nio.charset.StandardCharsets;
 import java.util.*;
 import java.util.concurrent.*;
 import java.util.concurrent.atomic.AtomicInteger;
-import java.util.function.Function;
 
 /**
  * The planner as a process of Python, which reads questions from one pipe and answers to another.
  *
  * These are its descriptors 3 and 4, which nothing else writes to: its standard output is its
  * standard error, and its standard input is empty. It ends when the questions end, so with this
- * JVM, however that ends. Its first bytes are SIGN. A question is its number, that of the
- * function, and a text; an answer has the number of the question. All numbers are of four bytes,
- * and a text comes after the number of its bytes, which is -1 for none.
+ * JVM, however that ends. Its first bytes are SIGN. A question is its number and a text; an
+ * answer has the number of the question. All numbers are of four bytes, and a text comes after
+ * the number of its bytes, which is -1 for none.
  */
 final class Child {
   /** The number of what it says without being asked: what the rules need to know. */
@@ -105,12 +104,8 @@ final class Child {
     process.destroyForcibly();
   }
 
-  /** One of its functions of a text. */
-  Function<String, Object> function(int number) {
-    return text -> ask(number, text);
-  }
-
-  private byte[] ask(int function, String text) {
+  /** What it answers to a text. */
+  byte[] ask(String text) {
     int number = numbers.incrementAndGet();
     CompletableFuture<byte[]> answer = new CompletableFuture<>();
     waiting.put(number, answer);
@@ -120,7 +115,6 @@ final class Child {
       byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
       synchronized (questions) {
         questions.writeInt(number);
-        questions.writeInt(function);
         questions.writeInt(bytes.length);
         questions.write(bytes);
         questions.flush();

@@ -1,5 +1,6 @@
 package skipindex;
 
+import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.*;
 import java.util.*;
 import org.apache.hadoop.fs.*;
@@ -7,7 +8,6 @@ import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
 import org.apache.spark.sql.execution.datasources.*;
-import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.*;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -19,14 +19,13 @@ import org.apache.spark.unsafe.types.UTF8String;
  * Spark finds scans that it can run once by the equality of these.
  *
  * column: of the scan.
- * told: all but the files, or null where the plan has the keys themselves.
+ * told: all but the files, or a list of the keys where the plan has them itself.
  * location: what the files of the side are listed by, or null.
  * listing: that by which the query tells listings apart.
  * others: what its own columns need to have.
  */
 record Dimension(
-    String column, ObjectNode told, ArrayNode keys, FileIndex location, int listing,
-    List<Dimension> others) {
+    String column, JsonNode told, FileIndex location, int listing, List<Dimension> others) {
   private static final int MAX_FILES = 1000;
   private static final int MAX_ROWS = 10000;
 
@@ -71,7 +70,7 @@ record Dimension(
       if (node instanceof Filter filter)
         conjuncts.addAll(SkipRule.split(filter.condition()));
       else if (node instanceof Project project) {
-        if (!(TopRows.source(key, project) instanceof Attribute source)) return null;
+        if (!(Below.source(key, project) instanceof Attribute source)) return null;
         key = source;
         conjuncts = below(project, conjuncts);
         others = Joins.below(node, others);
@@ -100,7 +99,7 @@ record Dimension(
     for (Expression one : conjuncts) {
       boolean isSame = true;
       for (Attribute column : Scala.each(one.references())) {
-        isSame &= TopRows.source(column, project) instanceof Attribute source
+        isSame &= Below.source(column, project) instanceof Attribute source
             && source.exprId().equals(column.exprId());
       }
       if (isSame) found.add(one);
@@ -130,14 +129,13 @@ record Dimension(
         || !conjuncts.stream().allMatch(one -> one instanceof IsNotNull);
     boolean isKnown = SkipRule.isParquet(relation) && SkipRule.isListing(location);
     if (!isKnown || name == null || !isAsked) return null;
-    ObjectNode told = Json.object();
-    told.put("key", name).put("is_catalog_table", scan.catalogTable().isDefined());
-    told.setAll(Question.schemas(relation.dataSchema(), relation.partitionSchema()));
-    SQLConf reader = relation.sparkSession().sessionState().conf();
-    Question.addReader(told, asking.scanned.planner().settings, reader);
-    Question.addOptions(told, relation.options());
-    told.put("conjuncts", ExpressionJson.json(TopRows.normalized(conjuncts, scan)));
-    return new Dimension(column, told, null, location, asking.query.listing(location), others);
+    String[] settings = asking.scanned.planner().settings;
+    boolean isOfCatalog = scan.catalogTable().isDefined();
+    ObjectNode told = Question.scan(relation.dataSchema(), relation.partitionSchema(), isOfCatalog)
+                          .put("key", name)
+                          .put("conjuncts", ExpressionJson.json(Below.normalized(conjuncts, scan)));
+    Question.addReading(told, relation, settings);
+    return new Dimension(column, told, location, asking.query.listing(location), others);
   }
 
   /** The keys of rows that the plan has; null if they are too many, or of other types. */
@@ -157,13 +155,13 @@ record Dimension(
       if (!UTF8String.fromString(value.toString()).equals(value)) return null;
       keys.add(value.toString());
     }
-    return new Dimension(column, null, keys, null, 0, List.of());
+    return new Dimension(column, keys, null, 0, List.of());
   }
 
   /** Adds a pair of the column, and a list of keys or what it is joined with as it is now. */
   void addTo(ArrayNode all) {
-    if (keys != null) {
-      all.addArray().add(column).add(keys);
+    if (!(told instanceof ObjectNode ofFiles)) {
+      all.addArray().add(column).add(told);
       return;
     }
     List<FileStatus> files =
@@ -171,7 +169,7 @@ record Dimension(
     Path root = files.size() > MAX_FILES ? null : root(location, files);
     if (root == null) return;
     ObjectNode side = Question.place(root);
-    side.setAll(told);
+    side.setAll(ofFiles);
     ArrayNode paths = side.putArray("paths");
     ArrayNode sizes = side.putArray("sizes");
     ArrayNode times = side.putArray("millis");

@@ -170,6 +170,7 @@ public final class ExpressionJson {
     return each.hasNext() && each.forall(one -> isOf(children, one));
   }
 
+  /** What an expression holds, or a value in Catalyst's own form: a date is a number of days. */
   private void held(Object held) throws IOException {
     if (held == null)
       out.writeNull();
@@ -177,14 +178,26 @@ public final class ExpressionJson {
       held(option.isDefined() ? option.get() : null);
     else if (held instanceof Boolean is)
       out.writeBoolean(is);
-    else if (held instanceof Integer || held instanceof Long)
+    else if (held instanceof Float number) // the double of the same value
+      out.writeString(Double.toString(number.doubleValue()));
+    else if (
+        held instanceof Byte || held instanceof Short || held instanceof Integer
+        || held instanceof Long)
       out.writeNumber(((Number) held).longValue());
     else if (held instanceof DataType type)
       out.writeString(type.catalogString());
     else if (held instanceof Metadata metadata)
       out.writeString(metadata.json());
-    else if (
-        held instanceof String || held instanceof UTF8String || held instanceof Character
+    else if (held instanceof Decimal decimal)
+      out.writeString(decimal.toJavaBigDecimal().toPlainString());
+    else if (held instanceof UTF8String text)
+      utf8(text.getBytes());
+    else if (held instanceof byte[] bytes)
+      out.writeString(HexFormat.of().formatHex(bytes));
+    else if (held instanceof CalendarInterval interval) {
+      out.writeArray(new long[] {interval.months, interval.days, interval.microseconds}, 0, 3);
+    } else if (
+        held instanceof String || held instanceof Double || held instanceof Character
         || held instanceof scala.Enumeration.Value)
       out.writeString(held.toString());
     else if (held instanceof Seq<?> list)
@@ -207,41 +220,22 @@ public final class ExpressionJson {
     out.writeEndArray();
   }
 
-  /** A value in Catalyst's own form: a date is a number of days, a time of microseconds. */
+  /** A value of a literal, whose structs have types. */
   private void value(Object value, DataType type) throws IOException {
-    if (value == null)
-      out.writeNull();
-    else if (value instanceof Boolean is)
-      out.writeBoolean(is);
-    else if (value instanceof Float number) // the double of the same value
-      out.writeString(Double.toString(number.doubleValue()));
-    else if (value instanceof Double)
-      out.writeString(value.toString());
-    else if (
-        value instanceof Byte || value instanceof Short || value instanceof Integer
-        || value instanceof Long)
-      out.writeNumber(((Number) value).longValue());
-    else if (value instanceof Decimal decimal)
-      out.writeString(decimal.toJavaBigDecimal().toPlainString());
-    else if (value instanceof UTF8String text)
-      utf8(text.getBytes());
-    else if (value instanceof byte[] bytes)
-      out.writeString(HexFormat.of().formatHex(bytes));
-    else if (value instanceof CalendarInterval interval) {
-      out.writeArray(new long[] {interval.months, interval.days, interval.microseconds}, 0, 3);
-    } else if (value instanceof InternalRow row && type instanceof StructType struct) {
-      out.writeStartArray();
-      for (int i = 0; i < struct.length(); i++) {
-        DataType fieldType = struct.fields()[i].dataType();
-        out.writeStartObject();
-        out.writeStringField("t", fieldType.catalogString());
-        out.writeFieldName("v");
-        value(row.get(i, fieldType), fieldType);
-        out.writeEndObject();
-      }
-      out.writeEndArray();
-    } else
-      unknown(value);
+    if (!(value instanceof InternalRow row && type instanceof StructType struct)) {
+      held(value);
+      return;
+    }
+    out.writeStartArray();
+    for (int i = 0; i < struct.length(); i++) {
+      DataType fieldType = struct.fields()[i].dataType();
+      out.writeStartObject();
+      out.writeStringField("t", fieldType.catalogString());
+      out.writeFieldName("v");
+      value(row.get(i, fieldType), fieldType);
+      out.writeEndObject();
+    }
+    out.writeEndArray();
   }
 
   /** Text, or the bytes in hexadecimal digits in a list if they are none. */

@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.lang.reflect.*;
 import java.util.*;
 import java.util.concurrent.ConcurrentHashMap;
+import java.util.function.Function;
 import java.util.stream.Stream;
 import org.apache.commons.codec.digest.DigestUtils;
 import org.apache.hadoop.fs.Path;
@@ -92,17 +93,12 @@ record Iceberg(LogicalPlan node, Object base) {
   }
 
   private LogicalPlan with(Object scan) {
-    Product made = (Product) node;
-    if (made.productElement(1).equals(scan)) return node; // as Spark would keep it
-    Object[] parts = new Object[made.productArity()];
-    for (int i = 0; i < parts.length; i++) parts[i] = made.productElement(i);
-    parts[1] = scan;
-    return node.makeCopy(parts);
+    boolean isSame = ((Product) node).productElement(1).equals(scan);
+    return isSame ? node : Change.part(node, 1, scan); // as Spark would keep it
   }
 
   /** The node with the tasks that conditions leave. */
-  LogicalPlan left(Seq<Expression> conjuncts, PlannerCalls planner, Query query)
-      throws java.io.IOException {
+  LogicalPlan left(Seq<Expression> conjuncts, PlannerCalls planner, Query query) throws Exception {
     if (conjuncts.isEmpty() || !table(node).getClass().getName().equals(TABLE)) return whole();
     Object table = get(base, "table");
     Object snapshot = snapshot(get(base, "scan"));
@@ -113,14 +109,8 @@ record Iceberg(LogicalPlan node, Object base) {
     if (root == null) return whole();
     String question = question(root, table, snapshot, conjuncts, planner);
     if (question == null) return whole();
-    Object known = query.get(question);
-    if (known == null) {
-      query.put(question, "none"); // whatever happens now
-      var answer = planner.ask("read", question, query, root);
-      query.put(question, answer);
-      return left(answer, true, planner);
-    }
-    return known instanceof PlannerCalls.Numbered answer ? left(answer, false, planner) : whole();
+    var answer = query.once(question, () -> planner.ask("read", question, query, root));
+    return answer == null ? whole() : left(answer, planner);
   }
 
   /** The snapshot that is read; null if it is not a single one. */
@@ -136,14 +126,13 @@ record Iceberg(LogicalPlan node, Object base) {
     Object file = call(metadata, "metadataFileLocation");
     if (file == null || current == null) return null;
     Object id = call(snapshot, "snapshotId");
-    ObjectNode question = Question.about(root).put("is_catalog_table", false);
-    question.setAll(Question.schemas(node.schema(), new StructType()));
-    Question.addSettings(question, planner.settings);
     String conditions = ExpressionJson.json(conjuncts);
-    Question.addOffsets(question, conditions);
-    question.putObject("reader");
-    question.putObject("options");
-    question.putArray("keys");
+    ObjectNode question = Question.about(
+        root,
+        Question.scan(node.schema(), new StructType(), false),
+        planner.settings,
+        Json.array(),
+        conditions);
     ObjectNode told = question.putObject("iceberg");
     told.put("metadata", (String) file).put("snapshot", (long) id);
     told.put("is_current", call(current, "snapshotId").equals(id));
@@ -154,7 +143,7 @@ record Iceberg(LogicalPlan node, Object base) {
   }
 
   /** The node without the tasks of files that an answer rules out. */
-  private LogicalPlan left(PlannerCalls.Numbered answer, boolean isNew, PlannerCalls planner) {
+  private LogicalPlan left(Listing.Answer answer, PlannerCalls planner) {
     var tasks = (List<?>) call(base, "tasks");
     var left = new ArrayList<Object>();
     var paths = new ArrayList<String>();
@@ -162,9 +151,9 @@ record Iceberg(LogicalPlan node, Object base) {
     for (Object task : tasks) {
       Object file = call(task, "file");
       String path = (String) call(file, "location");
-      int i = answer.answer() == null ? -1 : position(answer.answer(), path, file);
-      if (i >= 0 && answer.answer().isMarked(i)) continue;
-      if (i < 0 && answer.answer() != null) unknown++;
+      int i = answer.isNone() ? -1 : position(answer, path, file);
+      if (i >= 0 && answer.isMarked(i)) continue;
+      if (i < 0 && !answer.isNone()) unknown++;
       left.add(task);
       paths.add(path);
     }
@@ -175,8 +164,8 @@ record Iceberg(LogicalPlan node, Object base) {
       scan = copy("skipindex: " + counts + " #" + files);
       call(scan, "resetTasks", left);
     }
-    var rest = new Listing.Rest(null, tasks.size(), left.size(), unknown, 0L);
-    if (isNew) planner.tell(answer.number(), scan.hashCode(), rest);
+    var rest = new Listing.Rest(answer, null, tasks.size(), left.size(), unknown, 0L);
+    planner.tell(scan.hashCode(), rest);
     return with(scan);
   }
 
@@ -196,12 +185,10 @@ record Iceberg(LogicalPlan node, Object base) {
       Constructor<?> made = base.getClass().getDeclaredConstructors()[0];
       made.setAccessible(true);
       Object copy = made.newInstance(Stream.of(PARTS).map(name -> get(base, name)).toArray());
-      for (Class<?> type = base.getClass(); type != Object.class; type = type.getSuperclass()) {
-        for (Field field : type.getDeclaredFields()) {
-          if (Modifier.isStatic(field.getModifiers())) continue;
-          field.setAccessible(true);
-          field.set(copy, field.getName().equals(FILTERS) ? filters : field.get(base));
-        }
+      for (Field field : all(base, Class::getDeclaredFields).toList()) {
+        if (Modifier.isStatic(field.getModifiers())) continue;
+        field.setAccessible(true);
+        field.set(copy, field.getName().equals(FILTERS) ? filters : field.get(base));
       }
       return copy;
     } catch (ReflectiveOperationException | IllegalArgumentException problem) {
@@ -210,28 +197,26 @@ record Iceberg(LogicalPlan node, Object base) {
   }
 
   private static boolean isA(Object one, String name) {
-    for (Class<?> type = one.getClass(); type != null; type = type.getSuperclass()) {
-      if (type.getName().equals(PACKAGE + name)) return true;
-      for (Class<?> each : type.getInterfaces()) {
-        if (each.getName().equals(PACKAGE + name)) return true;
-      }
-    }
-    return false;
+    return all(one, type -> new Class<?>[] {type})
+        .anyMatch(type -> type.getName().equals(PACKAGE + name));
+  }
+
+  /** What the class of an object has, then its interfaces, and then those that it extends. */
+  private static <T> Stream<T> all(Object of, Function<Class<?>, T[]> has) {
+    return Stream.<Class<?>>iterate(of.getClass(), Objects::nonNull, Class::getSuperclass)
+        .flatMap(type -> Stream.concat(Stream.of(type), Stream.of(type.getInterfaces())))
+        .flatMap(type -> Stream.of(has.apply(type)));
   }
 
   private static Object get(Object of, String name) {
-    for (Class<?> type = of.getClass(); type != null; type = type.getSuperclass()) {
-      try {
-        Field field = type.getDeclaredField(name);
-        field.setAccessible(true);
-        return field.get(of);
-      } catch (NoSuchFieldException inherited) {
-        continue;
-      } catch (IllegalAccessException problem) {
-        throw unknown(problem);
-      }
+    var found = all(of, Class::getDeclaredFields).filter(one -> one.getName().equals(name));
+    try {
+      Field field = found.findFirst().orElseThrow(() -> new NoSuchFieldException(name));
+      field.setAccessible(true);
+      return field.get(of);
+    } catch (ReflectiveOperationException problem) {
+      throw unknown(problem);
     }
-    throw unknown(new NoSuchFieldException(name));
   }
 
   /** What a method gives, whoever may call it. */
@@ -246,18 +231,14 @@ record Iceberg(LogicalPlan node, Object base) {
   }
 
   private static Method method(Object of, String name, int n) {
-    for (Class<?> type = of.getClass(); type != null; type = type.getSuperclass()) {
-      var types = Stream.concat(Stream.of(type), Stream.of(type.getInterfaces()));
-      var found = types.flatMap(each -> Stream.of(each.getDeclaredMethods()))
-                      .filter(each -> each.getName().equals(name) && each.getParameterCount() == n)
-                      .filter(each -> !each.isBridge())
-                      .findFirst();
-      if (found.isPresent()) {
-        found.get().setAccessible(true);
-        return found.get();
-      }
-    }
-    throw unknown(new NoSuchMethodException(of.getClass().getName() + "." + name));
+    var found = all(of, Class::getDeclaredMethods)
+                    .filter(one -> one.getName().equals(name) && one.getParameterCount() == n)
+                    .filter(one -> !one.isBridge())
+                    .findFirst();
+    if (found.isEmpty())
+      throw unknown(new NoSuchMethodException(of.getClass().getName() + "." + name));
+    found.get().setAccessible(true);
+    return found.get();
   }
 
   private static IllegalStateException unknown(Throwable problem) {

@@ -67,7 +67,7 @@ record Joins(Set<FileIndex> shared, Set<FileIndex> unsure) {
     if (!(node instanceof Project project)) return needed;
     var below = new ArrayList<Needed>();
     for (Needed one : needed) {
-      if (TopRows.source(one.column, project) instanceof Attribute source)
+      if (Below.source(one.column, project) instanceof Attribute source)
         below.add(new Needed(source, one.key, one.side, one.ofSide));
     }
     return below;
@@ -145,7 +145,7 @@ record Joins(Set<FileIndex> shared, Set<FileIndex> unsure) {
 
   /** The name that the relation has for a column of the scan's output. */
   static String nameIn(LogicalRelation scan, Attribute wanted) {
-    Attribute found = TopRows.columnOf(scan, wanted);
+    Attribute found = Below.columnOf(scan, wanted);
     return found == null ? null : found.name();
   }
 }

@@ -4,13 +4,14 @@ import java.nio.ByteBuffer;
 import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
-import java.util.stream.Stream;
+import java.util.stream.*;
 import org.apache.hadoop.fs.*;
 import org.apache.spark.sql.execution.datasources.*;
 import scala.collection.immutable.Seq;
 
 /** The files of a table as Python listed them, by path below the root. */
 public class Listing {
+  final long number;
   final Map<String, Integer> positions = new HashMap<>();
   final long[] sizes;
   final long[] millis;
@@ -20,7 +21,8 @@ public class Listing {
 
   final Rewrites rewrites;
 
-  Listing(byte[] packed) {
+  Listing(long number, byte[] packed) {
+    this.number = number;
     ByteBuffer buffer = ByteBuffer.wrap(packed).order(ByteOrder.LITTLE_ENDIAN);
     judged = (int) buffer.getLong();
     int n = judged + (int) buffer.getLong();
@@ -78,20 +80,26 @@ public class Listing {
         .map(FileStatusWithMetadata::fileStatus);
   }
 
-  /** How often Spark lists each file with the same size and time; 2 is "more than once". */
-  byte[] seen(Path root, Seq<PartitionDirectory> directories) {
-    var seen = new byte[judged];
+  /** For each file 1, if Spark lists it once, with the same size and time, and else 0. */
+  String listed(Path root, Seq<PartitionDirectory> directories) {
+    var seen = new int[judged];
     files(directories).forEach(file -> {
       int i = find(file, root);
-      if (i >= 0 && i < judged && seen[i] < 2) seen[i]++;
+      if (i >= 0 && i < judged) seen[i]++;
     });
-    return seen;
+    return IntStream.of(seen).mapToObj(n -> n == 1 ? "1" : "0").collect(Collectors.joining());
   }
 
-  /** Which files of a listing are ruled out. */
+  /**
+   * Which files of a listing are ruled out.
+   *
+   * number: of the question.
+   * listing: null if no file is ruled out.
+   */
   static class Answer {
     private static final String ENOUGH = "enough";
     private static final String RANGES = "ranges";
+    final long number;
     final Listing listing;
     final byte[] bits;
     final Path root;
@@ -102,15 +110,14 @@ public class Listing {
     /** Whether the files that are not marked are enough, whatever others hold. */
     private final boolean isEnough;
 
-    Answer(Listing listing, byte[] bits, Path root) {
+    Answer(long number, Listing listing, byte[] bits, Path root) {
+      this.number = number;
       this.listing = listing;
       this.bits = bits;
       this.root = root;
-      this.isEnough = bits.length - start() == ENOUGH.length() && text().equals(ENOUGH);
-      int end = start() + RANGES.length();
-      boolean hasRanges = bits.length > end
-          && RANGES.equals(new String(bits, start(), RANGES.length(), StandardCharsets.US_ASCII));
-      if (!hasRanges) return;
+      this.isEnough = listing != null && begins(ENOUGH) && bits.length == start() + ENOUGH.length();
+      int end = listing == null || !begins(RANGES) ? 0 : start() + RANGES.length();
+      if (end == 0) return;
       ByteBuffer buffer = ByteBuffer.wrap(bits).order(ByteOrder.LITTLE_ENDIAN);
       buffer.position(end);
       for (int left = buffer.getInt(); left > 0; left--) {
@@ -119,6 +126,16 @@ public class Listing {
         buffer.getInt();
         for (int i = 0; i < places.length; i++) places[i] = buffer.getLong();
       }
+    }
+
+    /** Whether the answer to a question is that nothing is ruled out. */
+    boolean isNone() {
+      return listing == null;
+    }
+
+    private boolean begins(String what) {
+      int end = Math.min(bits.length, start() + what.length());
+      return what.equals(new String(bits, start(), end - start(), StandardCharsets.US_ASCII));
     }
 
     /** The file as it is to be read, if some of its rows are needed. */
@@ -138,17 +155,13 @@ public class Listing {
       return 8 + (listing.judged + 7) / 8;
     }
 
-    String text() {
-      return new String(bits, start(), bits.length - start(), StandardCharsets.US_ASCII);
-    }
-
     boolean isMarked(int i) {
       return i < listing.judged && (bits[8 + (i >> 3)] >> (i & 7) & 1) != 0;
     }
   }
 
   /**
-   * What is left to read of what Spark lists, if an answer rules out some; null is none.
+   * What an answer leaves to read of what Spark lists.
    *
    * It is null if the answer is about rewritten files, and Spark lists others than these.
    */
@@ -158,7 +171,7 @@ public class Listing {
     int read = 0;
     int unknown = 0;
     long bytes = 0L;
-    boolean isRewritten = answer != null && !answer.listing.rewrites.isEmpty();
+    boolean isRewritten = !answer.isNone() && !answer.listing.rewrites.isEmpty();
     for (PartitionDirectory directory : Scala.each(all)) {
       boolean isInPlace = scanned.isInPlace(directory);
       if (isRewritten) directory = answer.listing.rewrites.in(directory, isInPlace, answer.root);
@@ -167,10 +180,11 @@ public class Listing {
       int n = 0;
       for (FileStatusWithMetadata file : Scala.each(directory.files())) {
         n++;
-        if (answer != null && isInPlace && answer.rulesOut(file.fileStatus())) continue;
-        files.add(answer == null || !isInPlace ? file : answer.narrowed(file));
+        boolean isJudged = !answer.isNone() && isInPlace;
+        if (isJudged && answer.rulesOut(file.fileStatus())) continue;
+        files.add(isJudged ? answer.narrowed(file) : file);
         bytes += file.fileStatus().getLen();
-        if (answer != null && answer.listing.find(file.fileStatus(), answer.root) < 0) unknown++;
+        if (!answer.isNone() && answer.listing.find(file.fileStatus(), answer.root) < 0) unknown++;
       }
       listed += n;
       read += files.size();
@@ -180,7 +194,7 @@ public class Listing {
         directories.add(new PartitionDirectory(directory.values(), Scala.listed(files)));
       }
     }
-    return new Rest(Scala.listed(directories), listed, read, unknown, bytes);
+    return new Rest(answer, Scala.listed(directories), listed, read, unknown, bytes);
   }
 
   /**
@@ -189,7 +203,9 @@ public class Listing {
    * listed, read, unknown: how many files Spark lists, how many of these are read, and how
    *     many of the read ones the planner does not know.
    */
-  record Rest(Seq<PartitionDirectory> directories, int listed, int read, int unknown, long bytes) {}
+  record Rest(
+      Answer answer, Seq<PartitionDirectory> directories, int listed, int read, int unknown,
+      long bytes) {}
 
   /** An answer that counts later than it was given. */
   static class Earlier extends Answer {
@@ -197,7 +213,7 @@ public class Listing {
     private final long start = System.nanoTime();
 
     Earlier(Answer answer) {
-      super(answer.listing, answer.bits, answer.root);
+      super(answer.number, answer.listing, answer.bits, answer.root);
     }
 
     /** Whether the file is now what it was, as far as that costs no request to a store. */
@@ -211,7 +227,7 @@ public class Listing {
   /** Files whose rows a plan has otherwise; they stay what they were when it was made. */
   static class Covered extends Answer {
     Covered(Answer answer) {
-      super(answer.listing, answer.bits, answer.root);
+      super(answer.number, answer.listing, answer.bits, answer.root);
     }
 
     /** Even if it has changed: its former rows are in the plan. */

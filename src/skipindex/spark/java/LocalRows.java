@@ -26,8 +26,6 @@ import scala.collection.immutable.Seq;
 public final class LocalRows extends Above {
   private static final long serialVersionUID = 1L;
   private static final TreeNodeTag<Source> SOURCE = new TreeNodeTag<>("skipindex");
-  private final Source source;
-
   /**
    * Where rows come from.
    *
@@ -37,9 +35,13 @@ public final class LocalRows extends Above {
    */
   record Source(String how, long files, long rows, long bytes) {}
 
-  public LocalRows(SparkPlan rows, Source source) {
+  /** Its source is a tag of it, which Spark gives to copies. */
+  public LocalRows(SparkPlan rows) {
     super(rows);
-    this.source = source;
+  }
+
+  private Source source() {
+    return getTagValue(SOURCE).get();
   }
 
   /**
@@ -50,9 +52,8 @@ public final class LocalRows extends Above {
   static LogicalPlan relation(
       List<Attribute> output, List<Object[]> rows, String how, long files, long bytes) {
     var empty = LocalRelation.fromExternalRows(Scala.listed(output), Scala.none());
-    Object[] arguments = arguments(empty);
-    arguments[1] = Scala.listed(rows.stream().map(GenericInternalRow::new).toList());
-    LogicalPlan relation = empty.makeCopy(arguments);
+    var made = Scala.listed(rows.stream().map(GenericInternalRow::new).toList());
+    LogicalPlan relation = Change.part(empty, 1, made);
     relation.setTagValue(SOURCE, new Source(how, files, rows.size(), bytes));
     return relation;
   }
@@ -80,17 +81,12 @@ public final class LocalRows extends Above {
   static Seq<SparkPlan> planned(LocalRelation rows) {
     var source = rows.getTagValue(SOURCE);
     if (source.isEmpty()) return Scala.none();
-    var plain = (LocalRelation) rows.makeCopy(arguments(rows));
+    var plain = Change.part(rows, 1, rows.data());
     plain.unsetTagValue(SOURCE);
     var planner = Compat.classic(SparkSession.active()).sessionState().planner();
-    return Scala.seq(new LocalRows(planner.plan(plain).next(), source.get()));
-  }
-
-  /** What a node was made of. */
-  static Object[] arguments(LogicalPlan node) {
-    Object[] arguments = new Object[node.productArity()];
-    for (int i = 0; i < arguments.length; i++) arguments[i] = node.productElement(i);
-    return arguments;
+    var planned = new LocalRows(planner.plan(plain).next());
+    planned.setTagValue(SOURCE, source.get());
+    return Scala.seq(planned);
   }
 
   /** The rows of a stream of Arrow, whose columns have these types. */
@@ -123,7 +119,7 @@ public final class LocalRows extends Above {
 
   @Override
   Above on(SparkPlan rows) {
-    return new LocalRows(rows, source);
+    return new LocalRows(rows);
   }
 
   @Override
@@ -133,7 +129,7 @@ public final class LocalRows extends Above {
 
   @Override
   String told() {
-    return source.rows + " rows of " + source.files + " files, " + source.how;
+    return source().rows + " rows of " + source().files + " files, " + source().how;
   }
 
   @Override
@@ -144,7 +140,7 @@ public final class LocalRows extends Above {
 
   @Override
   protected void begun() {
-    show(source.files, source.rows, source.bytes);
+    show(source().files, source().rows, source().bytes);
   }
 
   /** Spark's own needs no job for these. */
@@ -170,15 +166,5 @@ public final class LocalRows extends Above {
   public InternalRow[] executeTail(int n) {
     begun();
     return child.executeTail(n);
-  }
-
-  @Override
-  public int productArity() {
-    return 2;
-  }
-
-  @Override
-  public Object productElement(int place) {
-    return place == 0 ? child : source;
   }
 }

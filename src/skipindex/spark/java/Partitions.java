@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.time.LocalDate;
 import java.util.*;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.types.DataType;
@@ -20,7 +21,7 @@ class Partitions {
   /** The condition for a scan, by the folders of its partitions; null if all are needed. */
   static Expression condition(
       LogicalRelation scan, Scanned scanned, Seq<Expression> conjuncts, Set<String> names,
-      Query query) throws java.io.IOException {
+      Query query) throws Exception {
     List<Attribute> columns = columns(scan, scanned);
     // The others tell no more than which partitions are needed.
     var ofFiles = new ArrayList<Expression>();
@@ -31,15 +32,13 @@ class Partitions {
     if (ofFiles.isEmpty()) return null;
     String json = ExpressionJson.json(Scala.listed(ofFiles));
     Object key = List.of(scanned.question(Json.array(), Json.object(), json), names);
-    byte[] found = (byte[]) query.get(key);
-    if (found == null) {
+    byte[] found = query.once(key, () -> {
       ObjectNode folders = Json.object();
       names.forEach(folders.putArray("folders")::add);
       String asked = scanned.question(Json.array(), folders, json);
-      found = scanned.planner().partitions(asked, query, scanned.root());
-      query.put(key, found);
-    }
-    return found.length == 0 ? null : chosen(Json.read(found), columns, 0);
+      return scanned.planner().partitions(asked, query, scanned.root());
+    });
+    return found == null ? null : chosen(Json.read(found), columns, 0);
   }
 
   static boolean isAmong(Expression one, List<? extends Expression> these) {
@@ -48,13 +47,13 @@ class Partitions {
 
   /** The partition columns, in the order of folders. */
   private static List<Attribute> columns(LogicalRelation scan, Scanned scanned) {
-    var found = new ArrayList<Attribute>();
     String[] names = scanned.base().partitionSchema().fieldNames();
-    for (String name : names) {
-      for (Attribute column : Scala.each(scan.output())) {
-        if (column.name().equals(name)) found.add(column);
-      }
-    }
+    var found = Stream.of(names)
+                    .flatMap(
+                        name
+                        -> Scala.<Attribute>stream(scan.output())
+                               .filter(column -> column.name().equals(name)))
+                    .toList();
     if (found.size() != names.length) throw new IllegalStateException("partition columns");
     return found;
   }

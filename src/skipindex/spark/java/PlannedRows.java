@@ -28,7 +28,7 @@ final class PlannedRows {
   private static final int MOST_ROWS = 10_000;
 
   /** By the condition above a scan, the columns that the query needs. */
-  private final Map<Filter, Set<ExprId>> needed = new IdentityHashMap<>();
+  private final Map<Filter, AttributeSet> needed = new IdentityHashMap<>();
 
   /** Conditions that come next, below what says which columns it needs. */
   private final Set<Filter> narrowed = Collections.newSetFromMap(new IdentityHashMap<>());
@@ -75,7 +75,7 @@ final class PlannedRows {
   /** Notes which columns are needed of the scans below a node; changes nothing. */
   private LogicalPlan noted(TreeNode<?> node) {
     if (node instanceof Filter filter && isFew(filter) && !narrowed.remove(filter)) {
-      note(filter, filter.output());
+      note(filter, filter.outputSet());
     }
     boolean isNarrow = node instanceof Project || node instanceof Aggregate;
     if (isNarrow && ((LogicalPlan) node).children().apply(0) instanceof Filter filter
@@ -86,16 +86,14 @@ final class PlannedRows {
     return null;
   }
 
-  private void note(Filter filter, scala.collection.Iterable<Attribute> columns) {
-    Set<ExprId> all = needed.computeIfAbsent(filter, any -> new HashSet<>());
-    for (Attribute one : Scala.each(columns)) all.add(one.exprId());
-    for (Attribute one : Scala.each(filter.references())) all.add(one.exprId());
+  private void note(Filter filter, AttributeSet columns) {
+    needed.merge(filter, columns.$plus$plus(filter.references()), AttributeSet::$plus$plus);
   }
 
   /** Whether a condition is above a scan that may give its place to rows. */
   private boolean isFew(Filter filter) {
     SkippingFileIndex index = SkipRule.indexOf(filter.child());
-    return index != null && index.canBeAnswered() && !TopRows.isLenient(index)
+    return index != null && index.canBeAnswered() && !index.scanned.isLenient()
         && index.scanned.relation().bucketSpec().isEmpty() // a join needs no exchange then
         && !shared.contains(index.scanned.base())
         && !SubqueryExpression.hasSubquery(filter.condition());
@@ -112,15 +110,12 @@ final class PlannedRows {
       Filter filter, SkippingFileIndex index, String name, List<Attribute> output,
       List<Integer> places) {
     /** The question for what is needed; null if it is not, or was not, answered. */
-    static Asked of(Filter filter, Set<ExprId> needed, long bytes) {
-      LogicalRelation scan = (LogicalRelation) filter.child();
-      SkippingFileIndex index = SkipRule.indexOf(scan);
+    static Asked of(Filter filter, AttributeSet needed, long bytes) {
+      Below below = Below.of(filter);
+      SkippingFileIndex index = below.index();
       Scanned scanned = index.scanned;
-      Seq<Expression> conjuncts = TopRows.normalized(SkipRule.split(filter.condition()), scan);
-      if (conjuncts.isEmpty()) return null;
-      var output = Scala.<Attribute>stream(scan.output())
-                       .filter(one -> needed.contains(one.exprId()))
-                       .toList();
+      if (below.conjuncts().isEmpty()) return null;
+      var output = Scala.<Attribute>stream(below.scan().output()).filter(needed::contains).toList();
       var places = output.stream().map(one -> place(one, scanned)).toList();
       if (places.contains(null)) return null;
       var rows = Json.object();
@@ -128,7 +123,7 @@ final class PlannedRows {
       for (int i = 0; i < places.size(); i++) {
         if (places.get(i) < 0) columns.add(output.get(i).name());
       }
-      String question = scanned.question(Json.array(), conjuncts);
+      String question = scanned.question(Json.array(), below.conjuncts());
       String name = Json.text(rows) + "\n" + question;
       PlannerCalls planner = scanned.planner();
       if (index.query.get(name) == null) {
@@ -174,11 +169,10 @@ final class PlannedRows {
     /** The rows of the files that Spark lists; null if some are not known. */
     private LogicalPlan rows(PlannerCalls.Ahead ahead) throws IOException {
       Scanned scanned = index.scanned;
-      var found = ahead.answer(scanned.planner(), index.query, scanned.root());
-      if (found.answer() == null) return null;
-      var rest = Listing.rest(found.answer(), scanned.all(), scanned);
+      var answer = ahead.answer();
+      if (answer.isNone()) return null;
+      var rest = Listing.rest(answer, scanned.all(), scanned);
       if (rest == null || rest.unknown() > 0) return null;
-      Listing.Answer answer = found.answer();
       ByteBuffer buffer = ByteBuffer.wrap(answer.bits).order(ByteOrder.LITTLE_ENDIAN);
       buffer.position(answer.start());
       // By file: its first row, and the one after its last.
@@ -208,7 +202,7 @@ final class PlannedRows {
           for (int i = span[0]; i < span[1]; i++) rows.add(row(values.get(i), directory.values()));
         }
       }
-      scanned.planner().tell(found.number(), 0, rest);
+      scanned.planner().tell(0, rest);
       return LocalRows.relation(output, rows, "read by skipindex", files, bytes);
     }
 

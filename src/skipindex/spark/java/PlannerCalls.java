@@ -22,16 +22,11 @@ public class PlannerCalls {
   static final String ENABLED = "skipindex.enabled";
   private static final AtomicLong QUESTIONS = new AtomicLong();
 
-  final Function<String, Object> plan;
-  final Function<String, Object> files;
-  final Function<String, Object> told;
+  private final Function<String, Object> python;
   final Roots roots;
   final String[] settings;
-  private final ConcurrentHashMap<Path, Known> listings = new ConcurrentHashMap<>();
+  private final ConcurrentHashMap<Path, Listing> listings = new ConcurrentHashMap<>();
   private final ConcurrentHashMap<Path, Rest> resting = new ConcurrentHashMap<>();
-
-  /** A listing, by its number. */
-  private record Known(long number, Listing listing) {}
 
   /** Until when a table is left alone in milliseconds, and the limit in seconds. */
   private record Rest(long until, double seconds) {}
@@ -46,22 +41,17 @@ public class PlannerCalls {
   public volatile long restMillis = 30000L;
 
   /**
-   * plan: a question, after a line that says what it is for, its number, how many seconds
+   * python: a question, after a line that says what it is for, its number, how many seconds
    *     it has, and for how many it waited to be asked, to the number of a listing (8 bytes)
    *     and one bit for each of its files, set if the file is ruled out; or to null, where
-   *     none is; or to no byte, where it has no answer. Asked for listing 0, it gives the
-   *     number alone; asked for partitions, what Partitions reads.
-   * files: the number of a listing, as text, to its files.
-   * told: what a scan reads, or why a question has no answer, as JSON.
+   *     none is; or to no byte, where it has no answer. For partitions it is what
+   *     Partitions reads, and for the number of a listing what Listing reads. It is also told
+   *     what scans read, and why questions have no answer.
    * indexFolder: the name of the folder that makes a folder a table.
    * settings: names of the settings that each question tells the planner, by lines.
    */
-  PlannerCalls(
-      Function<String, Object> plan, Function<String, Object> files, Function<String, Object> told,
-      String indexFolder, String settings) {
-    this.plan = plan;
-    this.files = files;
-    this.told = told;
+  PlannerCalls(Function<String, Object> python, String indexFolder, String settings) {
+    this.python = python;
     this.roots = new Roots(indexFolder);
     this.settings = settings.split("\n");
   }
@@ -104,7 +94,8 @@ public class PlannerCalls {
    * call: null if there was no room for it.
    * end: until when the answer counts, in nanoseconds.
    */
-  record Ahead(long number, Asking.Call call, long end) {
+  record
+      Ahead(PlannerCalls planner, Query query, Path root, long number, Asking.Call call, long end) {
     boolean isOver() {
       return System.nanoTime() - end > 0L;
     }
@@ -114,7 +105,7 @@ public class PlannerCalls {
      *
      * Any other answer is asked for again, as files may have changed since.
      */
-    boolean rulesOutNothing(PlannerCalls planner, Query query, Path root) {
+    boolean rulesOutNothing() {
       if (call == null || isOver()) return false;
       try {
         return planner.result(call, query, root, number) == null;
@@ -124,40 +115,42 @@ public class PlannerCalls {
     }
 
     /** The answer, which is awaited; throws NoAnswer if there is none. */
-    Numbered answer(PlannerCalls planner, Query query, Path root) {
+    Listing.Answer answer() {
       if (call == null) throw new NoAnswer("the planner is busy");
-      return planner.numbered(number, planner.result(call, query, root, number), query, root);
+      return planner.answer(number, planner.result(call, query, root, number), query, root);
     }
   }
 
   /** Lets the planner record what would be skipped; no query waits for it. */
-  void observe(String question, Query query) {
-    if (Asking.isBehind()) return;
-    Asking.tell(plan, text("observe", 0L, query.seconds, question).now());
+  boolean observe(String question, Query query) {
+    if (Asking.isBehind()) return false;
+    Asking.tell(python, line("observe", 0L, query.seconds), question);
+    return true;
   }
 
   /** purpose: "ahead", or "rows", whose answer may be rows. */
   Ahead askAhead(String purpose, String question, Query query, Path root) {
     long number = QUESTIONS.incrementAndGet();
-    Asking.Text text = text(purpose, number, query.seconds, question);
+    String line = line(purpose, number, query.seconds);
     long end = System.nanoTime() + aheadMillis * 1000000L;
-    return new Ahead(number, Asking.ahead(plan, text, root), end);
+    var call = Asking.ahead(python, line, question, root);
+    return new Ahead(this, query, root, number, call, end);
   }
 
-  private static Asking.Text text(String purpose, long number, double seconds, String question) {
-    return new Asking.Text(purpose + " " + number + " " + seconds, question);
+  private static String line(String purpose, long number, double seconds) {
+    return purpose + " " + number + " " + seconds;
   }
 
   /** number: of the question that the call is for; 0 if it has none. */
-  private byte[] call(
-      Function<String, Object> function, Asking.Text text, Query query, Path root, long number) {
+  private byte[] call(String purpose, String argument, Query query, Path root, long number) {
+    String line = line(purpose, number, query.left() / 1e9);
     if (query.left() <= 0L) {
       String limit = Query.TIME_LIMIT + " is " + query.seconds + " s";
       throw noAnswer(root, number, "the query has no time left for a plan (" + limit + ")");
     }
     query.startWaiting();
     try {
-      return result(Asking.now(function, text, root, query), query, root, number);
+      return result(Asking.now(python, line, argument, root, query), query, root, number);
     } catch (InterruptedException stopped) {
       throw stopped(stopped);
     } catch (TimeoutException busy) {
@@ -219,81 +212,47 @@ public class PlannerCalls {
   }
 
   /**
-   * The answer to a question; null if no file is ruled out.
+   * The answer to a question.
    *
    * purpose: "read", or "estimate" where only the size of what remains is asked for.
    * Throws NoAnswer: there is none.
    */
-  Numbered ask(String purpose, String question, Query query, Path root) {
+  Listing.Answer ask(String purpose, String question, Query query, Path root) {
     if (isResting(root, query, !purpose.equals("estimate"))) throw new NoAnswer("left alone");
     long number = QUESTIONS.incrementAndGet();
-    Asking.Text text = text(purpose, number, query.left() / 1e9, question);
-    return numbered(number, call(plan, text, query, root, number), query, root);
+    return answer(number, call(purpose, question, query, root, number), query, root);
   }
 
-  private Numbered numbered(long number, byte[] bits, Query query, Path root) {
-    if (bits == null) return new Numbered(number, null, null);
-    if (bits.length == 0) throw new NoAnswer("the planner has none");
-    Listing listing = listing(number(bits), query, root, number);
-    return new Numbered(number, new Listing.Answer(listing, bits, root), null);
+  private Listing.Answer answer(long number, byte[] bits, Query query, Path root) {
+    if (bits != null && bits.length == 0) throw new NoAnswer("the planner has none");
+    Listing listing = bits == null ? null : listing(bits, query, root, number);
+    return new Listing.Answer(number, listing, bits, root);
   }
 
-  /** Which folders of a question a scan needs, as Partitions reads it; no byte is all. */
+  /** Which folders of a question a scan needs, as Partitions reads it; null is all. */
   byte[] partitions(String question, Query query, Path root) {
-    if (isResting(root, query, true)) return new byte[0];
-    Asking.Text text = text("partitions", 0L, query.left() / 1e9, question);
-    byte[] found = call(plan, text, query, root, 0L);
-    return found == null ? new byte[0] : found;
-  }
-
-  /**
-   * An answer, null if no file is ruled out, and the number of its question.
-   *
-   * rest: what is left to read, once files are listed.
-   */
-  record Numbered(long number, Listing.Answer answer, Listing.Rest rest) {
-    Numbered of(Seq<PartitionDirectory> all, Scanned scanned) {
-      return new Numbered(number, answer, Listing.rest(answer, all, scanned));
-    }
-  }
-
-  private static long number(byte[] told) {
-    return ByteBuffer.wrap(told).order(ByteOrder.LITTLE_ENDIAN).getLong();
-  }
-
-  /**
-   * Members of a question that name a listing of the planner's, and its files that
-   * Spark lists too: once, and with the same size and time.
-   *
-   * question: the one to which the planner answers with the number of a listing alone.
-   * Throws NoAnswer: there is no listing.
-   */
-  ObjectNode listed(String question, Seq<PartitionDirectory> directories, Query query, Path root) {
-    if (isResting(root, query, true)) throw new NoAnswer("left alone");
-    Asking.Text asked = text("read", 0L, query.left() / 1e9, question);
-    byte[] told = call(plan, asked, query, root, 0L);
-    if (told == null || told.length == 0) throw new NoAnswer("the planner has no listing");
-    byte[] seen = listing(number(told), query, root, 0L).seen(root, directories);
-    StringBuilder bits = new StringBuilder();
-    for (byte times : seen) bits.append(times == 1 ? '1' : '0');
-    return Json.object().put("listing", number(told)).put("listed", bits.toString());
+    if (isResting(root, query, true)) return null;
+    byte[] found = call("partitions", question, query, root, 0L);
+    return found == null || found.length == 0 ? null : found;
   }
 
   /** Of each table the newest listing alone is remembered. */
-  private Listing listing(long number, Query query, Path root, long asked) {
-    Known known = listings.get(root);
-    if (known != null && known.number == number) return known.listing;
-    var text = new Asking.Text(null, Long.toString(number));
-    var listing = new Listing(call(files, text, query, root, asked));
+  private Listing listing(byte[] bits, Query query, Path root, long asked) {
+    long number = ByteBuffer.wrap(bits).order(ByteOrder.LITTLE_ENDIAN).getLong();
+    Listing known = listings.get(root);
+    if (known != null && known.number == number) return known;
+    byte[] packed = call("files", Long.toString(number), query, root, asked);
+    if (packed == null || packed.length == 0) throw new NoAnswer("the planner has no listing");
+    var listing = new Listing(number, packed);
     if (listings.size() >= Roots.MAX_REMEMBERED) listings.clear();
-    listings.put(root, new Known(number, listing));
+    listings.put(root, listing);
     return listing;
   }
 
   /** Tells what a scan reads, by what tells it apart; no query waits for it. */
-  void tell(long number, int scan, Listing.Rest rest) {
+  void tell(int scan, Listing.Rest rest) {
     tell(Json.object()
-             .put("number", number)
+             .put("number", rest.answer().number)
              .put("scan", scan)
              .put("listed", rest.listed())
              .put("read", rest.read())
@@ -313,7 +272,7 @@ public class PlannerCalls {
   }
 
   private void tell(ObjectNode object) {
-    Asking.tell(told, Json.text(object));
+    Asking.tell(python, line("told", 0L, 0.0), Json.text(object));
   }
 
   /** Waits until Python is told of all that happened before; not for long. */

@@ -1,6 +1,7 @@
 package skipindex;
 
 import java.util.*;
+import java.util.concurrent.Callable;
 import org.apache.hadoop.fs.FileStatus;
 import org.apache.spark.sql.catalyst.QueryPlanningTracker;
 import org.apache.spark.sql.execution.datasources.*;
@@ -103,7 +104,23 @@ class Query {
         && one.getModificationTime() == other.getModificationTime();
   }
 
-  /** What was put under a name, which says all that it depends on; null if nothing was. */
+  /**
+   * What is made, once, under a name that says all that it depends on.
+   *
+   * Null if that failed, and while it is being made.
+   */
+  @SuppressWarnings("unchecked") // one name has one type
+  <T> T once(Object name, Callable<T> made) throws Exception {
+    synchronized (this) {
+      if (found.containsKey(name)) return (T) found.get(name);
+      found.put(name, null);
+    }
+    T one = made.call();
+    put(name, one);
+    return one;
+  }
+
+  /** What was put under a name; null if nothing was. */
   synchronized Object get(Object name) {
     return found.get(name);
   }

@@ -5,15 +5,15 @@ import java.time.Instant;
 import java.util.*;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.util.DateTimeUtils;
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import org.apache.spark.sql.types.*;
 import scala.Tuple2;
-import scala.collection.immutable.Map;
 
 /** Members of the JSON of what the planner is asked. */
 final class Question {
   /** Of the messages; protocol.py has the same. */
-  static final int VERSION = 3;
+  static final int VERSION = 4;
 
   /** A plan relies on offsets around days from 1900 to 2037. */
   private static final Instant FIRST = Instant.parse("1899-12-01T00:00:00Z");
@@ -22,9 +22,21 @@ final class Question {
 
   private Question() {}
 
-  /** The begin of a message that asks about a folder. */
-  static ObjectNode about(Path root) {
-    return place(root).put("version", VERSION);
+  /**
+   * A message that asks about a scan.
+   *
+   * names: of the settings that an answer depends on.
+   * conditions: in JSON.
+   */
+  static ObjectNode about(
+      Path root, ObjectNode scan, String[] names, ArrayNode keys, String conditions) {
+    ObjectNode question = place(root).put("version", VERSION);
+    question.setAll(scan);
+    ObjectNode settings = question.putObject("settings");
+    for (String name : names) settings.put(name, setting(SQLConf.get(), name));
+    addOffsets(question, keys + conditions);
+    question.set("keys", keys);
+    return question;
   }
 
   /** An object that tells a folder, and where its indexes are if not in it. */
@@ -36,12 +48,14 @@ final class Question {
         .put("sidecar", Roots.sidecar());
   }
 
-  /** What tells the columns of files and of folders. */
-  static ObjectNode schemas(StructType data, StructType partitions) {
-    ObjectNode question = Json.object();
-    addSchema(question, "data", data);
-    addSchema(question, "partitions", partitions);
-    return question;
+  /** What tells the columns of files and of folders, which are read as the session says. */
+  static ObjectNode scan(StructType data, StructType partitions, boolean isCatalogTable) {
+    ObjectNode scan = Json.object().put("is_catalog_table", isCatalogTable);
+    addSchema(scan, "data", data);
+    addSchema(scan, "partitions", partitions);
+    scan.putObject("reader");
+    scan.putObject("options");
+    return scan;
   }
 
   /**
@@ -57,18 +71,12 @@ final class Question {
     }
   }
 
-  /** The settings that an answer depends on. */
-  static void addSettings(ObjectNode question, String[] names) {
-    ObjectNode settings = question.putObject("settings");
-    for (String name : names) settings.put(name, setting(SQLConf.get(), name));
-  }
-
   /**
    * The offsets of the session's zone, if a condition may depend on them.
    *
    * conditions: in JSON; an expression that depends on a zone holds its name.
    */
-  static void addOffsets(ObjectNode question, String conditions) {
+  private static void addOffsets(ObjectNode question, String conditions) {
     String zone = SQLConf.get().sessionLocalTimeZone();
     if (!conditions.contains(zone)) return;
     var rules = DateTimeUtils.getZoneId(zone).getRules();
@@ -81,23 +89,20 @@ final class Question {
     }
   }
 
-  /** The settings of the session that defined a relation, where it has others. */
-  static void addReader(ObjectNode question, String[] names, SQLConf reader) {
+  /** Settings of the session that defined a relation, and options, that say how it is read. */
+  static void addReading(ObjectNode question, HadoopFsRelation relation, String[] names) {
     ObjectNode others = question.putObject("reader");
-    SQLConf conf = SQLConf.get();
-    if (conf == reader) return;
-    for (String name : names) {
-      String value = setting(reader, name);
-      if (!Objects.equals(value, setting(conf, name))) others.put(name, value);
+    SQLConf reader = relation.sparkSession().sessionState().conf();
+    if (reader != SQLConf.get()) {
+      for (String name : names) {
+        String value = setting(reader, name);
+        if (!Objects.equals(value, setting(SQLConf.get(), name))) others.put(name, value);
+      }
     }
-  }
-
-  /** The options that say how times are read. */
-  static void addOptions(ObjectNode question, Map<String, String> options) {
-    ObjectNode written = question.putObject("options");
-    for (Tuple2<String, String> pair : Scala.each(options)) {
+    ObjectNode options = question.putObject("options");
+    for (Tuple2<String, String> pair : Scala.each(relation.options())) {
       String name = pair._1().toLowerCase(Locale.ROOT);
-      if (name.endsWith("rebasemode")) written.put(name, pair._2());
+      if (name.endsWith("rebasemode")) options.put(name, pair._2());
     }
   }
 

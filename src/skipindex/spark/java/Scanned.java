@@ -2,7 +2,7 @@ package skipindex;
 
 import com.fasterxml.jackson.databind.node.*;
 import java.time.LocalDate;
-import java.util.Arrays;
+import java.util.*;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.catalyst.catalog.ExternalCatalogUtils;
@@ -18,11 +18,13 @@ import scala.collection.immutable.Seq;
  *
  * takesRewritten: whether hidden files are read for those that they were rewritten from.
  * declared: what the folders are made of, if the scan or its table tells.
- * schemas: members of questions that tell the schemas; made once they are asked for.
+ * told: what a question tells of the schemas; made once it is asked for.
  */
 record Scanned(
     HadoopFsRelation relation, PlannerCalls planner, Path root, boolean takesRewritten,
-    boolean isCatalogTable, ObjectNode declared, AtomicReference<ObjectNode> schemas) {
+    boolean isCatalogTable, ObjectNode declared, AtomicReference<ObjectNode> told) {
+  private static final List<String> LENIENT = List.of("ignoreCorruptFiles", "ignoreMissingFiles");
+
   /** Spark's own file index. */
   FileIndex base() {
     return relation.location();
@@ -40,7 +42,22 @@ record Scanned(
 
   /** The same for another plan, asked of this planner. */
   Scanned by(PlannerCalls planner, boolean takesRewritten) {
-    return new Scanned(relation, planner, root, takesRewritten, isCatalogTable, declared, schemas);
+    return new Scanned(relation, planner, root, takesRewritten, isCatalogTable, declared, told);
+  }
+
+  /** Whether Spark leaves out files that it cannot read, so that rows may be missing. */
+  boolean isLenient() {
+    List<String> options = Scala.list(relation.options().keys());
+    for (String one : LENIENT) {
+      boolean isOption = options.stream().anyMatch(one::equalsIgnoreCase);
+      if (isOption || isSet(SQLConf.get(), one) || isSet(reader(), one)) return true;
+    }
+    return false;
+  }
+
+  private static boolean isSet(SQLConf conf, String lenient) {
+    String value = conf.getConfString("spark.sql.files." + lenient, "false");
+    return !value.equalsIgnoreCase("false");
   }
 
   /** The index of a catalog lists folders that a partition filter has not left out. */
@@ -75,16 +92,16 @@ record Scanned(
    *
    * known: the answer, if there is one already.
    */
-  PlannerCalls.Numbered left(
-      String purpose, ArrayNode keys, Seq<Expression> conjuncts, PlannerCalls.Numbered known,
+  Listing.Rest left(
+      String purpose, ArrayNode keys, Seq<Expression> conjuncts, Listing.Answer known,
       Seq<PartitionDirectory> all, Query query) {
     var found = known;
     if (found == null) found = planner.ask(purpose, question(keys, conjuncts), query, root);
-    found = found.of(all, this);
-    if (found.rest() != null) return found;
-    ObjectNode instead = Json.object().put("instead_of", found.number());
+    var rest = Listing.rest(found, all, this);
+    if (rest != null) return rest;
+    ObjectNode instead = Json.object().put("instead_of", found.number);
     String asked = question(keys, instead, ExpressionJson.json(conjuncts));
-    return planner.ask(purpose, asked, query, root).of(all, this);
+    return Listing.rest(planner.ask(purpose, asked, query, root), all, this);
   }
 
   /** All that an answer depends on: a line of JSON, and then the conjuncts as JSON. */
@@ -96,20 +113,41 @@ record Scanned(
 
   /** The same with other members; without them, about no hidden files. */
   String question(ArrayNode keys, ObjectNode more, String conjuncts) {
-    if (schemas.get() == null) {
-      schemas.set(Question.schemas(relation.dataSchema(), base().partitionSchema()));
+    if (told.get() == null) {
+      var partitions = base().partitionSchema();
+      told.set(Question.scan(relation.dataSchema(), partitions, isCatalogTable));
     }
-    ObjectNode question = Question.about(root).put("is_catalog_table", isCatalogTable);
-    question.setAll(schemas.get());
-    Question.addSettings(question, planner.settings);
-    Question.addOffsets(question, keys + conjuncts);
-    Question.addReader(question, planner.settings, reader());
-    Question.addOptions(question, relation.options());
-    question.set("keys", keys);
+    ObjectNode question = Question.about(root, told.get(), planner.settings, keys, conjuncts);
+    Question.addReading(question, relation, planner.settings);
     if (!declared.isEmpty()) question.set("derived", declared);
     if (isPlanned(base())) question.put("is_planned", true);
     question.setAll(more);
     return Json.text(question) + "\n" + conjuncts;
+  }
+
+  /**
+   * What the options of a scan, or else of its table, say that its folders are made of.
+   *
+   * In the order of their names, so that one declaration is always one text; may be empty.
+   */
+  static ObjectNode declaredBy(LogicalRelation scan) {
+    var said = said(((HadoopFsRelation) scan.relation()).options());
+    if (said.isEmpty() && scan.catalogTable().isDefined()) {
+      said = said(scan.catalogTable().get().properties());
+    }
+    ObjectNode written = Json.object();
+    said.forEach(written::put);
+    return written;
+  }
+
+  private static Map<String, String> said(scala.collection.immutable.Map<String, String> options) {
+    var said = new TreeMap<String, String>();
+    for (var pair : Scala.each(options)) {
+      String name = pair._1().toLowerCase(Locale.ROOT);
+      boolean isOurs = name.startsWith("skipindex.derived.") || name.startsWith("skipindex.time.");
+      if (isOurs) said.put(name, pair._2());
+    }
+    return said;
   }
 
   /** A declaration is of the catalog's values, and the planner goes by the names of folders. */
@@ -154,13 +192,23 @@ record Scanned(
     return digits.replaceFirst("^0+(?=[0-9])", "");
   }
 
-  /** The answer to a question about those of the planner's files that Spark lists. */
-  PlannerCalls.Numbered ask(
+  /**
+   * What is left to read by a question whose answer depends on all files that are read.
+   *
+   * It is first about all files of the planner, and then about those that Spark lists.
+   */
+  Listing.Rest ask(
       Seq<PartitionDirectory> all, ObjectNode more, Seq<Expression> conjuncts, Query query) {
-    String any = question(Json.array(), Json.object().put("listing", 0), "[]");
-    ObjectNode listed = planner.listed(any, all, query, root);
-    listed.setAll(more);
-    String asked = question(Json.array(), listed, ExpressionJson.json(conjuncts));
-    return planner.ask("read", asked, query, root);
+    String json = ExpressionJson.json(conjuncts);
+    var found = planner.ask("read", question(Json.array(), more, json), query, root);
+    String listed = found.isNone() ? "" : found.listing.listed(root, all);
+    if (listed.contains("0")) {
+      ObjectNode about = more.deepCopy()
+                             .put("listing", found.listing.number)
+                             .put("listed", listed)
+                             .put("instead_of", found.number);
+      found = planner.ask("read", question(Json.array(), about, json), query, root);
+    }
+    return Listing.rest(found, all, this);
   }
 }

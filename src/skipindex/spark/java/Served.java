@@ -75,7 +75,7 @@ final class Served extends Sessions {
       }
       String[] hello = child.hello(HELLO_NANOS - age);
       // Statements need a session of Python.
-      connect(child.function(0), child.function(1), child.function(2), null, hello[0], hello[1]);
+      connect(child::ask, null, hello[0], hello[1]);
       isKnown = true;
       failures = 0;
       isLogged = false;

@@ -24,10 +24,10 @@ public class Sessions {
 
   /** Prune from now on; the arguments are those of PlannerCalls, and that of Statements. */
   public PlannerCalls connect(
-      Function<String, Object> plan, Function<String, Object> files, Function<String, Object> told,
-      Function<Object, Object> statement, String indexFolder, String settings) {
+      Function<String, Object> python, Function<Object, Object> statement, String indexFolder,
+      String settings) {
     statements.connect(statement);
-    planner = new PlannerCalls(plan, files, told, indexFolder, settings);
+    planner = new PlannerCalls(python, indexFolder, settings);
     return planner;
   }
 
@@ -69,23 +69,17 @@ public class Sessions {
   private static void give(SparkSession session, PlannerCalls planner) {
     var methods = Compat.classic(session).experimental();
     synchronized (methods) {
-      var rules = new ArrayList<Rule<LogicalPlan>>();
-      boolean isThere = planner == null;
-      boolean isChanged = false;
-      for (Rule<LogicalPlan> rule : Scala.each(methods.extraOptimizations())) {
-        boolean isOurs = rule instanceof SkipRule;
-        boolean isRight = !isThere && rule instanceof SkipRule ours
-            && ours.isOf(planner, Compat.classic(session).sessionState());
-        isThere |= isRight;
-        isChanged |= isOurs && !isRight;
-        if (!isOurs || isRight) rules.add(rule);
-      }
-      if (!isThere) rules.add(new SkipRule(planner, Compat.classic(session).sessionState()));
+      var former = Scala.<Rule<LogicalPlan>>list(methods.extraOptimizations());
+      var rules = new ArrayList<>(former);
+      var state = Compat.classic(session).sessionState();
+      rules.removeIf(one -> one instanceof SkipRule ours && !ours.isOf(planner, state));
+      boolean isThere = rules.stream().anyMatch(one -> one instanceof SkipRule);
+      if (planner != null && !isThere) rules.add(new SkipRule(planner, state));
       var strategies = Scala.<SparkStrategy>list(methods.extraStrategies());
       boolean isNarrowing = strategies.remove(Above.STRATEGY);
       if (planner != null) strategies.add(Above.STRATEGY);
       if (isNarrowing != (planner != null)) methods.extraStrategies_$eq(Scala.listed(strategies));
-      if (isChanged || !isThere) methods.extraOptimizations_$eq(Scala.listed(rules));
+      if (!rules.equals(former)) methods.extraOptimizations_$eq(Scala.listed(rules));
     }
   }
 

@@ -17,25 +17,20 @@ record Size(long bytes, Listing.Earlier answer) {
   static Size of(Scanned scanned, Seq<Expression> condition, Query query) {
     String asked = scanned.question(Json.array(), condition);
     String name = "size " + query.listing(scanned.base()) + "\n" + asked;
-    Object known = query.get(name);
-    if (known == null) {
-      known = "unknown";
-      try {
-        known = asked(scanned, condition, query);
-      } catch (Throwable problem) {
-        scanned.planner().report(problem);
-      }
-      query.put(name, known);
+    try {
+      return query.once(name, () -> asked(scanned, condition, query));
+    } catch (Throwable problem) {
+      scanned.planner().report(problem);
+      return null;
     }
-    return known instanceof Size size ? size : null;
   }
 
   private static Size asked(Scanned scanned, Seq<Expression> condition, Query query) {
     var all = Scanned.listed(scanned.base(), condition);
-    var found = scanned.left("estimate", Json.array(), condition, null, all, query);
+    var rest = scanned.left("estimate", Json.array(), condition, null, all, query);
     long total = scanned.base().sizeInBytes();
-    if (found.answer() == null) return new Size(total, null);
-    long bytes = Math.min(found.rest().bytes(), total);
-    return new Size(Math.max(1L, bytes), new Listing.Earlier(found.answer()));
+    if (rest.answer().isNone()) return new Size(total, null);
+    long bytes = Math.min(rest.bytes(), total);
+    return new Size(Math.max(1L, bytes), new Listing.Earlier(rest.answer()));
   }
 }

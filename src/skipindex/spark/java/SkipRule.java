@@ -38,7 +38,12 @@ public class SkipRule extends Rule<LogicalPlan> {
   @Override
   public LogicalPlan apply(LogicalPlan plan) {
     try {
-      return new Application(plan).of(plan);
+      // A subquery comes here twice: by itself, and then as a part of the query. Before
+      // the second time Spark merges subqueries whose scans are equal.
+      if (plan instanceof Subquery) return bare(plan);
+      if (planner.isEnabled()) return new Application(plan).of(plan);
+      if (planner.isObserving()) new Application(plan).observe(plan);
+      return bare(plan);
     } catch (Throwable problem) {
       planner.report(problem);
       // What a former plan needed of the scans is not what this one needs.
@@ -60,9 +65,6 @@ public class SkipRule extends Rule<LogicalPlan> {
 
   /** One application of the rule. */
   private class Application {
-    /** Whether files are skipped; else scans lose what a former plan needed of them. */
-    private final boolean isEnabled = planner.isEnabled();
-
     /** Whether no row tells of the file that it is read from, so that another can have it. */
     private final boolean takesRewritten;
 
@@ -83,7 +85,7 @@ public class SkipRule extends Rule<LogicalPlan> {
 
     Application(LogicalPlan plan) {
       takesRewritten = !Origins.areToldBy(plan);
-      takesFewerTasks = isEnabled && !Iceberg.isChange(plan);
+      takesFewerTasks = !Iceberg.isChange(plan);
     }
 
     void share(LogicalPlan plan) {
@@ -107,14 +109,7 @@ public class SkipRule extends Rule<LogicalPlan> {
     }
 
     LogicalPlan of(LogicalPlan plan) {
-      // A subquery comes here twice: by itself, and then as a part of the query. Before
-      // the second time Spark merges subqueries whose scans are equal.
-      if (plan instanceof Subquery) return bare(plan);
       LogicalPlan skipping = skipping(plan);
-      if (!isEnabled) {
-        if (planner.isObserving()) observe(plan);
-        return skipping;
-      }
       compareListings(plan);
       // With results that indexes know; its scans know which rows are needed.
       LogicalPlan keyed = tried(withKeys(skipping), one -> PlannedRows.in(one, shared));
@@ -127,19 +122,20 @@ public class SkipRule extends Rule<LogicalPlan> {
     }
 
     /** Asks what would be skipped of the scans below conditions; no query waits for it. */
-    private void observe(LogicalPlan node) {
-      try {
-        if (node instanceof Filter filter && filter.child() instanceof LogicalRelation scan
-            && canSkip(scan)) {
-          SkippingFileIndex index = indexed(scan);
-          Seq<Expression> condition = normalized(split(filter.condition()), scan);
-          if (index != null) index.withCondition(condition, false).observe();
+    void observe(LogicalPlan plan) {
+      Change.downWithSubqueries(plan, node -> {
+        try {
+          if (node instanceof Filter filter && filter.child() instanceof LogicalRelation scan
+              && canSkip(scan)) {
+            SkippingFileIndex index = indexed(scan);
+            Seq<Expression> condition = normalized(split(filter.condition()), scan);
+            if (index != null) index.withCondition(condition, false).observe();
+          }
+        } catch (Throwable problem) {
+          planner.report(problem);
         }
-      } catch (Throwable problem) {
-        planner.report(problem);
-      }
-      for (LogicalPlan one : Scala.each(node.children())) observe(one);
-      for (LogicalPlan one : Scala.each(node.subqueries())) observe(one);
+        return null;
+      });
     }
 
     /** The plan in which files are skipped; its scans do not know the plan around them. */
@@ -193,7 +189,7 @@ public class SkipRule extends Rule<LogicalPlan> {
     }
 
     /** The node with a scan in which files are skipped; null if there is nothing to change. */
-    LogicalPlan changed(LogicalPlan node, boolean withSizes) throws java.io.IOException {
+    LogicalPlan changed(LogicalPlan node, boolean withSizes) throws Exception {
       if (node instanceof LogicalRelation scan) return with(scan, skipping(scan));
       Iceberg tasks = made.contains(node) ? null : Iceberg.of(node);
       if (tasks != null) return tasks.whole();
@@ -203,23 +199,21 @@ public class SkipRule extends Rule<LogicalPlan> {
         return null;
       }
       Expression condition = filter.condition();
-      List<Expression> split = isEnabled ? split(condition) : List.of();
-      CatalogPartitions cut = isEnabled ? cut(scan, split) : null;
+      List<Expression> split = split(condition);
+      CatalogPartitions cut = cut(scan, split);
       if (cut != null) {
         condition = new And(condition, cut.filter);
         scan = withIndex(scan, cut);
       }
       SkippingFileIndex index = skipping(scan);
-      if (index != null && isEnabled) {
-        index = index.withCondition(normalized(split, scan), withSizes);
-      }
+      if (index != null) index = index.withCondition(normalized(split, scan), withSizes);
       LogicalRelation changed = with(scan, index);
       if (changed == null && cut == null) return null;
       return new Filter(condition, changed == null ? scan : changed);
     }
 
     /** A condition over the tasks that it leaves. */
-    private LogicalPlan left(Filter filter, Iceberg scan) throws java.io.IOException {
+    private LogicalPlan left(Filter filter, Iceberg scan) throws Exception {
       Expression condition = filter.condition();
       LogicalPlan left = scan.left(normalized(split(condition), scan.node()), planner, query);
       made.add(left);
@@ -231,7 +225,7 @@ public class SkipRule extends Rule<LogicalPlan> {
       try {
         FileIndex base = locationOf(scan);
         boolean canCut = canSkip(scan) && isOfCatalog(base) && placeOf(scan) != null
-            && !(base instanceof CatalogPartitions) && !Declared.by(scan).isEmpty();
+            && !(base instanceof CatalogPartitions) && !Scanned.declaredBy(scan).isEmpty();
         if (!canCut) return null;
         var table = scan.catalogTable().get().identifier();
         Set<String> names = CatalogPartitions.names(table, session);
@@ -250,7 +244,7 @@ public class SkipRule extends Rule<LogicalPlan> {
 
     private Seq<Expression> normalized(List<Expression> conjuncts, LogicalPlan scan) {
       var own = conjuncts.stream().filter(one -> !SubqueryExpression.hasSubquery(one)).toList();
-      return TopRows.normalized(own, scan);
+      return Below.normalized(own, scan);
     }
 
     private Scanned scanned(LogicalRelation scan, Path root) {
@@ -260,7 +254,7 @@ public class SkipRule extends Rule<LogicalPlan> {
           root,
           takesRewritten,
           scan.catalogTable().isDefined(),
-          Declared.by(scan),
+          Scanned.declaredBy(scan),
           new AtomicReference<>());
     }
 
@@ -270,7 +264,7 @@ public class SkipRule extends Rule<LogicalPlan> {
       if (former != null) {
         return made.contains(former) ? null : former.renewed(planner, takesRewritten, query);
       }
-      return isEnabled && canSkip(scan) ? indexed(scan) : null;
+      return canSkip(scan) ? indexed(scan) : null;
     }
 
     /** A new index for a scan of Spark's own; null if its folder is no table. */
@@ -278,7 +272,7 @@ public class SkipRule extends Rule<LogicalPlan> {
       HadoopFsRelation relation = (HadoopFsRelation) scan.relation();
       var conf = relation.sparkSession().sparkContext().hadoopConfiguration();
       // Without an index, nothing more is known than which partitions are needed.
-      boolean isDeclared = !isOfCatalog(relation.location()) && !Declared.by(scan).isEmpty();
+      boolean isDeclared = !isOfCatalog(relation.location()) && !Scanned.declaredBy(scan).isEmpty();
       Path root = planner.roots.of(
           relation.location().rootPaths(), placeOf(scan), isDeclared, conf);
       if (root != null) return SkippingFileIndex.of(scanned(scan, root), query);

@@ -118,7 +118,7 @@ public class SkippingFileIndex extends Wrapping {
     try {
       if (planner.isEnabled()) {
         if (asksAll) return withMatches(all, partitionFilters, dataFilters);
-        return told(scanned.ask(all, first.json(), first.conjuncts(), query).of(all, scanned));
+        return told(scanned.ask(all, first.json(), first.conjuncts(), query));
       }
     } catch (Throwable problem) {
       planner.report(problem);
@@ -149,18 +149,18 @@ public class SkippingFileIndex extends Wrapping {
       Seq<PartitionDirectory> all, Seq<Expression> partitionFilters, Seq<Expression> dataFilters) {
     ArrayNode keys = keys();
     Seq<Expression> asked = Scala.listed(asked(partitionFilters, dataFilters));
-    PlannerCalls.Numbered known = null;
+    Listing.Answer known = null;
     if (query.get("ahead\n" + scanned.question(keys, asked)) instanceof PlannerCalls.Ahead ahead
-        && ahead.rulesOutNothing(scanned.planner(), query, scanned.root())) {
-      known = new PlannerCalls.Numbered(ahead.number(), null, null);
+        && ahead.rulesOutNothing()) {
+      known = new Listing.Answer(ahead.number(), null, null, null);
     }
     return told(scanned.left("read", keys, asked, known, all, query));
   }
 
   /** What is left to read, of which the planner is told. */
-  private Seq<PartitionDirectory> told(PlannerCalls.Numbered found) {
-    scanned.planner().tell(found.number(), System.identityHashCode(this), found.rest());
-    return found.rest().directories();
+  private Seq<PartitionDirectory> told(Listing.Rest rest) {
+    scanned.planner().tell(System.identityHashCode(this), rest);
+    return rest.directories();
   }
 
   /**
@@ -178,11 +178,9 @@ public class SkippingFileIndex extends Wrapping {
   }
 
   /** Lets the planner record, once for a query, which files would be skipped. */
-  void observe() {
+  void observe() throws Exception {
     String asked = scanned.question(keys(), condition);
-    if (query.get("observed\n" + asked) != null) return;
-    query.put("observed\n" + asked, true);
-    scanned.planner().observe(asked, query);
+    query.once("observed\n" + asked, () -> scanned.planner().observe(asked, query));
   }
 
   /** For each column that is joined, its name, and a list of keys or what it is joined with. */

@@ -97,7 +97,7 @@ class Statements {
       if (!isStatement) return given(method, arguments);
       String text = (String) arguments[0];
       Object given = arguments.length > 1 ? arguments[1] : null; // from Spark 4.1 on
-      var asked = Statement.Python.of(current, session, text, given);
+      var asked = Command.Python.of(current, session, text, given);
       JsonNode answer = asked.answer("read");
       boolean isRead = answer.has("columns");
       if (isRead && !answer.get("may_be_of_others").booleanValue()) {
@@ -120,10 +120,10 @@ class Statements {
       }
     }
 
-    private static LogicalPlan planned(JsonNode answer, String text, Statement.Python python) {
+    private static LogicalPlan planned(JsonNode answer, String text, Command.Python python) {
       var columns = StructType.fromDDL(answer.get("columns").textValue());
       Seq<Attribute> output = Scala.kept(DataTypeUtils.toAttributes(columns));
-      return new Command(new Statement(text, output, python));
+      return new Command(new Command.Statement(text, output, python));
     }
   }
 

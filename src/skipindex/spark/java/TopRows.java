@@ -1,10 +1,8 @@
 package skipindex;
 
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.*;
 import org.apache.spark.sql.catalyst.plans.logical.*;
-import org.apache.spark.sql.execution.datasources.DataSourceStrategy$;
 import org.apache.spark.sql.execution.datasources.LogicalRelation;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.collection.immutable.Seq;
@@ -24,7 +22,6 @@ record TopRows(
     SkippingFileIndex index, Seq<Expression> conjuncts, Project constants, long n, Attribute column,
     SortOrder order) {
   static final String ENABLED = "skipindex.firstRows";
-  private static final List<String> LENIENT = List.of("ignoreCorruptFiles", "ignoreMissingFiles");
 
   /** From so many rows on Spark sorts all of them. */
   private static final String SORTED = "spark.sql.execution.topKSortFallbackThreshold";
@@ -68,29 +65,13 @@ record TopRows(
       node = sort.child();
     } else if (constants == null)
       return null;
-    Expression key = order == null ? null : order.child();
-    for (; node instanceof Project project; node = project.child()) {
-      if (key != null) key = source(key, project);
-      if (key == null && order != null) return null;
-    }
-    List<Expression> split = List.of();
-    if (node instanceof Filter filter) {
-      split = SkipRule.split(filter.condition());
-      node = filter.child();
-    }
-    SkippingFileIndex index = SkipRule.indexOf(node);
-    if (n < 1 || index == null || index.hasKeys() || isLenient(index)) return null;
-    LogicalRelation scan = (LogicalRelation) node;
-    Attribute column = key == null ? null : columnOf(scan, key);
+    Below below = Below.of(node);
+    if (n < 1 || below == null || below.index().hasKeys() || below.index().scanned.isLenient())
+      return null;
+    Attribute column = order == null ? null : below.column(order.child());
     if (order != null && column == null) return null;
-    Seq<Expression> conjuncts = normalized(split, scan);
-    return new TopRows(index, conjuncts, order == null ? constants : null, n, column, order);
-  }
-
-  /** Conjuncts with the names that the scan has for its columns. */
-  static Seq<Expression> normalized(List<Expression> conjuncts, LogicalPlan scan) {
-    Seq<Attribute> output = Scala.kept(scan.output());
-    return Scala.kept(DataSourceStrategy$.MODULE$.normalizeExprs(Scala.listed(conjuncts), output));
+    constants = order == null ? constants : null;
+    return new TopRows(below.index(), below.conjuncts(), constants, n, column, order);
   }
 
   /** A literal number; one that no number is equal to for all else. */
@@ -104,40 +85,6 @@ record TopRows(
   private static boolean isConstant(Project project) {
     return Scala.stream(project.projectList())
         .allMatch(one -> one instanceof Alias alias && alias.child().foldable());
-  }
-
-  /** What a column of a projection's output is below it; null if it is computed there. */
-  static Expression source(Expression key, Project project) {
-    if (!(key instanceof AttributeReference column)) return null;
-    for (NamedExpression one : Scala.each(project.projectList())) {
-      if (!one.exprId().equals(column.exprId())) continue;
-      return one instanceof Alias alias ? alias.child() : (Expression) one;
-    }
-    return null;
-  }
-
-  /** The scan's own attribute, whose metadata tells how the column is read. */
-  static Attribute columnOf(LogicalRelation scan, Expression key) {
-    if (!(key instanceof AttributeReference column)) return null;
-    return Scala.<Attribute>stream(scan.output())
-        .filter(one -> one.exprId().equals(column.exprId()))
-        .findFirst()
-        .orElse(null);
-  }
-
-  /** Whether Spark leaves out files that it cannot read, so that rows may be missing. */
-  static boolean isLenient(SkippingFileIndex index) {
-    List<String> options = Scala.list(index.scanned.relation().options().keys());
-    for (String one : LENIENT) {
-      boolean isOption = options.stream().anyMatch(one::equalsIgnoreCase);
-      if (isOption || isSet(SQLConf.get(), one) || isSet(index.scanned.reader(), one)) return true;
-    }
-    return false;
-  }
-
-  private static boolean isSet(SQLConf conf, String lenient) {
-    String value = conf.getConfString("spark.sql.files." + lenient, "false");
-    return !value.equalsIgnoreCase("false");
   }
 
   /** The member of a question. */

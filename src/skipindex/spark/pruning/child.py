@@ -30,8 +30,8 @@ _ANSWERS: Final = 4
 """The descriptor of answers; nothing else writes to it."""
 _SIGN: Final = b"skipindex"
 """The first bytes of a planner."""
-_QUESTION: Final = struct.Struct(">iii")
-"""The number of a question, that of the function, and the bytes of the text."""
+_QUESTION: Final = struct.Struct(">ii")
+"""The number of a question, and the bytes of its text."""
 _ANSWER: Final = struct.Struct(">ii")
 """The number of the question, and the bytes that follow; -1 is no answer."""
 _HELLO: Final = 0
@@ -41,7 +41,7 @@ class Server:
     """Answers questions, each in a thread of its own, as they come.
 
     Args:
-        planner: whose functions are asked.
+        planner: is asked.
         settings: names of the settings that a question tells.
         answers: takes the answers.
     """
@@ -50,8 +50,7 @@ class Server:
         self, planner: QueryPlanner, settings: Sequence[str], answers: BinaryIO
     ) -> None:
         self._hello = "\n".join((FOLDER, *settings)).encode()
-        calls = (planner.answer, planner.files, planner.told)
-        self._functions = [JavaFunction(call) for call in calls]
+        self._function = JavaFunction(planner.answer)
         self._answers = answers
         self._lock = threading.Lock()
 
@@ -59,18 +58,18 @@ class Server:
         """Answer until there are no more questions."""
         self._write(_HELLO, self._hello)
         while len(head := questions.read(_QUESTION.size)) == _QUESTION.size:
-            number, function, length = _QUESTION.unpack(head)
+            number, length = _QUESTION.unpack(head)
             text = questions.read(length)
             if len(text) < length:
                 return  # the driver was killed while it asked
             threading.Thread(
-                target=self._answer, args=(number, function, text.decode()), daemon=True
+                target=self._answer, args=(number, text.decode()), daemon=True
             ).start()
 
-    def _answer(self, number: int, function: int, text: str) -> None:
+    def _answer(self, number: int, text: str) -> None:
         answer = None
         try:
-            answer = self._functions[function].apply(text)
+            answer = self._function.apply(text)
         except Exception as error:  # noqa: BLE001 - the driver reads all files
             _LOG.warning("a question of the driver failed: %s", first_line(error))
         finally:

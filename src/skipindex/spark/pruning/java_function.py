@@ -15,7 +15,7 @@ which there are as many as calls have run at once."""
 
 
 class JavaFunction:
-    """A function of a text, which the driver sends in pieces; see ``Pieces.java``.
+    """A function of a text, which the driver sends in pieces; see ``Asking.java``.
 
     It is called with whole texts alone.
 

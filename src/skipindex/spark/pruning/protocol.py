@@ -25,7 +25,7 @@ from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.sidecar import with_sidecar
 from skipindex.table import NEWEST, AtVersion
 
-VERSION: Final = 3
+VERSION: Final = 4
 """The version of the messages that ask; ``Question.java`` has the same."""
 ROW_GROUPS: Final = "skipindex.rowGroups"
 """A setting of the session: whether parts of files are read."""
@@ -43,7 +43,8 @@ class Call:
 
     Args:
         purpose: ``read``, ``ahead`` of it, ``rows`` and else ``ahead``, an ``estimate``
-            of sizes, ``partitions``, or ``observe``, where nothing is skipped.
+            of sizes, ``partitions``, ``observe``, where nothing is skipped, or the
+            ``files`` of a listing.  Under ``told``, the driver reports something.
         number: of the question, by which the driver tells what was read; 0 if it will
             not tell.
         seconds: that the query waits in all.
@@ -219,8 +220,8 @@ class Question(Scan):
             UTC after it, alternately and in seconds; None if no condition depends
             on it.
         derived: what partitions are made of, by properties of the table or the read.
-        listing: the number of the planner's listing that ``listed`` is about; 0 asks
-            for its number alone, and None for any.
+        listing: the number of the planner's listing that ``listed`` is about; None is
+            any, of which Spark lists all files.
         listed: for each file of that listing, "1" if Spark lists it, with its size and
             time.
         folders: of the partitions that a catalog has, if these are asked about.
@@ -281,8 +282,10 @@ class Question(Scan):
         needs_rows = self.first is None and self.answer is None and self.iceberg is None
         return is_on and needs_rows and self.takes_rewritten
 
-    def is_listed(self) -> Mask:
-        """Which files of the listing Spark lists."""
+    def is_listed(self, n_files: int) -> Mask:
+        """Which files of the listing, of so many, Spark lists."""
+        if self.listing is None:
+            return np.ones(n_files, np.bool_)
         listed: Mask = np.frombuffer(self.listed.encode(), np.uint8) == ord("1")
         return listed
 
@@ -339,22 +342,19 @@ class Answer:
 
     Args:
         listing: the number of the planner's listing.
-        files: for each file of it, whether it need not be read; None tells the number
-            alone.
+        files: for each file of it, whether it need not be read.
         results: over these files, or rows of the others, where they are requested.
         ranges: of other files, as ``byte_ranges`` has them.
     """
 
     listing: int
-    files: Mask | None = None
+    files: Mask
     results: bytes = b""
     ranges: Mapping[int, Ints] = field(default_factory=dict)
 
     def to_bytes(self) -> bytes:
         """The number, a bit for each file, and the results or ranges."""
         number = struct.pack("<q", self.listing)
-        if self.files is None:
-            return number
         bits = np.packbits(self.files, bitorder="little").tobytes()
         if not self.ranges:
             return number + bits + self.results

@@ -100,18 +100,24 @@ class QueryPlanner:
     def answer(self, text: str) -> bytes | None:
         """The number of a listing and a bit for each of its files; None is "read all".
 
+        The files of a listing, if these are asked for; None for a report.
         No byte is no answer.  So a question ends that fails or takes too long, and one
         that is asked ahead if files need not be read: it is asked again when Spark
         lists them, and what it means is remembered.
         """
         line, asked = text.split("\n", 1)
         call, root, wanted = Call.of(line), "", None
+        if call.purpose == "told":
+            self.told(asked)
+            return None
         if call.purpose == "rows":
             line, asked = asked.split("\n", 1)
             wanted = WantedRows.of(line)
         moment, deadline = _times(call.seconds, call.age)
         try:
             with running_until(deadline):
+                if call.purpose == "files":
+                    return self.files(asked)
                 question = Question.read(asked)
                 root = question.root
                 return self._answer(call, moment, asked, question, wanted)
@@ -122,7 +128,7 @@ class QueryPlanner:
         return NO_ANSWER
 
     def files(self, number: str) -> bytes:
-        """The files of a listing, as ``PlannerCalls`` reads them."""
+        """The files of a listing, as ``Listing.java`` reads them."""
         return self.tables.numbered(int(number)).packed_files()
 
     def told(self, text: str) -> None:
@@ -236,11 +242,10 @@ class QueryPlanner:
         )
         if question.takes_rewritten:
             table = table.counted_by(question.data)
-        if listing == 0:
-            return Answer(table.number).to_bytes()
         dimensions, keys = self._joined(table, question)
         marks = tuple((name, _mark(some)) for name, some in keys)
-        key = None if listing else (table.number, asked, marks)
+        is_of_rows = question.first or question.answer  # of files that may change
+        key = None if is_of_rows else (table.number, asked, marks)
         result = self._remembered(key) or verdict(table, question, keys)
         if result is None:
             return None

@@ -38,14 +38,9 @@ class Pruning:
         self.planner = QueryPlanner(Tables())
         # The driver knows the functions by weak references alone.
         self._functions: list[Any] = [
-            JavaFunction(call)
-            for call in (
-                self.planner.answer,
-                self.planner.files,
-                self.planner.told,
-            )
+            JavaFunction(self.planner.answer),
+            StatementFunction(spark, statements),
         ]
-        self._functions.append(StatementFunction(spark, statements))
         gateway = _gateway(spark)
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
         self.sessions = _sessions(gateway)

@@ -131,8 +131,9 @@ def verdict(
     asked = conditions(question.conjuncts, judged)
     text = _text(asked.parts, keys)
     plan_of = partial(_plan, table, asked, keys, question, judged)
+    listed = question.is_listed(len(table.state))
     if question.answer is not None:
-        known = answer(question.answer, judged, plan_of, table, question.is_listed())
+        known = answer(question.answer, judged, plan_of, table, listed)
         if known is None:
             return None
         rows = b"" if known.rows is None else arrow_stream(known.rows)
@@ -143,7 +144,7 @@ def verdict(
     plan = plan_of((), first)
     kept, results = plan.evaluation.possible, b""
     if first is not None:
-        kept, is_enough = needed_files(plan, table, question.is_listed())
+        kept, is_enough = needed_files(plan, table, listed)
         results = ENOUGH if is_enough else b""
         order = "" if first.order_by is None else f" ORDER BY {first.order_by}"
         text = f"{text}{order} LIMIT {first.n}"
