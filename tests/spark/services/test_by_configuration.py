@@ -22,7 +22,7 @@ import pytest
 import skipindex as sx
 from skipindex.spark import driver
 from tests.spark.java.javac import classes, compile_sources, javac, write_jar
-from tests.spark.pruning.test_child import SHELL
+from tests.spark.pruning.test_messages import SHELL
 from tests.tables import put
 
 pytestmark = [

@@ -1,10 +1,11 @@
-"""Rows that the planner reads in place of a scan: those that Spark would read."""
+"""Few rows that the planner reads, and row groups in the place of files."""
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,10 +17,12 @@ from pyspark.sql import functions as sf
 import skipindex as sx
 from skipindex.spark.pruning import few_rows as planned
 from skipindex.spark.pruning import query_planner
+from skipindex.spark.reading import frames
 from tests.spark.pruning.scans import nodes, rows_of, scans, shown
 from tests.tables import made
 
 pytestmark = pytest.mark.spark
+
 
 SETTING = "skipindex.rowsFromPlanner"
 N_FILES = 4
@@ -500,3 +503,447 @@ def test_no_node_of_ours_reaches_executors(reading: SparkSession, folder: Path) 
     assert theirs.sameResult(ours)
     shutil.rmtree(folder)
     assert len(df.collect()) == N_FILES * ROWS // 10  # the rows of the plan
+
+
+FEW = "skipindex.rowsFromPlanner"
+RULES = {
+    "spark.sql.files.openCostInBytes": "0",
+    "spark.sql.files.minPartitionNum": "1",
+    FEW: "4m",
+}
+PLANNED_N_FILES, N, PLANNED_ROWS = 3, 500, 50
+
+
+@pytest.fixture
+def planned_reading(pruned: SparkSession) -> Iterator[SparkSession]:
+    before = {name: pruned.conf.get(name, None) for name in RULES}
+    for name, value in RULES.items():
+        pruned.conf.set(name, value)
+    yield pruned
+    for name, known in before.items():
+        if known is None:
+            pruned.conf.unset(name)
+        else:
+            pruned.conf.set(name, known)
+
+
+@pytest.fixture
+def planned_folder(tmp_path: Path) -> Path:
+    """Files in two folders, whose statistics rule out no row group for ``k``."""
+
+    def make(planned_folder: Path) -> None:
+        for i in range(PLANNED_N_FILES):
+            numbers = range(i * N, i * N + N)
+            columns = {
+                "id": pa.array(numbers, pa.int64()),
+                "k": pa.array([n * 7919 % 1009 for n in numbers], pa.int64()),
+                "list": [[n] for n in numbers],
+            }
+            path = planned_folder / f"p={i % 2}" / f"{i}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.table(columns), path, row_group_size=PLANNED_ROWS)
+        sx.build_indexes(planned_folder, {"k": "exact", "id": "exact"}, workers=1)
+
+    return made(tmp_path / "t", make)
+
+
+def whole(spark: SparkSession, planned_folder: Path, condition: str) -> DataFrame:
+    """The rows of the table without skipping, as they are when this is called."""
+    spark.conf.set("skipindex.enabled", "false")
+    rows = spark.read.parquet(str(planned_folder)).where(condition)
+    result = spark.createDataFrame(rows.collect(), rows.schema)
+    spark.conf.set("skipindex.enabled", "true")
+    return result
+
+
+def jobs(spark: SparkSession) -> int:
+    found: int = spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs()
+    return found
+
+
+def is_narrow(df: DataFrame) -> bool:
+    return any(node.getClass().getSimpleName() == "RowGroups" for node in nodes(df))
+
+
+def test_few_rows_of_a_plan_need_no_job(
+    planned_reading: SparkSession, planned_folder: Path
+) -> None:
+    expected = whole(planned_reading, planned_folder, "k IN (5, 700)").select("id", "p")
+    plan = sx.open_table(planned_folder).plan("k IN (5, 700)")
+    for df in (
+        plan.read(planned_reading),
+        sx.read(planned_folder, "k IN (5, 700)", spark=planned_reading),
+    ):
+        before = jobs(planned_reading)
+        few = df.select("id", "p")
+        rows = rows_of(few)
+        assert jobs(planned_reading) == before
+        assert rows == rows_of(expected)
+        assert few.schema == expected.schema
+        assert not scans(few)
+
+
+def test_more_conditions_leave_fewer_rows(
+    planned_reading: SparkSession, planned_folder: Path
+) -> None:
+    df = sx.read(planned_folder, "k < 900", spark=planned_reading).select("id")
+    assert rows_of(df.where("id = 77")) == [(77,)]
+    assert sx.last_plans(planned_reading)[-1].n_rows == 1
+
+
+def test_a_plan_reads_row_groups(
+    planned_reading: SparkSession, planned_folder: Path
+) -> None:
+    planned_reading.conf.set(FEW, "0")
+    expected = whole(planned_reading, planned_folder, "k IN (5, 700)")
+    df = sx.read(planned_folder, "k IN (5, 700)", spark=planned_reading)
+    assert df.columns == expected.columns
+    assert rows_of(df) == rows_of(expected)
+    assert is_narrow(df)
+    (scan,) = scans(df)
+    assert scan.metrics().apply("numOutputRows").value() == 4 * PLANNED_ROWS
+    assert rows_of(df.where("id < 0")) == []
+
+
+def test_rows_that_tell_their_file_are_of_its_scan(
+    planned_reading: SparkSession, planned_folder: Path
+) -> None:
+    for n_bytes in ("0", "4m"):
+        planned_reading.conf.set(FEW, n_bytes)
+        df = sx.read(planned_folder, "id = 77", spark=planned_reading)
+        name = df.select(sf.input_file_name()).head()
+        assert name is not None
+        assert name[0].endswith("p=0/0.parquet")
+        block = df.select(sf.expr("input_file_block_length()"))
+        assert block.head() == ((planned_folder / "p=0/0.parquet").stat().st_size,)
+        found = df.select("_metadata.file_name", "_metadata.row_index").head()
+        assert found == ("0.parquet", 77)
+
+
+@pytest.mark.usefixtures("planned_reading")
+def test_a_session_that_is_not_enabled_reads_the_files_of_the_plan(
+    spark: SparkSession, planned_folder: Path
+) -> None:
+    sx.disable(spark)
+    df = sx.read(planned_folder, "id = 77", spark=spark).select("id")
+    assert df.collect() == [(77,)]
+    assert len(scans(df)) == 1
+    assert not is_narrow(df)
+
+
+def test_a_file_that_changed_after_the_plan(
+    planned_reading: SparkSession, planned_folder: Path
+) -> None:
+    """It is as Spark finds it when the query runs, never a part of its rows."""
+    for n_bytes in ("0", "4m"):
+        planned_reading.conf.set(FEW, n_bytes)
+        df = sx.read(planned_folder, "k = 5", spark=planned_reading).select("id")
+        path = next(
+            planned_folder.glob("p=*/" + str(df.collect()[0].id // N) + ".parquet")
+        )
+        table = pa.table({"id": pa.array([9, 10]), "k": pa.array([5, 6])})
+        pq.write_table(table, path)
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+        again = sx.read(planned_folder, "k = 5", spark=planned_reading).select("id")
+        assert rows_of(again) == rows_of(
+            whole(planned_reading, planned_folder, "k = 5").select("id")
+        )
+
+
+def test_files_that_spark_lists_are_pruned_too(
+    planned_reading: SparkSession, planned_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(frames, "_relation", lambda _: None)
+    df = sx.read(planned_folder, "id = 77", spark=planned_reading).select("id")
+    assert df.collect() == [(77,)]
+    assert not scans(df)
+
+
+def test_a_list_of_rows_is_read_by_spark(
+    planned_reading: SparkSession, planned_folder: Path
+) -> None:
+    df = sx.read(planned_folder, "id = 77", spark=planned_reading)
+    assert rows_of(df) == rows_of(whole(planned_reading, planned_folder, "id = 77"))
+    assert len(scans(df)) == 1
+
+
+GROUPED_SETTING = "skipindex.rowGroups"
+OPEN = "spark.sql.files.openCostInBytes"
+GROUPED_N_FILES, N_GROUPS, GROUPED_ROWS = 3, 10, 50
+GROUPED_N = N_GROUPS * GROUPED_ROWS
+NARROW = "RowGroups"
+
+
+def put_grouped(path: Path, first: int) -> None:
+    """Rows whose ``k`` is in no order, so that no statistics rule out a row group."""
+    numbers = range(first, first + GROUPED_N)
+    columns = {
+        "id": pa.array(numbers, pa.int64()),
+        "k": pa.array([i * 7919 % 1009 for i in numbers], pa.int64()),
+        "text": [f"{i:040}" for i in numbers],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(pa.table(columns), path, row_group_size=GROUPED_ROWS)
+
+
+@pytest.fixture
+def grouped_folder(tmp_path: Path, pruned: SparkSession) -> Iterator[Path]:
+    """Files in two folders, as the view ``t``; Parquet itself rules out no row group.
+
+    No gap between row groups is small.
+    """
+
+    def make(grouped_folder: Path) -> None:
+        for i in range(GROUPED_N_FILES):
+            put_grouped(grouped_folder / f"p={i % 2}" / f"{i}.parquet", i * GROUPED_N)
+        sx.build_indexes(grouped_folder, {"k": "exact", "id": "exact"}, workers=1)
+
+    path = made(tmp_path / "t", make)
+    with settings(pruned, {OPEN: "0", "spark.sql.parquet.filterPushdown": "false"}):
+        pruned.read.parquet(str(path)).createOrReplaceTempView("t")
+        yield path
+
+
+@contextmanager
+def settings(spark: SparkSession, these: Mapping[str, str]) -> Iterator[None]:
+    before = {name: spark.conf.get(name, None) for name in these}
+    for name, value in these.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, known in before.items():
+            if known is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, known)
+
+
+def both_grouped(spark: SparkSession, query: Callable[[], DataFrame]) -> DataFrame:
+    """A query that ran, whose rows are those without skipping."""
+    with settings(spark, {"skipindex.enabled": "false"}):
+        expected = rows_of(query())
+    df = query()
+    assert rows_of(df) == expected
+    return df
+
+
+def rows_read(df: DataFrame) -> int:
+    """The rows that the scans of a run gave, before conditions above them."""
+    return sum(scan.metrics().apply("numOutputRows").value() for scan in scans(df))
+
+
+def is_narrow_grouped(df: DataFrame) -> bool:
+    return any(node.getClass().getSimpleName() == NARROW for node in nodes(df))
+
+
+def groups_of(*values: int, files: range = range(GROUPED_N_FILES)) -> int:
+    """The rows of the row groups that have one of these values in ``k``."""
+    numbers = (
+        i
+        for file in files
+        for i in range(file * GROUPED_N, file * GROUPED_N + GROUPED_N)
+    )
+    return GROUPED_ROWS * len(
+        {i // GROUPED_ROWS for i in numbers if i * 7919 % 1009 in values}
+    )
+
+
+@pytest.mark.parametrize("vectorized", ["true", "false"])
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+@pytest.mark.parametrize("codegen", ["true", "false"])
+def test_a_scan_reads_the_row_groups_with_a_match(
+    pruned: SparkSession,
+    grouped_folder: Path,
+    vectorized: str,
+    adaptive: str,
+    codegen: str,
+) -> None:
+    assert grouped_folder.is_dir()
+    these = {
+        "spark.sql.parquet.enableVectorizedReader": vectorized,
+        "spark.sql.adaptive.enabled": adaptive,
+        "spark.sql.codegen.wholeStage": codegen,
+    }
+    assert 0 < groups_of(5, 700) < GROUPED_N_FILES * GROUPED_N / 2
+    with settings(pruned, these):
+        df = both_grouped(
+            pruned, lambda: pruned.sql("SELECT * FROM t WHERE k IN (5, 700)")
+        )
+    assert rows_read(df) == groups_of(5, 700)
+    plan = sx.last_plans(pruned)[-1]
+    assert (plan.n_read, plan.n_in_part) == (2, 2)
+    assert "2 of 3 files, 2 of them in part for: k IN (5, 700)" in str(plan)
+    told = df._jdf.queryExecution().toString()
+    assert "RowGroups: 4 of 20 row groups of 2 files" in told
+    assert shown(df) == {
+        "row groups that can match": 4,
+        "row groups of files read in part": 20,
+        "files read in part": 2,
+    }
+
+
+QUERIES = (
+    "SELECT k, count(*), max(text) FROM t WHERE k IN (5, 700) GROUP BY k",
+    "SELECT id FROM t WHERE k = 5 UNION ALL SELECT id FROM t WHERE k = 700",
+    "SELECT a.id, b.text FROM t a JOIN t b ON a.id = b.id + 1 WHERE a.k = 5",
+    "SELECT id, p FROM t WHERE k = 5 AND p = 1",
+    "SELECT id FROM t WHERE k = 5 AND p >= (SELECT min(p) FROM t)",
+    "SELECT id FROM t WHERE k = (SELECT min(k) FROM t WHERE k > 4)",
+    "SELECT id FROM t WHERE k = 5 AND rand(3) >= 0",
+    "SELECT id FROM t WHERE k IN (5, 700) OR id = 77",
+    "SELECT id FROM t WHERE k < 500 AND text LIKE '%9%'",
+    "SELECT id FROM t WHERE k = -1",
+    "SELECT id, text FROM t WHERE NOT k > 3 ORDER BY text DESC",
+    "SELECT count(*) FROM t WHERE k = 5 AND id IN (SELECT id FROM t WHERE p = 0)",
+)
+
+
+@pytest.mark.few(3)
+@pytest.mark.parametrize("text", QUERIES)
+def test_queries_have_the_same_rows(
+    pruned: SparkSession, grouped_folder: Path, text: str
+) -> None:
+    assert grouped_folder.is_dir()
+    both_grouped(pruned, lambda: pruned.sql(text))
+
+
+def test_a_filter_of_partitions_at_run_time(
+    pruned: SparkSession, grouped_folder: Path
+) -> None:
+    assert grouped_folder.is_dir()
+    text = (
+        "SELECT t.id FROM t JOIN (SELECT p, max(k) m FROM t WHERE id < 20 GROUP BY p) "
+        "u ON t.p = u.p WHERE t.k IN (5, 700)"
+    )
+    with settings(pruned, {"spark.sql.autoBroadcastJoinThreshold": "10m"}):
+        df = both_grouped(pruned, lambda: pruned.sql(text))
+    assert "dynamicpruning" in str(df._jdf.queryExecution().optimizedPlan())
+    assert is_narrow_grouped(df)
+
+
+def test_equal_exchanges_run_once(pruned: SparkSession, grouped_folder: Path) -> None:
+    assert grouped_folder.is_dir()
+    text = (
+        "WITH c AS (SELECT p, count(*) n FROM t WHERE k < 3 GROUP BY p) "
+        "SELECT * FROM c WHERE n >= (SELECT max(n) - 1 FROM c)"
+    )
+    df = both_grouped(pruned, lambda: pruned.sql(text))
+    assert "ReusedExchange" in df._jdf.queryExecution().executedPlan().toString()
+    assert is_narrow_grouped(df)
+
+
+def test_files_are_split_as_ever(pruned: SparkSession, grouped_folder: Path) -> None:
+    """A row group is read once, whichever parts of a file tasks have."""
+    assert grouped_folder.is_dir()
+    for size in ("700", "2000", "5000"):
+        with settings(pruned, {"spark.sql.files.maxPartitionBytes": size}):
+            df = both_grouped(
+                pruned, lambda: pruned.sql("SELECT * FROM t WHERE k < 100")
+            )
+        assert rows_read(df) == groups_of(*range(100))
+
+
+def test_small_ranges_of_files_share_a_task(
+    pruned: SparkSession, grouped_folder: Path
+) -> None:
+    assert grouped_folder.is_dir()
+    with settings(pruned, {"spark.sql.files.minPartitionNum": "1"}):
+        df = both_grouped(
+            pruned, lambda: pruned.sql("SELECT id FROM t WHERE k IN (5, 700)")
+        )
+    assert df.rdd.getNumPartitions() == 1
+
+
+def test_to_open_a_file_again_may_cost_more(
+    pruned: SparkSession, grouped_folder: Path
+) -> None:
+    assert grouped_folder.is_dir()
+    text = "SELECT * FROM t WHERE k IN (2, 5)"
+    with settings(pruned, {OPEN: "4194304"}):
+        df = both_grouped(pruned, lambda: pruned.sql(text))
+    assert groups_of(2, 5) < rows_read(df) < GROUPED_N_FILES * GROUPED_N
+
+
+WHOLE = (
+    "SELECT id, input_file_block_start() s FROM t WHERE k = 5",
+    "SELECT id, input_file_block_length() s FROM t WHERE k = 5",
+    "SELECT id, _metadata.file_block_start s FROM {t} WHERE k = 5",
+    "SELECT id, _metadata.row_index s FROM {t} WHERE k = 5",
+)
+
+
+@pytest.mark.parametrize("text", WHOLE)
+def test_rows_that_tell_their_place_are_of_whole_files(
+    pruned: SparkSession, grouped_folder: Path, text: str
+) -> None:
+    text = text.replace("{t}", f"parquet.`{grouped_folder}`")
+    with settings(pruned, {"spark.sql.files.minPartitionNum": "1"}):  # no splits
+        assert not is_narrow_grouped(both_grouped(pruned, lambda: pruned.sql(text)))
+
+
+def test_the_setting_turns_it_off(pruned: SparkSession, grouped_folder: Path) -> None:
+    assert grouped_folder.is_dir()
+    with settings(
+        pruned, {GROUPED_SETTING: "false", "spark.sql.parquet.filterPushdown": "false"}
+    ):
+        df = both_grouped(pruned, lambda: pruned.sql("SELECT id FROM t WHERE k = 5"))
+    assert not is_narrow_grouped(df)
+    assert rows_read(df) % GROUPED_N == 0
+
+
+def test_buckets_stay_as_they_are(pruned: SparkSession, tmp_path: Path) -> None:
+    rows = pruned.range(500).selectExpr("id", "id * 7919 % 1009 AS k")
+    writer = rows.write.bucketBy(4, "id").option("path", str(tmp_path / "b"))
+    writer.saveAsTable("buckets_of_groups")
+    try:
+        sx.build_indexes(tmp_path / "b", {"k": "exact"}, workers=1)
+        text = "SELECT id, count(*) FROM buckets_of_groups WHERE k < 9 GROUP BY id"
+        assert not is_narrow_grouped(both_grouped(pruned, lambda: pruned.sql(text)))
+    finally:
+        pruned.sql("DROP TABLE buckets_of_groups")
+
+
+@pytest.mark.parametrize("how", ["other", "shorter", "touched"])
+def test_a_file_that_changed_is_read_whole(
+    pruned: SparkSession, grouped_folder: Path, how: str
+) -> None:
+    """Spark and the planner have listed it before; what it holds now counts."""
+    view = pruned.table("t")
+    assert view.where("k = 5").count() == 2
+    path = grouped_folder / "p=0" / "0.parquet"
+    if how == "touched":
+        path.touch()
+    else:
+        n = GROUPED_N if how == "other" else GROUPED_ROWS
+        columns = {"id": range(n), "k": [5] * n, "text": ["x"] * n}
+        pq.write_table(pa.table(columns), path, row_group_size=GROUPED_ROWS // 2)
+    df = both_grouped(
+        pruned, lambda: pruned.read.parquet(str(grouped_folder)).where("k = 5")
+    )
+    assert rows_read(df) >= 1
+    both_grouped(pruned, lambda: view.where("k = 5"))
+
+
+def test_a_session_without_skipping_has_no_strategy_of_ours(
+    pruned: SparkSession, grouped_folder: Path
+) -> None:
+    assert grouped_folder.is_dir()
+    methods = pruned._jsparkSession.experimental()
+    pruned.sql("SELECT id FROM t WHERE k = 5").collect()
+    pruned.sql("SELECT id FROM t WHERE k = 5").collect()
+    assert methods.extraStrategies().size() == 1
+    sx.disable(pruned)
+    pruned.sql("SELECT id FROM t WHERE k = 5").collect()
+    assert methods.extraStrategies().size() == 0
+
+
+def test_cached_rows_are_those_of_the_ranges(
+    pruned: SparkSession, grouped_folder: Path
+) -> None:
+    assert grouped_folder.is_dir()
+    df = pruned.sql("SELECT * FROM t WHERE k IN (5, 700)").cache()
+    try:
+        both_grouped(pruned, lambda: df.where(sf.col("k") == 5))
+    finally:
+        df.unpersist()
