@@ -124,3 +124,25 @@ def test_few_matches_that_hardly_differ_are_enough(
     assert len(plan.paths) == N_FILES - is_asked
     assert plan.count_bounds[0] == plan.count_bounds[1]
     assert (plan.notes == []) == is_asked
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(("n_empty", "is_asked"), [(3, False), (150, True)])
+def test_asking_may_not_take_much_longer_than_what_it_spares(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_empty: int, *, is_asked: bool
+) -> None:
+    paths = sorted(f"{i}.parquet" for i in range(N_FILES))
+    step = N_FILES // n_empty
+    empty = [int(path.partition(".")[0]) for path in paths[::step]]
+    table = table_of(tmp_path, dict.fromkeys(empty, 0), 7)
+    assert len(table.plan(CONDITION).paths) == N_FILES - n_empty, "it takes no time"
+    monkeypatch.setattr(cost, "_MOST_LOST", 0.0)
+    plan = table.plan(CONDITION)
+    assert (len(plan.paths) == N_FILES - n_empty) is is_asked
+    assert any("reading so many takes less time" in one for one in plan.notes) is (
+        not is_asked
+    )
+    assert plan.count_bounds == (7 * (N_FILES - n_empty),) * 2
+    assert plan.verify(sample=20).is_right
+    forced = table.plan(CONDITION, kinds=["minmax", "bitmap"])
+    assert len(forced.paths) == N_FILES - n_empty

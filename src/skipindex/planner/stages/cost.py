@@ -3,8 +3,9 @@
 Stages run from the cheapest to the most expensive: the paths, then the statistics,
 which answer for all files together, then filters, then bitmaps.  The last two are asked
 once a file and condition.  Where that takes longer than reading every file that is
-left, the stage is not run.  Where each file of a sample holds many matches, bitmaps of
-the others are not asked: a file without any is too rare to pay for that.
+left, the stage is not run.  Where each file of a sample holds many matches, or asking
+takes much longer than reading the files that are expected to hold none, bitmaps of the
+others are not asked.
 
 The figures are orders of magnitude of one core.  A wrong one costs time, never
 correctness.  The same holds for the order of the conditions: values are taken to be
@@ -60,6 +61,8 @@ _SOME: Final = 2
 """Matches of each sampled file at which the fraction of empty files is estimated."""
 _ODD_FILES: Final = 0.25
 """Expected files without a match, of those not asked, up to which none is asked."""
+_MOST_LOST: Final = 0.05
+"""Seconds that asking may take beyond those that it is expected to spare."""
 FEW: Final = 64
 """Below one row in so many, an index is probed for these rows alone."""
 _OF_FEW: Final = 0.3
@@ -166,12 +169,13 @@ def price_of_rows(
     return float(asking / reading_seconds(table)[files].mean())
 
 
-def hardly_empty(n_files: int, matches: Sequence[int], price: float) -> str:
-    """Why files are not worth asking, as hardly one has no match; empty if they are.
+def hardly_empty(matches: Sequence[int], price: float, seconds: np.ndarray) -> str:
+    """Why files are not worth asking, as too few have no match; empty if they are.
 
-    ``matches`` counts the rows that certainly match, for each file of a sample, and
-    ``n_files`` others are not asked yet, at a ``price`` relative to reading them.
+    ``matches`` counts the rows that certainly match, for each file of a sample.  To
+    read each of the others takes ``seconds``, and to ask it ``price`` times as long.
     """
+    n_files = len(seconds)
     fewest = min(matches, default=0)
     is_odd = fewest < _SOME or n_files * _share_of_none(matches) > _ODD_FILES
     if len(matches) >= _LOOKED_AT:
@@ -179,11 +183,20 @@ def hardly_empty(n_files: int, matches: Sequence[int], price: float) -> str:
     else:
         # By the rule of succession, one file in so many may have no match (Laplace).
         is_worth = fewest < _MANY or is_odd or price * (len(matches) + 2) < 1.0
-    if is_worth:
+    if not is_worth:
+        return (
+            f"the rows of {n_files} files were not probed, because each of "
+            f"{len(matches)} sampled files has at least {fewest} matches (kinds=… "
+            "forces it)"
+        )
+    n_empty = matches.count(0)
+    share = max(_share_of_none(matches), (n_empty + 1) / (len(matches) + 2))
+    if (price - share) * float(seconds.sum()) <= _MOST_LOST:
         return ""
     return (
-        f"the rows of {n_files} files were not probed, because each of {len(matches)} "
-        f"sampled files has at least {fewest} matches (kinds=… forces it)"
+        f"the rows of {n_files} files were not probed, because {n_empty} of "
+        f"{len(matches)} sampled files have no match, and reading so many takes less "
+        "time (kinds=… forces it)"
     )
 
 

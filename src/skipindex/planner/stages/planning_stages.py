@@ -262,14 +262,15 @@ class Rows:
         others = np.setdiff1d(files, sample, assume_unique=True)
         matches = [evaluation.rows[file].lower for file in sample.tolist()]
         asked = _asked(evaluation, positional=True)
-        price = 0.0
+        reason = ""
         if matches:
             some = others[:: max(1, len(others) // len(sample))]
             columns = evaluation.columns.values()
             share = evaluation.reader.share_unopened(columns, some)
             cold = share * read.n_bytes / len(sample)
             price = price_of_rows(asked, evaluation.table, others, cold)
-        if reason := hardly_empty(len(others), matches, price):
+            reason = hardly_empty(matches, price, evaluation.reading[others])
+        if reason:
             evaluation.remarks.append(reason)
             deferred[others] = True
         else:
