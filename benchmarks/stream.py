@@ -5,10 +5,10 @@
     python -m benchmarks.stream [--batches N] [--rows N] [--out FOLDER] [--picture SVG]
 
 A process writes a stream by ``skipindex.sink``, and is killed with all that it started
-within the tenth batch that it begins.  Whenever it is dead the files that a query reads are counted,
-and after every fifth kill ``maintain`` runs.  The table at the end has the rows that
-are there twice or not at all, the files that a query reads beside those of a full
-clustering, and the seconds of a batch beside those of ``append``, in turns.
+within the tenth batch that it begins.  Whenever it is dead the files that a query reads
+are counted, and after every fifth kill ``maintain`` runs.  The table at the end has the
+rows that are there twice or not at all, the files that a query reads beside those of a
+full clustering, and the seconds of a batch beside those of ``append``, in turns.
 """
 
 from __future__ import annotations
