@@ -114,6 +114,7 @@ def test_a_life_without_a_byte_in_the_tables_folder(tmp_path: Path) -> None:
     assert pl.scan_parquet(folder).collect().height == 8
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stores", [(True, True), (True, False), (False, True)])
 def test_a_life_on_stores(s3: S3, tmp_path: Path, stores: tuple[bool, bool]) -> None:
     folders = [f"s3://{s3.new_bucket()}/a b", f"s3://{s3.new_bucket()}/side"]

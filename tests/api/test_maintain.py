@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import timedelta
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -26,7 +27,7 @@ import skipindex as sx
 from skipindex.api.maintenance import run, steps
 from skipindex.api.maintenance.policy import Budget, Policy
 from skipindex.api.maintenance.run import maintain_all, tables_below
-from skipindex.cli import actions, main
+from skipindex.cli import actions, main, sessions
 from skipindex.errors import BuildError, CommitConflictError, StorageError, TableError
 from skipindex.log import latest_version
 from skipindex.planner.recorded import RecordedQueries
@@ -345,6 +346,22 @@ def test_files_that_follow_no_layout_are_counted_and_clustered_next(
     assert status.unclustered_files == status.files - 1, "by another layout"
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("given", [None, "python3.11"])
+def test_workers_run_the_python_of_the_command_unless_one_is_given(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, given: str | None
+) -> None:
+    """Else they run the first of the PATH, which in cron has no skipindex."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", given or "python3")
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    if given is not None:
+        monkeypatch.setenv("PYSPARK_PYTHON", given)
+    options = SimpleNamespace(master=None, conf=[], verbose=True)
+    assert sessions.session(options) is spark
+    assert spark.sparkContext.pythonExec == (given or sys.executable)
+
+
+@pytest.mark.slow
 @pytest.mark.spark
 def test_cron_clusters_where_no_environment_is_activated(tmp_path: Path) -> None:
     """The PATH has another Python, or none."""

@@ -28,7 +28,7 @@ def test_every_row_counts_once_wherever_a_writer_is_killed(
 ) -> None:
     """A few cases of each writer; the sweep ``kills`` has all of them."""
     start = 7 * sorted(WRITERS).index(name)
-    check(kill_and_damage.sweep(name, tmp_path, stride=67, start=start), more_than=2)
+    check(kill_and_damage.sweep(name, tmp_path, stride=181, start=start), more_than=2)
 
 
 @pytest.mark.few(2)
@@ -36,7 +36,7 @@ def test_every_row_counts_once_wherever_a_writer_is_killed(
 def test_a_writer_that_fails_anywhere_has_done_all_or_none(
     tmp_path: Path, name: str
 ) -> None:
-    check(failing.sweep(name, tmp_path, stride=7, kinds=["no number"]), more_than=5)
+    check(failing.sweep(name, tmp_path, stride=11, kinds=["no number"]), more_than=5)
 
 
 @pytest.mark.few(2)

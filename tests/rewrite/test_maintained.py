@@ -28,7 +28,7 @@ def no_spark() -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("every", [20, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [50, pytest.param(1, marks=pytest.mark.slow)])
 def test_a_run_that_is_killed_loses_no_row_and_the_next_one_ends(
     tmp_path: Path, every: int
 ) -> None:
@@ -55,8 +55,9 @@ def test_a_run_that_is_killed_loses_no_row_and_the_next_one_ends(
     assert step > 20, "it is killed at its changes"
 
 
-def test_two_runs_at_once_lose_no_row(tmp_path: Path) -> None:
-    for i in range(3):
+@pytest.mark.parametrize("n", [1, pytest.param(3, marks=pytest.mark.slow)])
+def test_two_runs_at_once_lose_no_row(tmp_path: Path, n: int) -> None:
+    for i in range(n):
         folder = tmp_path / str(i)
         begin(folder)
         wanted = ids(folder)

@@ -154,7 +154,7 @@ def _commits(place: Location, i: int, n: int, barrier: Any, results: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    ("writers", "commits"), [(3, 6), pytest.param(8, 100, marks=pytest.mark.slow)]
+    ("writers", "commits"), [(2, 6), pytest.param(8, 100, marks=pytest.mark.slow)]
 )
 def test_processes_that_commit_at_once_lose_nothing(
     place: Location, writers: int, commits: int

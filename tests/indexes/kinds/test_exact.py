@@ -27,7 +27,7 @@ from tests.quick_run import examples
 
 RUNS, BITMAPS, MAPPING = 0, 2, 3
 N_ROWS = 8_000
-MOST_PAIRS = 40
+MOST_PAIRS = 10
 """Ends of ranges that a column is asked: the truth is found row by row."""
 
 
