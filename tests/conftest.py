@@ -14,6 +14,8 @@ from tests.quick_run import EXAMPLES, NO_CODEGEN, RUN, QuickRun, is_quick, mark_
 if TYPE_CHECKING:  # nothing but the tests that are marked so needs Spark
     from pyspark.sql import SparkSession
 
+    from benchmarks.moto_server import S3
+
 # No deadlines: the machine may be shared, and the first example imports a lot.
 # A run fails for what a change did, and not for what was drawn: only the nightly runs
 # draw anew.
@@ -122,6 +124,15 @@ def nothing_waits_for_the_disk() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _descriptor: None)
         yield
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[S3]:
+    """One S3 server for all tests of this process that ask for it."""
+    from benchmarks.moto_server import moto_server  # noqa: PLC0415 - few tests need it
+
+    with moto_server() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

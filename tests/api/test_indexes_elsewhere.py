@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import skipindex as sx
-from benchmarks.moto_server import S3, moto_server
+from benchmarks.moto_server import S3
 from skipindex.build import builder
 from skipindex.errors import TableError
 from skipindex.storage.file_system.location import Location, location_of
@@ -32,12 +32,6 @@ from tests.tables import put, put_all
 
 FILES = [{"x": [1, 2]}, {"x": [3, 4]}, {"x": [5, 6]}]
 NOW = timedelta(0)
-
-
-@pytest.fixture(scope="module")
-def s3() -> Iterator[S3]:
-    with moto_server() as server:
-        yield server
 
 
 @contextmanager

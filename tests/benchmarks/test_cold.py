@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from benchmarks import cold
 
 
+@pytest.mark.slow
 def test_a_filled_cache_saves_waits_and_bytes(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     looked = cold.small(tmp_path, 30)

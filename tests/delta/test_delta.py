@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from benchmarks.moto_server import moto_server
+from benchmarks.moto_server import S3
 from skipindex.cli import main
 from skipindex.errors import (
     PlanError,
@@ -549,20 +549,19 @@ def test_indexes_in_a_sidecar(delta: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
-def test_on_a_store(scheme: str) -> None:
-    with moto_server() as server:
-        bucket, options = server.new_bucket(), dict(server.options)
-        how = {**options, "allow_http": "true"}
-        for low in (0, 20):
-            rows = pa.table({"a": range(low, low + 20)})
-            url = f"s3://{bucket}/t"
-            write_deltalake(url, rows, mode="append", storage_options=how)
-        DeltaTable(url, storage_options=how).delete("a = 25")
-        uri = f"{scheme}://{bucket}/t"
-        sx.build_indexes(uri, {"a": "exact"}, workers=1, storage_options=options)
-        assert kept(uri, "a = 25", storage_options=options) == 0
-        assert kept(uri, "a = 26", storage_options=options) == 1
-        assert kept(uri, "a = 25", storage_options=options, version=1) == 1
+def test_on_a_store(s3: S3, scheme: str) -> None:
+    bucket, options = s3.new_bucket(), dict(s3.options)
+    how = {**options, "allow_http": "true"}
+    for low in (0, 20):
+        rows = pa.table({"a": range(low, low + 20)})
+        url = f"s3://{bucket}/t"
+        write_deltalake(url, rows, mode="append", storage_options=how)
+    DeltaTable(url, storage_options=how).delete("a = 25")
+    uri = f"{scheme}://{bucket}/t"
+    sx.build_indexes(uri, {"a": "exact"}, workers=1, storage_options=options)
+    assert kept(uri, "a = 25", storage_options=options) == 0
+    assert kept(uri, "a = 26", storage_options=options) == 1
+    assert kept(uri, "a = 25", storage_options=options, version=1) == 1
 
 
 def test_status_and_plans_name_the_source(delta: str, tmp_path: Path) -> None:

@@ -177,6 +177,7 @@ def _vector(path: str) -> None:
     delete_rows(path, [0, 1])
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "act",
     [

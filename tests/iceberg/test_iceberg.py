@@ -22,7 +22,7 @@ from pyiceberg.types import LongType
 from pyspark.sql import SparkSession
 
 import skipindex as sx
-from benchmarks.moto_server import moto_server
+from benchmarks.moto_server import S3
 from skipindex.api.functions import _of_iceberg_catalog
 from skipindex.cli import main
 from skipindex.errors import PlanError, TableError
@@ -434,29 +434,28 @@ def test_spark_does_not_read_columns_by_their_names(
 
 
 @pytest.mark.parametrize("scheme", ["s3", "s3a"])
-def test_on_a_store(tmp_path: Path, scheme: str) -> None:
-    with moto_server() as server:
-        options = dict(server.options)
-        catalog = SqlCatalog(
-            "c",
-            **{
-                "uri": f"sqlite:///{tmp_path}/c.db",
-                "warehouse": f"{scheme}://{server.new_bucket()}/w",
-                "s3.endpoint": options["endpoint"],
-                "s3.access-key-id": options["access_key_id"],
-                "s3.secret-access-key": options["secret_access_key"],
-                "s3.region": options["region"],
-            },
-        )
-        catalog.create_namespace("db")
-        parts = [pa.table({"a": range(low, low + 20)}) for low in (0, 20)]
-        table = made(catalog, *parts)
-        place = {"storage_options": options}
-        sx.open_table(table, **place).build_indexes({"a": "exact"}, workers=1)
-        table.delete("a = 25")
-        for each in (table, table.metadata_location):
-            assert kept(each, "a = 5", **place) == 1
-            assert kept(each, "a = 99", **place) == 0
-        delete_positions(table, next(iter(table.scan().plan_files())), [0])
-        plan = sx.open_table(table, **place).plan("a >= 0")
-        assert plan.to_arrow().count_rows() == 38
+def test_on_a_store(tmp_path: Path, s3: S3, scheme: str) -> None:
+    options = dict(s3.options)
+    catalog = SqlCatalog(
+        "c",
+        **{
+            "uri": f"sqlite:///{tmp_path}/c.db",
+            "warehouse": f"{scheme}://{s3.new_bucket()}/w",
+            "s3.endpoint": options["endpoint"],
+            "s3.access-key-id": options["access_key_id"],
+            "s3.secret-access-key": options["secret_access_key"],
+            "s3.region": options["region"],
+        },
+    )
+    catalog.create_namespace("db")
+    parts = [pa.table({"a": range(low, low + 20)}) for low in (0, 20)]
+    table = made(catalog, *parts)
+    place = {"storage_options": options}
+    sx.open_table(table, **place).build_indexes({"a": "exact"}, workers=1)
+    table.delete("a = 25")
+    for each in (table, table.metadata_location):
+        assert kept(each, "a = 5", **place) == 1
+        assert kept(each, "a = 99", **place) == 0
+    delete_positions(table, next(iter(table.scan().plan_files())), [0])
+    plan = sx.open_table(table, **place).plan("a >= 0")
+    assert plan.to_arrow().count_rows() == 38

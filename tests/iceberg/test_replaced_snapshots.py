@@ -294,6 +294,7 @@ ACTS: dict[str, Callable[[Table], object]] = {
 CHANGES = {"column": _column, "spec": _spec}
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("when", [meanwhile, at_the_last_moment])
 @pytest.mark.parametrize("name", ACTS)
 def test_files_that_others_change_meanwhile_are_a_conflict(

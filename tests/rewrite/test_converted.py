@@ -69,6 +69,7 @@ def _iceberg(folder: Path, location: Path) -> Callable[[], int]:
     return lambda: table.scan().to_arrow().num_rows
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "convert", [into_delta, into_delta_above, into_iceberg, into_iceberg_above]
 )

@@ -83,7 +83,7 @@ def readable(folder: Path) -> list[int]:
     return found
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("days", [0, 2.5, 6.5])
 def test_all_commits_of_the_retention_stay_whole(
@@ -156,6 +156,7 @@ def test_a_pack_that_a_writer_has_not_committed_yet_stays(
     assert not pending.exists()
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("which", ["oldest of the retention", "newest"])
 @pytest.mark.parametrize("part", ["commit", "segment"])
 def test_where_a_commit_is_damaged_nothing_goes(

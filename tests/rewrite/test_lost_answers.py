@@ -62,6 +62,7 @@ def link_that_loses_its_answer(error: OSError) -> Iterator[None]:
     assert n[0]
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("error", [EXISTS, TIMED_OUT])
 @pytest.mark.parametrize("name", ["append", "batch", "overwrite", "optimize", "build"])
 def test_a_commit_whose_answer_is_lost_is_made_once(

@@ -206,6 +206,7 @@ def test_a_property_that_is_wrong_is_ignored_alone(
     assert properties["more"] == [1]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("step", ["due", "_link", "_link_file", "_delete_old"])
 @pytest.mark.parametrize("after", [False, True])
 def test_two_vacuums_at_once_agree(tmp_path: Path, step: str, after: bool) -> None:

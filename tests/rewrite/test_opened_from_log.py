@@ -142,6 +142,7 @@ def with_other_log(folder: Path) -> None:
     (folder / "_delta_log" / "0.json").write_text("{}")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("harm", "why"),
     [

@@ -61,6 +61,7 @@ def days_pass(folder: Path) -> None:
     vacuum(folder)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("step", ["_link_file", "_with_shown", "_delete_old"])
 @pytest.mark.parametrize("others", [purge, days_pass])
 def test_a_vacuum_that_sleeps_hides_no_row_and_brings_none_back(
@@ -310,7 +311,7 @@ def damage(folder: Path) -> None:
     newest.write_bytes(newest.read_bytes()[:-9])
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("error", [EIO, KeyboardInterrupt()], ids=["EIO", "Ctrl-C"])
 @pytest.mark.parametrize(
     "others", [a_vacuum, an_optimize, both, a_newer_library, damage]

@@ -233,7 +233,7 @@ OTHERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.parametrize("stride", [9, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("stride", [19, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize(
     "name",
@@ -312,6 +312,7 @@ def test_a_file_that_is_written_while_others_are_deleted_stays(tmp_path: Path) -
     assert totals(tmp_path) == [21, 21]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("n_shown", [0, 1, 2])
 @pytest.mark.parametrize("is_damaged", [True, False])
 @pytest.mark.filterwarnings("ignore:commit . of the table is damaged")

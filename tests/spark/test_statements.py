@@ -176,7 +176,7 @@ def dotted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     sx.disable(spark)
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("written", "column"),
     [
@@ -270,7 +270,7 @@ def test_each_scan_is_explained_once(
 
 
 @since(4, 1, what="arguments that reach the parsers of extensions")
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("text", "args", "same"),
     [

@@ -158,6 +158,7 @@ DAMAGE: dict[str, Callable[[bytearray], object]] = {
 }
 
 
+@pytest.mark.few(10)
 @pytest.mark.parametrize("damage", list(DAMAGE))
 def test_damage_changes_no_plan_and_is_mended(
     server: _Store, place: Location, folder: Path, damage: str
@@ -260,6 +261,7 @@ def test_a_killed_writer_leaves_whole_blocks_or_none(folder: Path, cut: int) -> 
     assert file.read(0, len(data)) == data
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EACCES])
 @pytest.mark.parametrize("call", ["open", "pwrite", "pread", "utime", "scandir"])
 def test_no_error_of_the_disk_reaches_a_plan(

@@ -60,7 +60,7 @@ def truth(folder: Path, keys: Any) -> Counter[tuple[Any, str, int]]:
     )
 
 
-@pytest.mark.few(30)
+@pytest.mark.few(15)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", TYPES)
 def test_rows_are_those_of_the_files(tmp_path: Path, kind: str, name: str) -> None:

@@ -34,7 +34,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(request.param)
 
 
-@pytest.mark.few(20)
+@pytest.mark.few(10)
 @pytest.mark.parametrize("kind", ["exact", "bit_sliced", "bloom", "minmax"])
 @pytest.mark.parametrize("name", TYPES)
 @pytest.mark.usefixtures("way")

@@ -34,6 +34,7 @@ def files_of(span: int, rng: np.random.Generator) -> list[dict[str, np.ndarray]]
     return files
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("kind", ["exact", "run_length", "bitmap", "bit_sliced"])
 @pytest.mark.parametrize("span", SPANS.values(), ids=list(SPANS))
 def test_files_and_rows_with_one_of_many_keys(

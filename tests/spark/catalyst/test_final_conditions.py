@@ -113,7 +113,7 @@ def test_texts_that_a_plan_judges(
 def test_some_texts_of_every_kind(
     spark: SparkSession, frame: DataFrame, table: sx.Table
 ) -> None:
-    check_texts(spark, frame, table, TEXTS[::14])
+    check_texts(spark, frame, table, TEXTS[::40])
 
 
 @pytest.mark.slow

@@ -185,7 +185,7 @@ def test_names_of_partitions_may_differ_in_capitals(
         sx.plan_files("id = 1", table=tmp_path, case_sensitive=True)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("values", "conditions", "n_kept"),
     [

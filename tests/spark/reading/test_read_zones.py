@@ -124,6 +124,7 @@ def built_from(folder: Path, first: datetime, step: timedelta) -> sx.Table:
     return build(folder, {"t": "bitmap"})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "condition",
     ["t >= '2024-01-05 10:00:00'", "hour(t) >= 0 AND CAST(t AS DATE) = '2024-01-05'"],
@@ -150,6 +151,7 @@ def test_no_row_is_lost_where_java_has_other_rules(
         assert len(plan.read(spark).inputFiles()) == len(right.paths)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("zone", ["EST", "MST", "Etc/GMT+1", "CET", "EST5EDT"])
 def test_names_that_java_takes_for_its_own_zones(
     spark: SparkSession, tmp_path: Path, zone: str

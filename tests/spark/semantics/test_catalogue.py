@@ -99,7 +99,7 @@ def swept(
 def test_some_texts_of_every_kind(
     spark: SparkSession, frame: DataFrame, table: sx.Table
 ) -> None:
-    check_texts(spark, frame, table, TEXTS[1::6])
+    check_texts(spark, frame, table, TEXTS[1::12])
 
 
 @pytest.mark.slow

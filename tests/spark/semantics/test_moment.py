@@ -151,6 +151,7 @@ def check_constants(spark: SparkSession, ansi: str, n: int) -> None:
     assert judged > 0.6 * tried
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
 def test_the_functions_are_those_of_spark(spark: SparkSession, zone: str) -> None:
     """Of one moment, which Spark says."""
@@ -278,7 +279,7 @@ COLUMNS: dict[str, Callable[[], Column]] = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", COLUMNS)
 def test_columns_are_of_the_moment_too(
     spark: SparkSession, table: sx.Table, text: str

@@ -237,6 +237,7 @@ def test_files_that_pyarrow_rewrites_keep_the_row_metadata_of_spark(
             assert sx.read(table, condition, spark=spark).count() == 1, condition
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case_sensitive", ["false", "true"])
 def test_columns_that_files_spell_in_other_letters(
     spark: SparkSession, tmp_path: Path, case_sensitive: str

@@ -122,6 +122,7 @@ def failure(call: Callable[..., object], *arguments: object) -> str:
     return str(error.value)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "site",
     [

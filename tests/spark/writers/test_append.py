@@ -50,7 +50,7 @@ def path(written: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(written, tmp_path / "t"))
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("change", "text"),
     [

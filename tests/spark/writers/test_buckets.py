@@ -99,6 +99,7 @@ def test_a_copy_of_a_bucketed_table_is_optimized(
     assert copy.table.plan("k = 1").count(spark) == 8
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name",
     [

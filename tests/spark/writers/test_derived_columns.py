@@ -131,7 +131,7 @@ def test_another_time_zone_computes_what_was_declared(
     ],
     ids=str,
 )
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_a_row_that_contradicts_its_folder_is_refused(
     spark: SparkSession, tmp_path: Path, given: dict[str, str], shown: str
 ) -> None:

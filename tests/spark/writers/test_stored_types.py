@@ -59,6 +59,7 @@ def session(
     spark.conf.set(name, before)
 
 
+@pytest.mark.few(2)
 def test_rows_have_the_times_that_parquet_defines(
     session: SparkSession, tmp_path: Path
 ) -> None:
@@ -69,6 +70,7 @@ def test_rows_have_the_times_that_parquet_defines(
     assert seen(tmp_path / "t") == AS_STORED
 
 
+@pytest.mark.few(1)
 def test_what_a_caller_observes_is_told(session: SparkSession, tmp_path: Path) -> None:
     seen_rows = Observation()
     rows = session.createDataFrame([(t,) for t in TIMES], "t timestamp").coalesce(1)
@@ -79,6 +81,7 @@ def test_what_a_caller_observes_is_told(session: SparkSession, tmp_path: Path) -
     assert waiting.result(timeout=30) == len(TIMES)
 
 
+@pytest.mark.few(2)
 def test_files_of_pyarrow_keep_their_times(
     session: SparkSession, tmp_path: Path
 ) -> None:

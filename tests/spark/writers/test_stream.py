@@ -79,7 +79,7 @@ def check(spark: SparkSession, path: Path, n_rows: int = N_FILES * N_ROWS) -> No
     assert table.plan("k = 1").read(spark).count() == len(range(1, n_rows, 3))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("step", "after"),
     [(6, True), (2, False), *((n, n % 4 < 2) for n in range(12))],

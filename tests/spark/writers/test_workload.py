@@ -87,7 +87,7 @@ def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
 @pytest.mark.parametrize(
     ("parts", "is_copy"),
     [
-        ([], False),
+        pytest.param([], False, marks=pytest.mark.slow),
         (["region"], True),
         pytest.param(["region"], False, marks=pytest.mark.slow),
     ],
