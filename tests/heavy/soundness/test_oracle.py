@@ -210,7 +210,7 @@ def test_matching_keeps_the_rows_that_are_true() -> None:
     assert matching(~(col("x") == 1), columns) == [1]
 
 
-@examples(200)
+@examples(50, whole=200)
 @given(st.data())
 def test_drawn_tables_are_arrow_tables_and_drawn_trees_can_be_judged(
     data: st.DataObject,
