@@ -63,7 +63,7 @@ BUDGETS = {
     "indexes": 7439,
     "layout": 2427,
     "log": 3139,
-    "planner": 10016,
+    "planner": 10027,
     "rewrite": 3891,
     "spark": 7705,
     "storage": 5481,

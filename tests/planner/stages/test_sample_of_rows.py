@@ -6,6 +6,8 @@ import itertools
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
@@ -146,3 +148,25 @@ def test_asking_may_not_take_much_longer_than_what_it_spares(
     assert plan.verify(sample=20).is_right
     forced = table.plan(CONDITION, kinds=["minmax", "bitmap"])
     assert len(forced.paths) == N_FILES - n_empty
+
+
+@pytest.mark.parametrize(
+    ("n_files", "n_empty", "group"), [(N_FILES, 5, 4), (200, 1, None)]
+)
+def test_asking_may_take_longer_if_it_spares_row_groups_or_files_are_few(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    n_files: int,
+    n_empty: int,
+    group: int | None,
+) -> None:
+    monkeypatch.setattr(cost, "_MOST_LOST", 0.0)
+    paths = sorted(f"{i}.parquet" for i in range(n_files))
+    empty = paths[1 :: n_files // n_empty]
+    for i in range(n_files):
+        some = pa.table(rows(0 if f"{i}.parquet" in empty else 7))
+        pq.write_table(some, tmp_path / f"{i}.parquet", row_group_size=group)
+    table = build(tmp_path, {"a": "bitmap", "b": "bitmap"})
+    plan = table.plan(CONDITION)
+    assert plan.notes == []
+    assert len(plan.paths) == n_files - n_empty

@@ -169,11 +169,14 @@ def price_of_rows(
     return float(asking / reading_seconds(table)[files].mean())
 
 
-def hardly_empty(matches: Sequence[int], price: float, seconds: np.ndarray) -> str:
+def hardly_empty(
+    matches: Sequence[int], price: float, seconds: np.ndarray, *, spares_parts: bool
+) -> str:
     """Why files are not worth asking, as too few have no match; empty if they are.
 
     ``matches`` counts the rows that certainly match, for each file of a sample.  To
     read each of the others takes ``seconds``, and to ask it ``price`` times as long.
+    Rows tell parts of files that need not be read either, if it ``spares_parts``.
     """
     n_files = len(seconds)
     fewest = min(matches, default=0)
@@ -189,6 +192,8 @@ def hardly_empty(matches: Sequence[int], price: float, seconds: np.ndarray) -> s
             f"{len(matches)} sampled files has at least {fewest} matches (kinds=… "
             "forces it)"
         )
+    if len(matches) < _LOOKED_AT or spares_parts:
+        return ""
     n_empty = matches.count(0)
     share = max(_share_of_none(matches), (n_empty + 1) / (len(matches) + 2))
     if (price - share) * float(seconds.sum()) <= _MOST_LOST:

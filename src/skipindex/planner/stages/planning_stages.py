@@ -269,7 +269,13 @@ class Rows:
             share = evaluation.reader.share_unopened(columns, some)
             cold = share * read.n_bytes / len(sample)
             price = price_of_rows(asked, evaluation.table, others, cold)
-            reason = hardly_empty(matches, price, evaluation.reading[others])
+            groups = evaluation.table.row_groups(sample)
+            reason = hardly_empty(
+                matches,
+                price,
+                evaluation.reading[others],
+                spares_parts=any(one is not None and len(one) > 1 for one in groups),
+            )
         if reason:
             evaluation.remarks.append(reason)
             deferred[others] = True
