@@ -63,9 +63,9 @@ BUDGETS = {
     "indexes": 7439,
     "layout": 2427,
     "log": 3139,
-    "planner": 10027,
+    "planner": 10107,
     "rewrite": 3891,
-    "spark": 7705,
+    "spark": 7709,
     "storage": 5481,
     "table": 7056,
 }

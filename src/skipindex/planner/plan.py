@@ -55,6 +55,7 @@ from skipindex.planner.reports.explain import (
 )
 from skipindex.planner.reports.verify import VerifyReport, verify_plan
 from skipindex.planner.rows import Rows
+from skipindex.planner.stages.cost import ENGINES, Reader
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.lazy_list import LazyList
 from skipindex.planner.stages.limit import (
@@ -615,10 +616,11 @@ def plan_files(
     session: CacheSession | None = None,
     now: datetime | None = None,
     offsets: OffsetsOf = offsets_here,
+    read_by: Reader = ENGINES,
 ) -> Plan:
     """See ``skipindex.plan_files``, which logs what the plan notes too.
 
-    ``offsets`` are the rules of time zones.
+    ``offsets`` are the rules of time zones, and ``read_by`` is as for ``Evaluation``.
     """
     opened = open_state(table, plain=plain).in_zone(instants(timezone))
     opened.check_names(case_sensitive=case_sensitive)
@@ -663,6 +665,7 @@ def plan_files(
             kinds=usable,
             forced=kinds and usable,
             session=session or DEFAULT_SESSION,
+            read_by=read_by,
         ).run(STAGES)
         return Plan(
             where,

@@ -806,3 +806,25 @@ def test_a_first_build_says_how_polars_reads_the_files(
     )
     assert "Polars" not in str(beside)
     assert len(pl.scan_parquet(tmp_path / "u").collect()) == 1
+
+
+def test_files_with_the_same_columns_are_compared_with_the_table_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = []
+    compare = dataset._compare
+
+    def counted(table: Any, file: DataFile, *, exact: bool) -> None:
+        compared.append(exact)
+        compare(table, file, exact=exact)
+
+    monkeypatch.setattr(dataset, "_compare", counted)
+    files = [{"a": [i, 10]} for i in range(5)]
+    table = build(put_all(tmp_path, [*files, {"a": [9], "b": [1]}]), {"a": "bitmap"})
+    for n in (2, 0):
+        for reader in READERS.values():
+            reader(table.plan("a < 12"))
+        assert len(compared) == n, "of the columns of two kinds of files"
+        compared.clear()
+    READERS["arrow"](table.plan("a < 12", case_sensitive=True))
+    assert compared == [True, True]

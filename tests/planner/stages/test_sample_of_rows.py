@@ -1,8 +1,12 @@
-"""Where every file of a sample holds many matches, the rows of others stay unasked."""
+"""Where asking for rows takes longer than it is expected to spare, files are not asked.
+
+``Price`` decides by what the files hold that were asked first.
+"""
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +16,7 @@ import pytest
 
 import skipindex as sx
 from skipindex.planner.stages import cost
-from skipindex.planner.stages.cost import sample_of
+from skipindex.planner.stages.cost import ENGINES, SPARK, Price
 from tests.tables import build, put_all
 
 N_FILES = 300
@@ -27,146 +31,177 @@ def rows(n_matches: int) -> dict[str, list[int]]:
 def table_of(
     folder: Path, matches: dict[int, int], others: int, n_files: int = N_FILES
 ) -> sx.Table:
-    """A table of which file ``i`` holds ``matches[i]`` matching rows."""
-    files = [rows(matches.get(i, others)) for i in range(n_files)]
+    """A table of which the file in place ``i`` holds ``matches[i]`` matching rows."""
+    paths = sorted(f"{i}.parquet" for i in range(n_files))
+    number = {int(path.partition(".")[0]): i for i, path in enumerate(paths)}
+    files = [rows(matches.get(number[i], others)) for i in range(n_files)]
     return build(put_all(folder, files), {"a": "bitmap", "b": "bitmap"})
+
+
+@pytest.fixture
+def dear(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asking for rows takes a quarter of reading files, and no loss is too small."""
+    one_of_two = ENGINES.seconds_per_file / 8
+    monkeypatch.setitem(cost.SECONDS_PER_QUESTION, True, one_of_two)
+    monkeypatch.setitem(cost._MOST_LOST, False, 0.0)
 
 
 @pytest.fixture(scope="module")
 def dense(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
-    """The file in the second place holds no match, and is in no sample."""
-    folder = tmp_path_factory.mktemp("dense")
-    second = sorted(f"{i}.parquet" for i in range(N_FILES))[1]
-    return table_of(folder, {int(second.partition(".")[0]): 0}, 80)
+    """The file in the second place holds no match, and is not asked at first."""
+    return table_of(tmp_path_factory.mktemp("dense"), {1: 0}, 80)
 
 
+def test_files_of_a_few_milliseconds_are_all_asked(dense: sx.Table) -> None:
+    plan = dense.plan(CONDITION)
+    assert len(plan.paths) == N_FILES - 1
+    assert plan.notes == []
+
+
+@pytest.mark.usefixtures("dear")
 def test_the_rows_of_the_others_are_counted_when_that_is_asked(dense: sx.Table) -> None:
     plan = dense.plan(CONDITION)
     assert len(plan.paths) == N_FILES
-    assert plan.stages[-1].read.bitmaps < N_FILES
+    assert plan.stages[-1].read.bitmaps < N_FILES / 10
     assert plan.count_bounds == (80 * (N_FILES - 1),) * 2
     assert len(plan.paths) == N_FILES, "a plan stays as it is"
     assert plan.verify(sample=20).is_right
     (note,) = plan.notes
-    assert "because each of 75 sampled files has at least 80 matches" in note
+    assert "the rows of 296 files were not probed: of 4 files that were, each " in note
+    assert "has 80 or more" in note
     assert note in plan.explain()
 
 
+@pytest.mark.usefixtures("dear")
 def test_kinds_that_are_named_are_asked_everywhere(dense: sx.Table) -> None:
     plan = dense.plan(CONDITION, kinds=["minmax", "bitmap"])
     assert len(plan.paths) == N_FILES - 1
     assert plan.notes == []
 
 
-def test_a_sample_is_of_all_writers_that_take_turns() -> None:
+@pytest.mark.usefixtures("dear")
+@pytest.mark.parametrize(("step", "is_asked"), [(2, True), (40, False)])
+def test_files_are_asked_where_enough_of_the_first_hold_no_match(
+    tmp_path: Path, step: int, *, is_asked: bool
+) -> None:
+    empty = range(1, N_FILES, step)
+    table = table_of(tmp_path, dict.fromkeys(empty, 0), 7)
+    plan = table.plan(CONDITION)
+    if is_asked:
+        assert len(plan.paths) == N_FILES - len(empty)
+        assert plan.notes == []
+    else:
+        assert len(plan.paths) > N_FILES - len(empty)
+        assert "reading the files takes less time" in "".join(plan.notes)
+    assert plan.count_bounds == (7 * (N_FILES - len(empty)),) * 2
+    assert plan.verify(sample=20).is_right
+
+
+@pytest.mark.usefixtures("dear")
+def test_asking_pays_where_it_spares_row_groups(tmp_path: Path) -> None:
+    """Seven matching rows are in the last of many row groups."""
+    for i in range(40):
+        some = {"a": [0, 1] * 30 + [1] * 7, "b": [1, 0] * 30 + [1] * 7}
+        pq.write_table(pa.table(some), tmp_path / f"{i}.parquet", row_group_size=4)
+    plan = build(tmp_path, {"a": "bitmap", "b": "bitmap"}).plan(CONDITION)
+    assert plan.notes == []
+    assert plan.stages[-1].read.bitmaps >= 2 * 40
+
+
+def reason(
+    matches: list[int], *, asking: float = 0.1, rows: int = 1000, groups: int = 1
+) -> str:
+    """Why 1,000 files of a second each are not asked, of which some were."""
+    price = Price(asking, 1.0, in_store=False)
+    price.add(matches, np.full(len(matches), rows), [groups] * len(matches))
+    return price.too_high(1000)
+
+
+@pytest.mark.parametrize(
+    ("matches", "options", "is_asked"),
+    [
+        ([40] * 4, {}, True),  # one in six may have no match
+        ([40] * 20, {}, False),
+        ([40] * 20, {"asking": 0.04}, True),
+        ([40] * 18 + [0, 0], {}, True),
+        ([40] * 84 + [0], {}, False),
+        ([2] * 64, {}, True),  # one of seven has none, if they are drawn at random
+        ([3] * 64, {}, False),
+        ([3] * 63 + [90], {}, True),  # numbers that differ much have none more often
+        ([40] * 20, {"groups": 20}, True),
+        ([400] * 20, {"groups": 20}, False),
+        ([40] * 20, {"rows": 10_000_000}, True),  # a few of its pages are read
+        ([400] * 20, {"rows": 10_000_000}, False),
+        ([0] * 4, {"asking": 0.99}, True),
+        ([0] * 4, {"asking": 1.01}, False),
+    ],
+)
+def test_the_price_is_compared_with_what_is_spared(
+    matches: list[int], options: dict[str, float], *, is_asked: bool
+) -> None:
+    assert (reason(matches, **options) == "") is is_asked  # type: ignore[arg-type]
+
+
+def test_a_loss_of_milliseconds_is_none() -> None:
+    for in_store, n_files, is_asked in (
+        *((False, 20, True), (False, 30, False)),
+        *((True, 100, True), (True, 150, False)),
+    ):
+        price = Price(1e-3, 0.0, in_store=in_store)
+        price.add([40], np.array([1000]), [1])
+        assert (price.too_high(n_files) == "") is is_asked
+        files = np.arange(n_files)
+        assert (len(price.turn(files)) == n_files) is is_asked
+
+
+def test_about_four_times_as_many_as_before_are_asked_in_the_next_turn() -> None:
+    price, files, turns = Price(1.0, 1.0, in_store=False), np.arange(1000), []
+    while len(files):
+        turn = price.turn(files)
+        turns.append(len(turn))
+        files = np.setdiff1d(files, turn)
+        price.add([0] * len(turn), np.full(len(turn), 10), [1] * len(turn))
+    assert turns == [4, 16, 81, 449, 450]
+
+
+def test_the_first_files_are_of_all_writers_that_take_turns() -> None:
+    price = Price(1.0, 1.0, in_store=False)
+    price.add([1] * 16, np.full(16, 10), [1] * 16)
     for n_writers, n_files, n_together in itertools.product(
         range(2, 9), (256, 300, 512, 1000, 1024, 4096), (1, 2)
     ):
-        turns = sample_of(np.arange(n_files)) // n_together % n_writers
+        turns = price.turn(np.arange(n_files)) // n_together % n_writers
         shares = np.bincount(turns, minlength=n_writers) / len(turns)
         assert shares.min() > 0.2 / n_writers, (n_writers, n_files, n_together)
 
 
-def test_files_of_one_writer_are_left_where_others_hold_many_matches(
-    tmp_path: Path,
-) -> None:
-    paths = sorted(f"{i}.parquet" for i in range(N_FILES))
-    numbers = [int(path.partition(".")[0]) for path in paths]
-    table = table_of(tmp_path, dict.fromkeys(numbers[::4], 0), 80)
-    assert len(table.plan(CONDITION).paths) == N_FILES - N_FILES // 4
-
-
-def test_of_fewer_files_a_small_sample_is_believed_if_asking_costs_as_much(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where files take longer to read than to be asked, all are asked."""
-    monkeypatch.setattr(cost, "SECONDS_PER_FILE", 1e-4)
-    paths = sorted(f"{i}.parquet" for i in range(100))
-    place = next(i for i in range(100) if i not in sample_of(np.arange(100)))
-    table = table_of(tmp_path, {int(paths[place].partition(".")[0]): 0}, 80, 100)
-    plan = table.plan(CONDITION)
-    assert len(plan.paths) == 100
-    (note,) = plan.notes
-    assert "because each of 16 sampled files has at least 80 matches" in note
-    monkeypatch.setattr(cost, "SECONDS_PER_FILE", 1e-2)
-    plan = table.plan(CONDITION)
-    assert len(plan.paths) == 99
-    assert plan.notes == []
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(("others", "few"), [(80, 1), (80, 0), (5, 5)])
-def test_one_file_of_the_sample_with_few_matches_has_all_asked(
-    tmp_path: Path, others: int, few: int
-) -> None:
-    paths = sorted(f"{i}.parquet" for i in range(N_FILES))
-    sample = sample_of(np.arange(N_FILES))
-    places = next(i for i in range(N_FILES) if i not in sample), sample[0]
-    absent, asked = (int(paths[i].partition(".")[0]) for i in places)
-    table = table_of(tmp_path, {absent: 0, asked: few}, others)
-    plan = table.plan(CONDITION)
-    assert len(plan.paths) == N_FILES - 1 - (few == 0)
-    assert plan.notes == []
-
-
-@pytest.mark.few(2)
 @pytest.mark.parametrize(
-    ("others", "some", "is_asked"),
-    [(12, 9, False), (12, 40, False), (9, 2, True), (40, 2, True), (3, 90, True)],
+    "dearer",
+    [
+        lambda of: of(cold=1e6),
+        lambda of: of(cold=1e6, in_store=True),
+        lambda of: of(read_by=ENGINES),
+    ],
 )
-def test_few_matches_that_hardly_differ_are_enough(
-    tmp_path: Path, others: int, some: int, is_asked: bool
+def test_cold_indexes_and_fast_readers_make_asking_dearer(
+    dense: sx.Table, dearer: Callable[[Callable[..., Price]], Price]
 ) -> None:
-    """With numbers that differ much, a file without a match is likely."""
-    paths = sorted(f"{i}.parquet" for i in range(N_FILES))
-    numbers = [int(path.partition(".")[0]) for path in paths]
-    matches = {number: some for i, number in enumerate(numbers) if i % 8 < 4}
-    table = table_of(tmp_path, {**matches, numbers[1]: 0}, others)
-    plan = table.plan(CONDITION)
-    assert len(plan.paths) == N_FILES - is_asked
-    assert plan.count_bounds[0] == plan.count_bounds[1]
-    assert (plan.notes == []) == is_asked
+    found = dense.plan(CONDITION).evaluation
 
+    def of(
+        *, cold: float = 0.0, in_store: bool = False, read_by: cost.Reader = SPARK
+    ) -> Price:
+        files = np.arange(N_FILES)
+        return Price.of(
+            [*found.leaves],
+            found.table,
+            files,
+            cold=cold,
+            reader=read_by,
+            in_store=in_store,
+        )
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(("n_empty", "is_asked"), [(3, False), (150, True)])
-def test_asking_may_not_take_much_longer_than_what_it_spares(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, n_empty: int, *, is_asked: bool
-) -> None:
-    paths = sorted(f"{i}.parquet" for i in range(N_FILES))
-    step = N_FILES // n_empty
-    empty = [int(path.partition(".")[0]) for path in paths[::step]]
-    table = table_of(tmp_path, dict.fromkeys(empty, 0), 7)
-    assert len(table.plan(CONDITION).paths) == N_FILES - n_empty, "it takes no time"
-    monkeypatch.setattr(cost, "_MOST_LOST", 0.0)
-    plan = table.plan(CONDITION)
-    assert (len(plan.paths) == N_FILES - n_empty) is is_asked
-    assert any("reading so many takes less time" in one for one in plan.notes) is (
-        not is_asked
-    )
-    assert plan.count_bounds == (7 * (N_FILES - n_empty),) * 2
-    assert plan.verify(sample=20).is_right
-    forced = table.plan(CONDITION, kinds=["minmax", "bitmap"])
-    assert len(forced.paths) == N_FILES - n_empty
+    def share(price: Price) -> float:
+        return price._asking / price._reading
 
-
-@pytest.mark.parametrize(
-    ("n_files", "n_empty", "group"), [(N_FILES, 5, 4), (200, 1, None)]
-)
-def test_asking_may_take_longer_if_it_spares_row_groups_or_files_are_few(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    n_files: int,
-    n_empty: int,
-    group: int | None,
-) -> None:
-    monkeypatch.setattr(cost, "_MOST_LOST", 0.0)
-    paths = sorted(f"{i}.parquet" for i in range(n_files))
-    empty = paths[1 :: n_files // n_empty]
-    for i in range(n_files):
-        some = pa.table(rows(0 if f"{i}.parquet" in empty else 7))
-        pq.write_table(some, tmp_path / f"{i}.parquet", row_group_size=group)
-    table = build(tmp_path, {"a": "bitmap", "b": "bitmap"})
-    plan = table.plan(CONDITION)
-    assert plan.notes == []
-    assert len(plan.paths) == n_files - n_empty
+    assert share(dearer(of)) > 1.5 * share(of())

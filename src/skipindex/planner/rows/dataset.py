@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import timedelta, tzinfo
 from typing import Any, Final, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
@@ -70,6 +71,18 @@ class StoredColumns(NamedTuple):
     schema: pa.Schema
     has_int96: bool
 
+    @classmethod
+    def of(cls, file: DataFile) -> StoredColumns:
+        """The columns of an open file."""
+        return cls(file.schema_arrow, has_int96(file))
+
+
+_CHECKED: Final[WeakKeyDictionary[TableState, dict[bool, dict[int, StoredColumns]]]] = (
+    WeakKeyDictionary()
+)
+"""The columns of files that were checked, by their hash, of a table, and by whether
+capitals tell names apart."""
+
 
 class Files:
     """Files of a table, each of which is checked before Arrow reads it.
@@ -96,9 +109,9 @@ class Files:
         listed = table.listing.at(np.array(files, np.int64))
         self._listed = dict(zip(files, listed, strict=True))
         self._views: dict[int, ByteSource] = {}
-        self._checked: set[int | None] = set()
         self._hashes = dict(zip(files, table.columns_hashes(files), strict=True))
-        self._by_hash: dict[int, StoredColumns] = {}
+        known = _CHECKED.setdefault(table, {})
+        self._by_hash = known.setdefault(case_sensitive, {})
         self._system = _file_system(self, table, self._listed)
         self._reader = ds.ParquetFileFormat(
             read_options=ds.ParquetReadOptions(coerce_int96_timestamp_unit="us")
@@ -173,10 +186,7 @@ class Files:
                     raise self.changed(i, how)
             return self._by_hash[columns_hash]
         with self.opened(i) as (file, _):
-            result = StoredColumns(file.schema_arrow, has_int96(file))
-        if columns_hash is not None:
-            self._by_hash[columns_hash] = result
-        return result
+            return StoredColumns.of(file)
 
     @contextmanager
     def opened(self, i: int) -> Iterator[tuple[DataFile, pa.NativeFile]]:
@@ -190,9 +200,10 @@ class Files:
             if self._table.n_rows.of_file(i) not in {None, file.metadata.num_rows}:
                 raise self.changed(i, "has another number of rows")
             columns_hash = file.columns_hash()
-            if columns_hash is None or columns_hash not in self._checked:
+            if columns_hash is None or columns_hash not in self._by_hash:
                 _compare(self._table, file, exact=self._exact)
-                self._checked.add(columns_hash)
+            if columns_hash is not None:
+                self._by_hash.setdefault(columns_hash, StoredColumns.of(file))
             yield file, source
 
     @contextmanager

@@ -3,9 +3,12 @@
 Stages run from the cheapest to the most expensive: the paths, then the statistics,
 which answer for all files together, then filters, then bitmaps.  The last two are asked
 once a file and condition.  Where that takes longer than reading every file that is
-left, the stage is not run.  Where each file of a sample holds many matches, or asking
-takes much longer than reading the files that are expected to hold none, bitmaps of the
-others are not asked.
+left, the stage is not run.
+
+Bitmaps have a *price*: the seconds that it takes to ask one file, relative to those of
+reading it.  A few files are asked first.  What they hold tells how much of reading the
+others rows are expected to spare.  Where that is less than the price, the others are
+read unasked; else four times as many are asked, and so on.
 
 The figures are orders of magnitude of one core.  A wrong one costs time, never
 correctness.  The same holds for the order of the conditions: values are taken to be
@@ -16,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final, assert_never
+from typing import Final, NamedTuple, assert_never
 
 import numpy as np
 
@@ -38,7 +41,7 @@ SECONDS_PER_FILE: Final = 1e-3
 """Spark opens a Parquet file and begins to read it."""
 BYTES_PER_SECOND: Final = 2.5e8
 """One core decodes and filters."""
-SECONDS_PER_QUESTION: Final = {False: 2e-5, True: 5e-5}
+SECONDS_PER_QUESTION: Final = {False: 2e-5, True: 2e-5}
 """Probing one index of one file; the key is whether it has row positions."""
 SECONDS_PER_LISTED: Final = {False: 1e-7, True: 4e-8}
 """In addition, for every value of a list, or of the column if it has fewer; the key is
@@ -46,23 +49,45 @@ whether they are many integers whose rows are asked for, which are looked up tog
 """
 SECONDS_PER_STEP: Final = 2e-6
 """To combine the rows of a condition that was asked before with those of others."""
-_LOOKED_AT: Final = 64
-_FEW_LOOKED_AT: Final = 16
-"""Files of a sample, and those of one that only tells what asking others is worth."""
-_LEAST_STEP: Final = 4
-"""Files for each of a sample, at least."""
+
+
+class Reader(NamedTuple):
+    """Reads files for a query that names a few of their columns, on several cores.
+
+    Args:
+        seconds_per_file: to open a file.
+        bytes_per_second: of whole files.
+    """
+
+    seconds_per_file: float
+    bytes_per_second: float
+
+
+ENGINES: Final = Reader(2e-4, 4e9)
+SPARK: Final = Reader(1e-3, 1e9)
+"""DuckDB and Polars, and Spark, in the Star Schema Benchmark."""
+WAIT: Final = 0.03
+"""Seconds until a store answers."""
+STORE_BYTES_PER_SECOND: Final = 1e8
+"""What a store sends."""
 _COLD_BYTES_PER_SECOND: Final = 1.5e8
 """To read bytes of an index from a disk, and to check them."""
-_SECONDS_PER_ROW: Final = 3e-9
-"""To read and decode an index with row positions, for each row of the file."""
-_MANY: Final = 16
-"""Matches in each file of a sample from which other files are taken to have some."""
-_SOME: Final = 2
-"""Matches of each sampled file at which the fraction of empty files is estimated."""
-_ODD_FILES: Final = 0.25
-"""Expected files without a match, of those not asked, up to which none is asked."""
-_MOST_LOST: Final = 0.05
-"""Seconds that asking may take beyond those that it is expected to spare."""
+_COLD_SECONDS_PER_ROW: Final = 3e-9
+_SECONDS_PER_ROW: Final = 3e-10
+"""To decode an index with row positions, and to compare the codes that are in memory,
+for each row of the file."""
+_LATER: Final = 1 / 4
+"""The part that the first plan pays of what is read into memory: others use it too."""
+_FIRST_ASKED: Final = {False: 4, True: 32}
+_TIMES_AS_MANY: Final = 4
+"""Files that are asked first, in the next turn, and so on; the key is whether they are
+in a store, where each turn is waited for."""
+_MOST_LOST: Final = {False: 0.02, True: 4 * WAIT}
+"""Seconds that asking may take beyond those that it is expected to spare, likewise."""
+_PAGE_ROWS: Final = 1 << 14
+_FEW_PAGES: Final = 1 / 4
+"""Rows of a page, and the fraction of the pages of a file up to which they are read
+alone."""
 FEW: Final = 64
 """Below one row in so many, an index is probed for these rows alone."""
 _OF_FEW: Final = 0.3
@@ -140,13 +165,6 @@ def not_worth_it(
     )
 
 
-def sample_of(files: np.ndarray) -> np.ndarray:
-    """Some of the files, spread evenly; none if these are too few to save time."""
-    most = len(files) // _LEAST_STEP
-    n = next((n for n in (_LOOKED_AT, _FEW_LOOKED_AT) if n <= most), 0)
-    return _spread(files, n) if n else files[:0]
-
-
 def _spread(files: np.ndarray, n: int) -> np.ndarray:
     """About ``n`` of the files, one from each run of as many neighbours."""
     # Writers that take turns have the same place in a run; multiples of an irrational
@@ -156,53 +174,84 @@ def _spread(files: np.ndarray, n: int) -> np.ndarray:
     return files[runs * step + (runs * math.sqrt(2) % 1 * step).astype(np.int64)]
 
 
-def price_of_rows(
-    asked: Sequence[Judged], table: TableState, files: np.ndarray, cold: float
-) -> float:
-    """What asking for the rows of a file costs, relative to reading the file.
+class Price:
+    """What asking for the rows of files costs, and what it is expected to spare.
 
-    ``cold`` are the bytes of its indexes that are not in memory yet.
+    Args:
+        asking: seconds to ask each file.
+        reading: seconds to read each file.
+        in_store: the indexes are waited for.
     """
-    decoded = len(set(asked)) * float(table.n_rows.or_else(0)[files].mean())
-    asking = asking_seconds(asked, table, positional=True) + _SECONDS_PER_ROW * decoded
-    asking += cold / _COLD_BYTES_PER_SECOND
-    return float(asking / reading_seconds(table)[files].mean())
 
+    def __init__(self, asking: float, reading: float, *, in_store: bool) -> None:
+        self._asking, self._reading, self._in_store = asking, reading, in_store
+        self._matches: list[int] = []
+        self._spared = 0.0
 
-def hardly_empty(
-    matches: Sequence[int], price: float, seconds: np.ndarray, *, spares_parts: bool
-) -> str:
-    """Why files are not worth asking, as too few have no match; empty if they are.
+    @classmethod
+    def of(
+        cls,
+        asked: Sequence[Judged],
+        table: TableState,
+        files: np.ndarray,
+        *,
+        cold: float,
+        reader: Reader,
+        in_store: bool,
+    ) -> Price:
+        """The price for some files of a table.
 
-    ``matches`` counts the rows that certainly match, for each file of a sample.  To
-    read each of the others takes ``seconds``, and to ask it ``price`` times as long.
-    Rows tell parts of files that need not be read either, if it ``spares_parts``.
-    """
-    n_files = len(seconds)
-    fewest = min(matches, default=0)
-    is_odd = fewest < _SOME or n_files * _share_of_none(matches) > _ODD_FILES
-    if len(matches) >= _LOOKED_AT:
-        is_worth = fewest < _MANY and is_odd
-    else:
-        # By the rule of succession, one file in so many may have no match (Laplace).
-        is_worth = fewest < _MANY or is_odd or price * (len(matches) + 2) < 1.0
-    if not is_worth:
+        ``asked`` are the conditions.  Indexes of ``cold`` bytes a file are not in
+        memory.
+        """
+        n_probed = len(set(asked)) * float(table.n_rows.or_else(0)[files].mean())
+        asking = asking_seconds(asked, table, positional=True)
+        asking += n_probed * _SECONDS_PER_ROW
+        if cold:
+            rate = STORE_BYTES_PER_SECOND if in_store else _COLD_BYTES_PER_SECOND
+            asking += _LATER * (cold / rate + n_probed * _COLD_SECONDS_PER_ROW)
+        n_bytes = float(table.sizes[files].mean())
+        reading = reader.seconds_per_file + n_bytes / reader.bytes_per_second
+        return cls(asking, reading, in_store=in_store)
+
+    def turn(self, files: np.ndarray) -> np.ndarray:
+        """The files to ask next, which are spread evenly, or all of them."""
+        n = max(_FIRST_ASKED[self._in_store], _TIMES_AS_MANY * len(self._matches))
+        most_lost = _MOST_LOST[self._in_store]
+        if len(files) <= 2 * n or len(files) * self._asking <= most_lost:
+            return files
+        return _spread(files, n)
+
+    def add(
+        self,
+        matches: Sequence[int],
+        n_rows: np.ndarray,
+        n_groups: Sequence[int],
+    ) -> None:
+        """Add files that were asked: their matching rows, all rows, and row groups."""
+        self._matches += matches
+        for n, every, some in zip(matches, n_rows.tolist(), n_groups, strict=True):
+            n_pages = -(-every // _PAGE_ROWS)
+            n_parts = n_pages if n <= _FEW_PAGES * n_pages else some
+            # Of so many parts, those without one of the rows, spread at random.
+            self._spared += (1.0 - 1.0 / max(1, n_parts)) ** n
+
+    def too_high(self, n_files: int) -> str:
+        """Why so many other files are not worth asking; empty if they are."""
+        n = len(self._matches)
+        if not n:
+            return ""
+        # By the rule of succession, one file in n + 2 may be spared (Laplace).
+        share = max((self._spared + 1.0) / (n + 2.0), _share_of_none(self._matches))
+        lost = n_files * (self._asking - share * self._reading)
+        if lost <= _MOST_LOST[self._in_store]:
+            return ""
+        n_empty, fewest = self._matches.count(0), min(self._matches)
+        what = f"{n_empty} have no match" if n_empty else f"each has {fewest} or more"
         return (
-            f"the rows of {n_files} files were not probed, because each of "
-            f"{len(matches)} sampled files has at least {fewest} matches (kinds=… "
-            "forces it)"
+            f"the rows of {n_files} files were not probed: of {n} files that were, "
+            f"{what}, and reading the files takes less time (kinds=… forces it)"
         )
-    if len(matches) < _LOOKED_AT or spares_parts:
-        return ""
-    n_empty = matches.count(0)
-    share = max(_share_of_none(matches), (n_empty + 1) / (len(matches) + 2))
-    if (price - share) * float(seconds.sum()) <= _MOST_LOST:
-        return ""
-    return (
-        f"the rows of {n_files} files were not probed, because {n_empty} of "
-        f"{len(matches)} sampled files have no match, and reading so many takes less "
-        "time (kinds=… forces it)"
-    )
 
 
 def _share_of_none(counts: Sequence[int]) -> float:

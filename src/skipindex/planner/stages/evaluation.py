@@ -28,7 +28,7 @@ from skipindex.conditions.bound_predicate import (
 from skipindex.expressions.arrays import Mask
 from skipindex.expressions.bounds import Bounds
 from skipindex.planner.stages.computed import ValueBudget
-from skipindex.planner.stages.cost import reading_seconds
+from skipindex.planner.stages.cost import ENGINES, Reader, reading_seconds
 from skipindex.planner.stages.index_reader import IndexReader
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION, CacheSession
 from skipindex.planner.stages.records import LeafRecord, Stage, StageRun
@@ -63,6 +63,7 @@ class Evaluation:
         kinds: names of the index kinds that may be used; None is all.
         forced: names of kinds that are always asked; None if there are none.
         session: holds what is read, for later plans.
+        read_by: what is expected to read the files.
 
     Attributes:
         reader: where indexes came from, and why some were not used.
@@ -87,6 +88,7 @@ class Evaluation:
         kinds: Collection[str] | None,
         forced: Collection[str] | None = None,
         session: CacheSession = DEFAULT_SESSION,
+        read_by: Reader = ENGINES,
     ) -> None:
         n = len(table)
         self.table = table
@@ -94,6 +96,7 @@ class Evaluation:
         self.kinds = kinds
         self.forced = forced
         self.session = session
+        self.read_by = read_by
         self.reader = IndexReader(table, kinds, session.packs)
         self.no_file, self.every_file = np.zeros(n, bool), np.ones(n, bool)
         unknown = Bounds(self.no_file, self.every_file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from skipindex.indexes.interface import (
     PackIndex,
     probe_cost,
 )
+from skipindex.planner.stages.cost import STORE_BYTES_PER_SECOND, WAIT
 from skipindex.planner.stages.pack_cache import PackCache
 from skipindex.planner.stages.records import IndexLocation, Locations
 from skipindex.storage.blobs import BlobUse
@@ -53,9 +55,9 @@ _SLOT_BYTES: Final = 8
 """Bytes that an opened index takes, about, and of a pack's those of each slot."""
 _PACK: Final = 1 << 32
 """Stands for a slot, for what is opened of all files of a blob together."""
-_WHOLE: Final = 3_000_000
-"""Bytes of all blobs of some columns up to which they are read whole: 100 MB a second
-bring them within the 30 ms that another answer of a store would take."""
+_WHOLE: Final = int(WAIT * STORE_BYTES_PER_SECOND)
+"""Bytes of all blobs of some columns up to which they are read whole: they are there
+before another answer of a store would be."""
 _AT_ONCE: Final = 32
 """Packs or payloads of a store that are read concurrently."""
 _LARGE: Final = 1 << 18
@@ -63,6 +65,10 @@ _LARGE: Final = 1 << 18
 waited for; a store sends fewer bytes as fast."""
 _MOST_IN_PART: Final = 8 * _AT_ONCE
 """Payloads that are read in part, at most."""
+_LOOKED_UP: Final = 16
+"""Files of which it is looked up what is in memory."""
+_PIECE: Final = 1 << 15
+"""Bytes that a question reads of an index with the rows by value, about."""
 NO_QUESTIONS: Final[Mapping[str, Callable[[Any], object]]] = {}
 """Payloads are read as a whole."""
 
@@ -91,7 +97,7 @@ class IndexReader:
         self._lock = threading.Lock()
         self.cache = cache
         self._table = table
-        self._is_local = table.location.at(PACKS).is_local
+        self.is_local = table.location.at(PACKS).is_local
         self._kinds = kinds
         self._packs: dict[str, ByteSource | None] = {}
         self._blobs: dict[tuple[str, int], Blob | None] = {}
@@ -144,7 +150,7 @@ class IndexReader:
 
     def open_ahead(self, columns: Iterable[ColumnInfo]) -> None:
         """Read what opens the blobs of these columns, concurrently from a store."""
-        if self._is_local:
+        if self.is_local:
             return
         uses = [use for column in columns for use in self._uses(column)]
         wanted = {(use.pack.name, use.entry.offset): use for use in uses}
@@ -173,7 +179,7 @@ class IndexReader:
 
     def shared_ahead(self, columns: Iterable[ColumnInfo]) -> None:
         """Read the parts of all data files together, concurrently from a store."""
-        if self._is_local:
+        if self.is_local:
             return
         columns = list(columns)
         self.open_ahead(columns)
@@ -200,7 +206,7 @@ class IndexReader:
         A large payload that has the rows by value is not read as a whole if ``ask`` has
         the column: then only what this reads of the index.
         """
-        if self._is_local:
+        if self.is_local:
             return
         places = [(column, file, one) for column, file, some in located for one in some]
         in_part = [
@@ -229,7 +235,7 @@ class IndexReader:
 
     def _is_read_in_part(self, kind: IndexType, blob: Blob, slot: int) -> bool:
         return (
-            BY_VALUE in (kind.name, *blob.entry.encodings)
+            _by_value(kind, blob)
             and blob.payload_size(slot) >= _LARGE
             and self.cache.parts.limit > 0  # else it would be read twice
         )
@@ -237,7 +243,7 @@ class IndexReader:
     def each(self, call: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
         """The result of ``call`` for each item; concurrently if reads are slow."""
         every = list(items)
-        if self._is_local or len(every) < 2:
+        if self.is_local or len(every) < 2:
             return map(call, checked(every))
 
         def counted(item: T) -> tuple[R, ReadCount]:
@@ -251,18 +257,22 @@ class IndexReader:
             add_reads(reads)
         return (made for made, _ in done)
 
-    def share_unopened(self, columns: Iterable[ColumnInfo], files: Ints) -> float:
-        """The fraction of row-level indexes of some files that no plan has opened."""
+    def cold_bytes(self, columns: Iterable[ColumnInfo], files: Ints) -> float:
+        """The bytes of row-level indexes of a file that are not in memory, about."""
+        some = files[:: -(-len(files) // _LOOKED_UP)]
         wanted = np.zeros(len(self._table), np.bool_)
-        wanted[files] = True
-        places = [
-            one
+        wanted[some] = True
+        n_bytes = sum(
+            min(
+                blob.payload_size(slot),
+                _PIECE if _by_value(kind, blob) else sys.maxsize,
+            )
             for column in columns
-            for some in self.locations(column, wanted, positional=True).values()
-            for one in some
-        ]
-        unopened = [self._held(blob, slot) is None for _, blob, slot in places]
-        return sum(unopened) / max(1, len(unopened))
+            for places in self.locations(column, wanted, positional=True).values()
+            for kind, blob, slot in places
+            if self._held(blob, slot) is None
+        )
+        return n_bytes / max(1, len(some))
 
     def has(self, column: ColumnInfo, *, positional: bool) -> bool:
         """Whether any file has such an index on ``column``."""
@@ -459,6 +469,11 @@ class IndexReader:
                 continue
             result.append(UsableBlob(use, kind))
         return result
+
+
+def _by_value(kind: IndexType, blob: Blob) -> bool:
+    """Whether payloads of a blob have the rows by value."""
+    return BY_VALUE in (kind.name, *blob.entry.encodings)
 
 
 def _may_share(use: BlobUse) -> bool:

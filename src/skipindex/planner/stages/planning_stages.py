@@ -37,13 +37,7 @@ from skipindex.indexes.file_map import FILE_MAP
 from skipindex.indexes.interface import UNUSABLE, Index
 from skipindex.planner.stages.compared_columns import compared
 from skipindex.planner.stages.computed import probe_index, probe_stats
-from skipindex.planner.stages.cost import (
-    hardly_empty,
-    in_order,
-    not_worth_it,
-    price_of_rows,
-    sample_of,
-)
+from skipindex.planner.stages.cost import Price, in_order, not_worth_it
 from skipindex.planner.stages.derived_partitions import derived_partitions
 from skipindex.planner.stages.evaluation import Evaluation, PlanningStage
 from skipindex.planner.stages.records import (
@@ -235,8 +229,8 @@ class Rows:
     """Bitmaps of rows, of the files that they may rule out.
 
     Where some row certainly matches, bitmaps only count matches.  Such files are
-    left for ``count_deferred_rows``, and so are all others where each file of a sample
-    holds many matches: to ask takes longer than the odd file without a match.
+    left for ``count_deferred_rows``, and so are others where asking takes longer than
+    what it is expected to spare (``Price``).
     """
 
     name = ROWS
@@ -253,34 +247,24 @@ class Rows:
         with_match = _with_a_match(evaluation, with_rows)
         deferred = with_match.copy()
         files = np.flatnonzero(wanted & ~deferred)
-        # A store is not asked twice, as the second answers are waited for too.
-        may_sample = evaluation.forced is None and evaluation.table.location.is_local
-        sample = sample_of(files) if may_sample else files[:0]
-        before = reads_so_far()
-        empty = _look_at_rows(evaluation, sample)
-        read = reads_so_far().since(before)
-        others = np.setdiff1d(files, sample, assume_unique=True)
-        matches = [evaluation.rows[file].lower for file in sample.tolist()]
-        asked = _asked(evaluation, positional=True)
-        reason = ""
-        if matches:
-            some = others[:: max(1, len(others) // len(sample))]
-            columns = evaluation.columns.values()
-            share = evaluation.reader.share_unopened(columns, some)
-            cold = share * read.n_bytes / len(sample)
-            price = price_of_rows(asked, evaluation.table, others, cold)
-            groups = evaluation.table.row_groups(sample)
-            reason = hardly_empty(
-                matches,
-                price,
-                evaluation.reading[others],
-                spares_parts=any(one is not None and len(one) > 1 for one in groups),
-            )
-        if reason:
-            evaluation.remarks.append(reason)
-            deferred[others] = True
-        else:
-            empty = empty | _look_at_rows(evaluation, others, deferred)
+        empty, price = evaluation.no_file, _price_of_rows(evaluation, files)
+        while len(files):
+            turn = price.turn(files)
+            files = np.setdiff1d(files, turn, assume_unique=True)
+            counted = None if len(files) else deferred
+            empty = empty | _look_at_rows(evaluation, turn, counted)
+            if not len(files):
+                break
+            matches = [evaluation.rows[file].lower for file in turn.tolist()]
+            groups = [
+                1 if one is None else len(one)
+                for one in evaluation.table.row_groups(turn)
+            ]
+            price.add(matches, n_rows.or_else(0)[turn], groups)
+            if reason := price.too_high(len(files)):
+                evaluation.remarks.append(reason)
+                deferred[files] = True
+                break
         evaluation.deferred = np.flatnonzero(deferred)
         evaluation.many = deferred & ~with_match
         evaluation.possible = evaluation.possible & ~empty
@@ -307,6 +291,21 @@ def count_deferred_rows(evaluation: Evaluation) -> None:
     rows = evaluation.runs[-1]
     rows.seconds += time.perf_counter() - began
     rows.read = rows.read.plus(reads_so_far().since(before))
+
+
+def _price_of_rows(evaluation: Evaluation, files: np.ndarray) -> Price:
+    """What asking for the rows of ``files`` costs, and what it is expected to spare."""
+    table, reader = evaluation.table, evaluation.reader
+    if evaluation.forced is not None or not len(files):
+        return Price(0.0, 0.0, in_store=False)
+    return Price.of(
+        _asked(evaluation, positional=True),
+        table,
+        files,
+        cold=reader.cold_bytes(evaluation.columns.values(), files),
+        reader=evaluation.read_by,
+        in_store=not reader.is_local,
+    )
 
 
 def _why_not_asked(evaluation: Evaluation, *, positional: bool) -> str:

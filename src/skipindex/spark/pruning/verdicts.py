@@ -25,6 +25,7 @@ from skipindex.expressions.atoms import IntegerSet
 from skipindex.expressions.domain import EPOCH
 from skipindex.planner.file_tasks import byte_ranges
 from skipindex.planner.plan import Plan, plan_files
+from skipindex.planner.stages.cost import SPARK
 from skipindex.planner.stages.limit import needed
 from skipindex.planner.stages.row_counts import RowCounts
 from skipindex.spark.catalyst.conditions import Conditions, conditions
@@ -214,4 +215,5 @@ def _plan(
         case_sensitive=is_case_sensitive(question),
         limit=None if first is None else first.n,
         order_by=None if first is None else first.order_by,
+        read_by=SPARK,
     )

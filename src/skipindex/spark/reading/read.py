@@ -20,6 +20,7 @@ from skipindex.conditions.functions.zones import Offsets, OffsetsOf, no_offsets
 from skipindex.errors import PlanError
 from skipindex.expressions import Predicate
 from skipindex.planner.plan import Moment, Plan, plan_files, record_plan
+from skipindex.planner.stages.cost import SPARK
 from skipindex.planner.stages.limit import SortKey
 from skipindex.spark.reading.frames import read_files
 from skipindex.spark.reading.schema import opened_in, table_schema, typed
@@ -52,6 +53,7 @@ def read(
         timezone=setting(spark, "spark.sql.session.timeZone"),
         case_sensitive=is_case_sensitive(spark),
         now=now,
+        read_by=SPARK,
     )
     check_session(spark)
     recording = Recording.of_settings(

@@ -104,7 +104,7 @@ class LocalFiles(Files):
 
     def stat(self, path: str) -> FileInfo | None:
         try:
-            there = self._full(path).stat()
+            there = os.stat(f"{self.root}/{path}" if path else self.root)  # noqa: PTH116 (several times as fast)
         except OSError as error:
             if error.errno in NOTHING:
                 return None
