@@ -155,13 +155,27 @@ def test_a_loss_of_milliseconds_is_none() -> None:
 
 
 def test_about_four_times_as_many_as_before_are_asked_in_the_next_turn() -> None:
-    price, files, turns = Price(1.0, 1.0, in_store=False), np.arange(1000), []
+    some = [40, 40, 40, 0]
+    assert turns(Price(0.12, 1.0, in_store=False), some) == [4, 16, 81, 899]
+    assert turns(Price(0.1, 1.0, in_store=True), some) == [32, 968]
+
+
+def test_where_it_pays_for_certain_all_others_are_asked_in_one_turn() -> None:
+    assert turns(Price(0.3, 1.0, in_store=False), [0]) == [4, 996]
+    assert turns(Price(0.4, 1.0, in_store=False), [0]) == [4, 16, 980]
+    assert turns(Price(0.03, 1.0, in_store=False), [40]) == [1000]
+
+
+def turns(price: Price, matches: list[int]) -> list[int]:
+    """How many of 1,000 files are asked in each turn, if they hold ``matches``."""
+    files, result = np.arange(1000), []
     while len(files):
         turn = price.turn(files)
-        turns.append(len(turn))
+        result.append(len(turn))
         files = np.setdiff1d(files, turn)
-        price.add([0] * len(turn), np.full(len(turn), 10), [1] * len(turn))
-    assert turns == [4, 16, 81, 449, 450]
+        some = (matches * len(turn))[: len(turn)]
+        price.add(some, np.full(len(turn), 10), [1] * len(turn))
+    return result
 
 
 def test_the_first_files_are_of_all_writers_that_take_turns() -> None:

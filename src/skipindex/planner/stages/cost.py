@@ -51,6 +51,10 @@ SECONDS_PER_STEP: Final = 2e-6
 """To combine the rows of a condition that was asked before with those of others."""
 
 
+_SHARE_OF_COLUMNS: Final = 1 / 8
+"""Of the bytes of a file, those of the columns that a query reads."""
+
+
 class Reader(NamedTuple):
     """Reads files for a query that names a few of their columns, on several cores.
 
@@ -84,6 +88,8 @@ _TIMES_AS_MANY: Final = 4
 in a store, where each turn is waited for."""
 _MOST_LOST: Final = {False: 0.02, True: 4 * WAIT}
 """Seconds that asking may take beyond those that it is expected to spare, likewise."""
+_LITTLE: Final = 0.03
+"""A price that is never too high."""
 _PAGE_ROWS: Final = 1 << 14
 _FEW_PAGES: Final = 1 / 4
 """Rows of a page, and the fraction of the pages of a file up to which they are read
@@ -211,14 +217,19 @@ class Price:
             rate = STORE_BYTES_PER_SECOND if in_store else _COLD_BYTES_PER_SECOND
             asking += _LATER * (cold / rate + n_probed * _COLD_SECONDS_PER_ROW)
         n_bytes = float(table.sizes[files].mean())
-        reading = reader.seconds_per_file + n_bytes / reader.bytes_per_second
+        rate = reader.bytes_per_second
+        if in_store:
+            rate = min(rate, STORE_BYTES_PER_SECOND / _SHARE_OF_COLUMNS)
+        reading = reader.seconds_per_file + n_bytes / rate
         return cls(asking, reading, in_store=in_store)
 
     def turn(self, files: np.ndarray) -> np.ndarray:
         """The files to ask next, which are spread evenly, or all of them."""
         n = max(_FIRST_ASKED[self._in_store], _TIMES_AS_MANY * len(self._matches))
+        least = self._spared / (len(self._matches) + 2.0)
+        is_cheap = self._asking <= max(_LITTLE, least / 2.0) * self._reading
         most_lost = _MOST_LOST[self._in_store]
-        if len(files) <= 2 * n or len(files) * self._asking <= most_lost:
+        if is_cheap or len(files) <= 2 * n or len(files) * self._asking <= most_lost:
             return files
         return _spread(files, n)
 

@@ -257,8 +257,9 @@ class IndexReader:
             add_reads(reads)
         return (made for made, _ in done)
 
-    def cold_bytes(self, columns: Iterable[ColumnInfo], files: Ints) -> float:
+    def cold_bytes(self, columns: Collection[ColumnInfo], files: Ints) -> float:
         """The bytes of row-level indexes of a file that are not in memory, about."""
+        self.open_ahead(columns)
         some = files[:: -(-len(files) // _LOOKED_UP)]
         wanted = np.zeros(len(self._table), np.bool_)
         wanted[some] = True
