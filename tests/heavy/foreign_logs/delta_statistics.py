@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 
 from tests.heavy.foreign_logs.rows import (
@@ -34,11 +35,11 @@ class Statistics:
     """Statistics of a file, by the path of a column's names in files.
 
     Args:
-        n: how many rows the file has, deleted ones too.
+        n: how many rows the file has, deleted ones too; None is not said.
         is_tight: ``tightBounds``; None where the log does not say it.
     """
 
-    n: int
+    n: int | None
     is_tight: bool | None
     nulls: dict[Names, int] = field(default_factory=dict)
     low: dict[Names, Any] = field(default_factory=dict)
@@ -108,7 +109,10 @@ def described(
     if style == "absent":
         return None
     is_wide = style == "wide" or (bool(file.gone) and rng.random() < 0.7)
-    result = Statistics(file.n, False if is_wide else rng.choice([True, None]))
+    # A log must say how many rows a file has only if some are deleted.
+    is_said = bool(file.gone) or random.Random(Path(file.path).name).random() < 0.8
+    n = file.n if is_said else None
+    result = Statistics(n, False if is_wide else rng.choice([True, None]))
     share = {"rows": 0.0, "some": 0.5}.get(style, 1.0)
     for one in columns:
         if one.is_partition or rng.random() >= share:

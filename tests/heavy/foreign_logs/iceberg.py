@@ -166,12 +166,13 @@ class IcebergWorld(World):
             *(self.rewrite_manifests, self.rename, self.swap, self.widen),
             *(self.add_column, self.drop_column, self.map_by_hand),
             *(self.partition, self.make_again, self.upgrade),
+            self.delete_of_all,
         )
 
     @property
     def weights(self) -> Mapping[str, int]:
         more = {"append": 4, "delete": 4, "rename": 3, "swap": 2, "add_column": 2}
-        more |= {"map_by_hand": 4}
+        more |= {"map_by_hand": 4, "delete_of_all": 4}
         return {
             **super().weights,
             **dict.fromkeys([*self.acts], 2),
@@ -485,8 +486,16 @@ class IcebergWorld(World):
 
     def delete(self) -> None:
         """Rows go, by files of positions or by vectors in one Puffin file."""
+        self._delete(self.some([1, 2, 3]))
+
+    def delete_of_all(self) -> None:
+        """Rows of all files go by vectors, one Puffin file for each partition."""
+        self.upgrade()
+        self._delete(self.some([len(self.files)]))
+
+    def _delete(self, files: Sequence[File]) -> None:
         groups: dict[Any, list[File]] = {}
-        for one in self.some([1, 2, 3]):
+        for one in files:
             if one.valid:
                 groups.setdefault((one.spec, one.record), []).append(one)
         for (spec, record), of in groups.items():

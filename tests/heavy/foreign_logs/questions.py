@@ -6,6 +6,7 @@ import os
 import random
 import re
 import traceback
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -125,6 +126,8 @@ class Round:
 
     def ask(self) -> Iterator[tuple[str, str]]:
         """Questions, each with what is wrong about its answer; empty if nothing."""
+        every = self.rows["file"].to_pylist()
+        yield "plan('TRUE')", judged(lambda: _bounds(self._plan("TRUE"), every))
         asks = [self._ask_rows, self._ask_limit, self._ask_order, self._ask_places]
         asks += [self._ask_spare]
         weights = [5, 2, 5, 2, 3 * bool(self.moment.exact)]
@@ -170,7 +173,7 @@ class Round:
             files = [os.path.realpath(one) for one in plan.files]
             if missed := {*truth["file"].to_pylist()} - {*files}:
                 return f"skips {sorted(missed)}"
-            wrong = _bounds(plan, len(truth))
+            wrong = _bounds(plan, truth["file"].to_pylist())
             return wrong or self._unlike(self._read(reader, plan, where), truth, reader)
 
         return f"plan({where!r}) by {reader}", judge
@@ -231,6 +234,9 @@ class Round:
             f"NULLS {self.rng.choice(['FIRST', 'LAST'])}"
             for name in names
         ]
+        # Rows with NULL in the very column that they are ordered by come first or last.
+        if random.Random(f"{where} {keys}").random() < 0.4:
+            where = f"{names[0]} IS NOT NULL"
 
         def judge() -> str:
             plan = self._plan(where, limit=n, order_by=keys)
@@ -279,13 +285,25 @@ class Round:
         return f"locate({keys!r}, {name!r})", judge
 
 
-def _bounds(plan: sx.Plan, n: int) -> str:
+def _bounds(plan: sx.Plan, files: Sequence[str]) -> str:
+    """What is wrong with the numbers of rows of a plan: ``files`` has that of each."""
     least, most = plan.count_bounds
+    n, by_file = len(files), Counter(files)
     if n < least or (most is not None and most < n):
         return f"count_bounds {(least, most)} of {n} rows"
     if least == most and plan.count() != n:
         return f"count() is {plan.count()} of {n} rows"
+    paths = (os.path.realpath(Path(plan.table.folder, one)) for one in plan.table.paths)
+    for path, low, high in zip(paths, *_numbers(plan), strict=True):
+        if by_file[path] < low or 0 <= high < by_file[path]:
+            return f"{low} to {high} rows of the {by_file[path]} in {path!r}"
     return ""
+
+
+def _numbers(plan: sx.Plan) -> tuple[list[int], list[int]]:
+    """At least and at most so many rows of each file; -1 is not known."""
+    counts = plan.row_counts
+    return counts.lower.tolist(), counts.upper.tolist()
 
 
 def judged(judge: Callable[[], str | None]) -> str:
