@@ -9,8 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from skipindex.expressions.domain import domain_of
-from skipindex.log.manifest import Manifest, StatsColumn
-from skipindex.table.summaries import summary_type
+from skipindex.log.manifest import Manifest, StatsColumn, summary_type
 
 Bounds: TypeAlias = Mapping[str, tuple[pa.Array, pa.Array]]
 """By column, the least and the greatest value of every file."""

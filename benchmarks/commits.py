@@ -34,7 +34,7 @@ from skipindex.build.runners import LocalRunner
 from skipindex.expressions.domain import Domain
 from skipindex.log import Snapshot, commit, read_snapshot
 from skipindex.log.exclusive import DECLARED
-from skipindex.log.manifest import Manifest, StatsColumn
+from skipindex.log.manifest import Manifest, StatsColumn, summary_type
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.vacuum import vacuum
@@ -42,7 +42,6 @@ from skipindex.storage.blobs import PackInfo
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import FOLDER, LOG, MANIFESTS
 from skipindex.storage.pack import BlobEntry, BlobMeta
-from skipindex.table.summaries import summary_type
 from ssb.files import size_of
 
 N_NUMBERS = 7

@@ -25,10 +25,10 @@ import skipindex as sx
 from benchmarks.moto_server import folder_server
 from benchmarks.proxy import Request, proxy, round_trips
 from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.source import Trust
 from skipindex.storage.disk_cache import set_cache_dir
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.uris import StorageOptions
-from skipindex.table import Trust
 from ssb.report import aligned
 
 ROWS: Final = 200

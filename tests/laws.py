@@ -51,7 +51,7 @@ LAWS: Final = (
             *("planner/test_soundness.py", "heavy/soundness", "planner/test_plan.py"),
             *("planner/stages", "conditions/test_simplify.py", "indexes", "table"),
             *("planner/test_before_listing.py", "expressions/test_atoms.py"),
-            *("expressions/test_patterns.py", "traps/test_logic.py"),
+            *("expressions/test_patterns.py", "traps/test_logic.py", "source"),
         ),
         (*_VERDICTS, "queries"),
     ),
@@ -83,7 +83,7 @@ LAWS: Final = (
         (
             *("conditions/binding", "conditions/functions", "conditions/sql"),
             *("planner/test_nanoseconds.py", "expressions/test_domain.py"),
-            *("table/test_stored.py", "spark/catalyst", "spark/semantics"),
+            *("source/test_stored.py", "spark/catalyst", "spark/semantics"),
         ),
         ("soundness-spark", "soundness-foreign", "queries"),
     ),

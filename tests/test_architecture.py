@@ -54,24 +54,24 @@ MOST_ENTRIES = 16
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 432,
-    "advice": 2101,
-    "api": 4794,
-    "build": 2606,
+    "advice": 2100,
+    "api": 4795,
+    "build": 2648,
     "cli": 1483,
     "conditions": 8651,
     "expressions": 1982,
     "indexes": 7439,
     "layout": 2427,
-    "log": 3139,
-    "planner": 10107,
-    "rewrite": 3891,
-    "spark": 7709,
-    "storage": 5481,
-    "table": 7056,
+    "log": 3176,
+    "planner": 10115,
+    "rewrite": 3889,
+    "spark": 7704,
+    "storage": 5482,
+    "table": 3056,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 raises a number lowers another one by as much."""
-BUDGETS_BESIDE = {"benchmarks": 4648, "ssb": 8539}
+BUDGETS_BESIDE = {"benchmarks": 4646, "ssb": 8539}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

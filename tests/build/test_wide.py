@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import skipindex as sx
-from skipindex.table import column_reader
+from skipindex.source import column_reader
 from tests.tables import put
 
 

@@ -24,9 +24,9 @@ from skipindex.errors import (
     TableError,
     UnsupportedTypeError,
 )
-from skipindex.table.field_ids import field_id_name
+from skipindex.source.field_ids import field_id_name
 from tests.delta.logs import actions_of, commit, delete_rows, protocol
-from tests.table.test_formats import CALLS
+from tests.source.test_formats import CALLS
 from tests.tables import LOGGED, check_logged
 
 

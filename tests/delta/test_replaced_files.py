@@ -21,7 +21,7 @@ from deltalake.exceptions import CommitFailedError
 import skipindex as sx
 from skipindex.errors import CommitConflictError, LayoutError, TableError
 from skipindex.rewrite import transaction
-from skipindex.table.opening.delta import DeltaSource
+from skipindex.source.delta import DeltaSource
 from tests.delta.logs import actions_of, commit, delete_rows, live_files, protocol
 from tests.heavy.maintained import maintain, without_spark
 from tests.rewrite.arrow_writer import optimized

@@ -41,7 +41,7 @@ from skipindex.planner.rows.pages import (
     wanted_pages,
 )
 from skipindex.planner.rows.selected import Bytes, rows_at
-from skipindex.table import UNREADABLE, DataFile
+from skipindex.source import UNREADABLE, DataFile
 from tests.heavy.catalogue import Told, rounds
 
 N_DAMAGES: Final = 25

@@ -28,7 +28,7 @@ from skipindex.cli import main
 from skipindex.errors import PlanError, TableError
 from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.deletes import delete_positions
-from tests.table.test_formats import CALLS
+from tests.source.test_formats import CALLS
 from tests.tables import LOGGED, check_logged
 
 

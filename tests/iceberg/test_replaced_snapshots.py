@@ -31,13 +31,10 @@ from pyiceberg.types import (
 
 import skipindex as sx
 from skipindex.errors import CommitConflictError, LayoutError, TableError
-from skipindex.table.opening import iceberg as iceberg_module
-from skipindex.table.opening.iceberg import IcebergSource
-from skipindex.table.opening.iceberg_writing import (
-    _widen_zeros,
-    replacement,
-)
-from skipindex.table.statistics.of_footer import PartialStatistics
+from skipindex.source import iceberg as iceberg_module
+from skipindex.source.iceberg import IcebergSource
+from skipindex.source.iceberg_writing import _widen_zeros, replacement
+from skipindex.source.parquet.partial_statistics import PartialStatistics
 from tests.heavy.maintained import maintain, without_spark
 from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.deletes import delete_positions

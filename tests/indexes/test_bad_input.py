@@ -22,9 +22,9 @@ from skipindex.build.runners import LocalRunner
 from skipindex.errors import StorageError, TableError
 from skipindex.indexes import EncodedColumn
 from skipindex.indexes.file_map import ValueSpans
+from skipindex.source import UNREADABLE, DataFile, column_reader
 from skipindex.storage.file_system.local import LocalFiles
 from skipindex.storage.file_system.location import location_of
-from skipindex.table import UNREADABLE, DataFile, column_reader
 from skipindex.table.summaries import summarize
 from tests.tables import packs, put
 

@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 
 from skipindex.expressions.domain import Domain
 from skipindex.log import Change, Snapshot
-from skipindex.log.manifest import Manifest, StatsColumn
+from skipindex.log.manifest import Manifest, StatsColumn, summary_type
 from skipindex.log.properties import TableProperties
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.pack import BlobEntry, BlobMeta
-from skipindex.table.summaries import summary_type
 
 TYPE = summary_type(Domain("int"))
 SPECS = ({"kind": "bloom"}, {"kind": "bitmap"})

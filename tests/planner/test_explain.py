@@ -14,9 +14,9 @@ import pytest
 from skipindex import Bloom, Table, open_table
 from skipindex.errors import PlanError
 from skipindex.planner import file_tasks
+from skipindex.source import DataFile
+from skipindex.source.parquet.files import footer_of
 from skipindex.storage.thrift import read_struct, varint
-from skipindex.table import DataFile
-from skipindex.table.files import footer_of
 from tests.tables import build, put, put_all, set_mtime
 
 

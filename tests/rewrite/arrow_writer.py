@@ -20,9 +20,9 @@ from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport, optimize
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.rewrite.transaction import GroupWriter
+from skipindex.source import DataFile
+from skipindex.source.parquet.stored import stored_schema
 from skipindex.storage.file_system.location import location_of
-from skipindex.table import DataFile
-from skipindex.table.stored import stored_schema
 from tests.log.pieces import saying
 
 

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 
 from skipindex.api import open_table
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source import SparkListing
 from skipindex.storage.file_system.location import location_of
-from skipindex.table import SparkListing
 
 Rows = Counter[str]
 NOW = timedelta(0)

@@ -19,6 +19,7 @@ import pytest
 import skipindex as sx
 from benchmarks.moto_server import S3, SERVER_KEY, SERVER_SECRET
 from skipindex.build import task
+from skipindex.build.task import read_column
 from skipindex.errors import CommitConflictError, TableError
 from skipindex.log import Snapshot, commit, live, newest_snapshot
 from skipindex.log.manifest import Manifest
@@ -26,7 +27,6 @@ from skipindex.log.properties import NO_PROPERTIES
 from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.storage.file_system import object_store
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.table.stored import read_column
 from tests.log.test_log import add
 
 

@@ -19,12 +19,12 @@ from benchmarks.moto_server import S3
 from benchmarks.proxy import Proxy, Request, proxy, round_trips
 from skipindex.planner.stages import index_reader
 from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.source import formats
 from skipindex.storage.file_system import store_input
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.pack import Blob, reader
 from skipindex.storage.pack.format import TAIL
-from skipindex.table.opening import formats
 
 DELAY = 0.25
 """Seconds: much longer than it takes to begin requests that do not wait for another."""

@@ -11,9 +11,9 @@ import pytest
 from skipindex.log.manifest import Manifest, with_column
 from skipindex.log.properties import TableProperties
 from skipindex.log.replacements import Replacement, with_moved
+from skipindex.log.unchanged import match
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.file_list import FileList
-from skipindex.table.column_indexes import match
 from tests.log.pieces import facts, manifest_of, piece
 
 SECOND = 1_000_000_000

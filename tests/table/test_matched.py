@@ -7,9 +7,10 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from skipindex.log.unchanged import match
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo
-from skipindex.table.column_indexes import is_every_row, match, take
+from skipindex.table.column_indexes import is_every_row, take
 from tests.log.pieces import manifest_of
 
 PATHS = st.sampled_from(["a", "b", "k=1/a", "ü", "\udcff", "z"])

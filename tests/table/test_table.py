@@ -15,9 +15,9 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import PredicateError, TableError
+from skipindex.source import footer_schema
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import is_data_file
-from skipindex.table import footer_schema
 from tests.tables import build, put, put_all, set_mtime
 
 

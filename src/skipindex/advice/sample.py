@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.build.task import reason
+from skipindex.build.task import read_column, reason
 from skipindex.conditions.bound_predicate import Computed, Leaf
 from skipindex.errors import UnsupportedTypeError, one_line
 from skipindex.expressions.atoms import Value
@@ -22,7 +22,6 @@ from skipindex.planner.stages.computed import probe_stats
 from skipindex.storage.telling import part
 from skipindex.table import ColumnInfo, TableState
 from skipindex.table.statistics import FileStats
-from skipindex.table.stored import read_column
 from skipindex.table.summaries import summaries_to_arrow, summarize
 
 MIN_FILES: Final = 2

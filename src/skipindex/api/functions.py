@@ -61,13 +61,14 @@ from skipindex.planner.plan import WITHOUT_SPARK, Plan
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.selection.attributes import JoinedAttribute
+from skipindex.source import CatalogFolders, Trust
+from skipindex.source.formats import is_metadata
+from skipindex.source.iceberg import version_of
+from skipindex.source.source import NEWEST, AtVersion
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.sidecar import location_in, with_sidecar
 from skipindex.storage.file_system.uris import StorageOptions
-from skipindex.table import CatalogFolders, Derived, TableState, Trust, open_state
-from skipindex.table.opening.formats import is_metadata
-from skipindex.table.opening.iceberg import version_of
-from skipindex.table.opening.source import NEWEST, AtVersion
+from skipindex.table import Derived, TableState, open_state
 from skipindex.table.table import Options
 
 if TYPE_CHECKING:

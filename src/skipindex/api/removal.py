@@ -10,6 +10,7 @@ from skipindex.errors import CommitConflictError, IndexVersionError, TableError
 from skipindex.log import Snapshot, newest_for_writer
 from skipindex.notebook import InNotebook
 from skipindex.rewrite.staging import delete_with_checksum
+from skipindex.source.formats import log_in
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import (
@@ -25,7 +26,6 @@ from skipindex.storage.file_system.names import (
     is_record,
     version_of,
 )
-from skipindex.table.opening.formats import log_in
 
 _FOLDERS: Final = (STAGING, PACKS, MANIFESTS, LOG, FOLDER)
 """Folders that are deleted once they are empty, the inner ones first."""

@@ -55,6 +55,7 @@ from skipindex.rewrite.optimize import (
 from skipindex.rewrite.selection.target import CUBE_SIZE, RATIO
 from skipindex.rewrite.vacuum import VacuumReport, vacuum
 from skipindex.rewrite.verify_table import TableReport, verify
+from skipindex.source import difference_from_log
 from skipindex.storage.disk_cache import warm
 from skipindex.storage.file_system.names import PACKS
 from skipindex.table import (
@@ -63,7 +64,6 @@ from skipindex.table import (
     FileEntry,
     Status,
     TableState,
-    difference_from_log,
     parts_of_time,
     status_of,
 )

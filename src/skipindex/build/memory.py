@@ -25,8 +25,8 @@ from skipindex.build.pending_pack import ColumnRequest
 from skipindex.errors import BuildError
 from skipindex.indexes import index_type
 from skipindex.indexes.interface import MEMORY_PER_ROW, IndexSpec
-from skipindex.table import DataFile
-from skipindex.table.stored import place_of
+from skipindex.source import DataFile
+from skipindex.source.parquet.stored import place_of
 
 MemoryLike: TypeAlias = int | str
 """Bytes, or a text such as ``"1GB"``."""

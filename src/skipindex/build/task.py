@@ -11,6 +11,8 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import pyarrow as pa
+
 from skipindex.build.memory import Memory, default_memory, size_of
 from skipindex.build.pending_pack import ColumnRequest, IndexedFile, PendingPack
 from skipindex.build.runners import n_cores
@@ -21,18 +23,19 @@ from skipindex.errors import (
     first_line,
 )
 from skipindex.expressions import stored_name
+from skipindex.expressions.domain import Domain
 from skipindex.indexes import EncodedColumn, MinMax, spec_to_json
 from skipindex.indexes.file_map import ValueSpans
 from skipindex.indexes.interface import IndexSpec, TogetherSpec
 from skipindex.log.manifest import Manifest, StatsColumn
+from skipindex.source import UNREADABLE, DataFile, column_reader
+from skipindex.source.field_ids import FieldIds
+from skipindex.source.parquet.files import footer_crc
+from skipindex.source.parquet.stored import place_of
 from skipindex.storage.blobs import PackInfo, spec_key
 from skipindex.storage.file_system.file_info import Clock
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.telling import tell_done
-from skipindex.table import UNREADABLE, DataFile, column_reader
-from skipindex.table.field_ids import FieldIds
-from skipindex.table.files import footer_crc
-from skipindex.table.stored import beyond, read_column
 from skipindex.table.summaries import UNKNOWN, Summary, summaries_to_arrow, summarize
 
 PACK_BYTES: Final = 128 << 20
@@ -275,7 +278,7 @@ def _index_column(
         name = column.name
         indexed.respelled.append(replace(request, name=name))
     indexed.summaries[name] = summary
-    if note := beyond(column):
+    if note := _beyond(column):
         yield note
     for spec in request.specs:
         if note := memory.why_not(size.with_index(spec), request.name, spec.kind):
@@ -359,3 +362,42 @@ def reason(error: Exception) -> str:
     """Why something could not be read, in one line."""
     text = first_line(error)
     return text if isinstance(error, UNREADABLE) else f"{type(error).__name__}: {text}"
+
+
+def read_column(file: DataFile, path: tuple[str, ...], domain: Domain) -> EncodedColumn:
+    """The column of one file, or the field of a struct, at ``path``, encoded.
+
+    A field is NULL where a struct around it is, and so is all of a column that the
+    file lacks.  The column that comes back has the name that the file spells.
+
+    Raises:
+        UnsupportedTypeError: ``check_stored`` says so.
+    """
+    result = place_of(file, path, domain)
+    if result is None:
+        nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
+        return EncodedColumn(stored_name(path), pa.chunked_array([nothing]), domain)
+    values = file.read(result)
+    if len(values) != file.metadata.num_rows:
+        raise UnsupportedTypeError(
+            f"column {stored_name(path)!r} has {len(values)} rows of "
+            f"{file.metadata.num_rows}"
+        )
+    return EncodedColumn(stored_name(result), values, domain)
+
+
+def _beyond(column: EncodedColumn) -> str:
+    """What to note where a value does not fit the table's type; else empty."""
+    # The index is built all the same: the table may get a wider type, and until then
+    # a plan does not use it.
+    span, low, high = column.domain.span, column.minimum, column.maximum
+    if span is None or low is None or high is None:
+        return ""
+    least, stop = span
+    if low >= least and high < stop:  # type: ignore[operator]
+        return ""
+    value = column.domain.show(low if low < least else high)  # type: ignore[operator]
+    return (
+        f"column {column.name!r} holds {value} here, which does not fit the table's "
+        "type: Spark reads another value"
+    )

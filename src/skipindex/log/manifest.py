@@ -34,6 +34,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.expressions.domain import Domain
 from skipindex.storage.blobs import (
     BlobUse,
     PackInfo,
@@ -50,6 +51,7 @@ from skipindex.storage.checks import (
     checking,
     parsed,
     require,
+    stats_type,
     stream_of,
 )
 from skipindex.storage.pack import BlobEntry
@@ -84,6 +86,16 @@ Rows = TypeVar("Rows", pa.Table, pa.Array)
 
 Identity: TypeAlias = tuple[str, int, int, str | None, int]
 """What tells a data file from all others: path, size, mtime, tag and footer_crc."""
+
+
+def summary_type(domain: Domain) -> pa.StructType:
+    """The type of a manifest's statistics column."""
+    return stats_type(bound_type(domain))
+
+
+def bound_type(domain: Domain) -> pa.DataType:
+    """The type of a bound in a manifest."""
+    return pa.large_binary() if domain.is_bytes else pa.int64()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from skipindex.expressions.arrays import Ints, Mask
 from skipindex.log.manifest import Manifest, as_one_array, positions, taken
+from skipindex.storage.file_system.file_info import Marks
 
 _REFS: Final = frozenset({"packs", "slots"})
 """Columns of numbers that count into the packs of one manifest."""
@@ -56,6 +58,29 @@ def rows_by_path(base: Manifest, new: Manifest) -> np.ndarray:
     _, first = np.unique(result[known], return_index=True)
     rows[known[first]] = result[known[first]]
     return rows
+
+
+def match(
+    manifest: Manifest,
+    names: pa.BinaryArray,
+    marks: Marks,
+) -> tuple[Ints, Mask]:
+    """For every file its row in the manifest or -1, and whether its path is known.
+
+    ``names`` are the paths of the files as they are listed, as bytes, and ``marks``
+    must be those committed.
+    """
+    known = as_one_array(manifest.files["path"]).cast(names.type)
+    if names.equals(known):
+        rows = np.arange(len(names))
+    else:
+        places = pc.index_in(names, value_set=known).fill_null(-1)
+        rows = places.to_numpy().astype(np.int64)
+    there = rows >= 0
+    same = there.copy()
+    then = Marks.of_table(manifest.files).at(rows[there])
+    same[there] = marks.at(np.flatnonzero(there)).are_still(then)
+    return np.where(same, rows, -1), there
 
 
 def _same_refs(

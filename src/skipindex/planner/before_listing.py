@@ -22,11 +22,12 @@ from skipindex.expressions import Predicate
 from skipindex.log import newest_usable
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.derived_partitions import derived_partitions
+from skipindex.source import Observed
+from skipindex.source.parquet.spark_json import given_schema
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import is_data_name, is_shown
-from skipindex.table import Derived, Observed, TableState
-from skipindex.table.spark_json import given_schema
+from skipindex.table import Derived, TableState
 from skipindex.table.table import Options, open_listed
 
 if TYPE_CHECKING:

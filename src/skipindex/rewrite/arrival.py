@@ -43,6 +43,7 @@ from skipindex.rewrite.expiry import expire_now_and_then, store_time
 from skipindex.rewrite.publish import EndedError, Publisher
 from skipindex.rewrite.selection.eligible_files import row_counts
 from skipindex.rewrite.staging import delete_files, hide_staged, sync_left, undeleted
+from skipindex.source import other_format
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     FOLDER,
@@ -53,7 +54,6 @@ from skipindex.storage.file_system.names import (
     is_hidden_copy,
     published,
 )
-from skipindex.table import other_format
 
 _MARKS: Final = ("_SUCCESS", "_metadata", "_common_metadata")
 """What writers leave beside data files; it says nothing of those that follow."""

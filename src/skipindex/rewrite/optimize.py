@@ -50,9 +50,10 @@ from skipindex.rewrite.selection.target import (
 )
 from skipindex.rewrite.selection.within import plan_within
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
+from skipindex.source import require_unbucketed
 from skipindex.storage.file_system.names import published, round_of
 from skipindex.storage.file_system.sidecar import require_no_sidecar
-from skipindex.table import Overlap, TableState, overlaps_of, require_unbucketed
+from skipindex.table import Overlap, TableState, overlaps_of
 
 _CURVE: Final = "hilbert"
 _CHOSEN: Final = (

@@ -33,11 +33,12 @@ from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.staging import delete_files, hide_staged
+from skipindex.source import live_files
+from skipindex.source.partitions.hive import partition_values
+from skipindex.source.source import Change, OtherLog
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import STAGING, is_hidden_copy
-from skipindex.table import TableState, live_files
-from skipindex.table.opening.source import Change, OtherLog
-from skipindex.table.partitions.hive import partition_values
+from skipindex.table import TableState
 
 GroupWriter = Callable[[Sequence[Group], str], None]
 """Writes all rows of some groups, no two of one partition, below a folder.

@@ -34,6 +34,8 @@ from skipindex.rewrite.publish import Publisher, is_own_copy
 from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.retention import NS, referenced
 from skipindex.rewrite.staging import delete_with_checksum
+from skipindex.source import difference_from_log, live_files
+from skipindex.source.formats import log_above, log_in
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import (
     FOLDER,
@@ -46,14 +48,7 @@ from skipindex.storage.file_system.names import (
     is_temporary,
     published,
 )
-from skipindex.table import (
-    TableState,
-    difference_from_log,
-    live_files,
-    open_state,
-    queries,
-)
-from skipindex.table.opening.formats import log_above, log_in
+from skipindex.table import TableState, open_state, queries
 
 
 @dataclass(frozen=True, slots=True)

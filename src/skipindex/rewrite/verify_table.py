@@ -19,6 +19,7 @@ from skipindex.notebook import InNotebook
 from skipindex.planner.stages.derived_partitions import misplaced
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.retention import parts_of
+from skipindex.source import difference_from_log
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     FOLDER,
@@ -28,7 +29,7 @@ from skipindex.storage.file_system.names import (
     is_record,
     version_of,
 )
-from skipindex.table import TableState, difference_from_log, open_state, status_of
+from skipindex.table import TableState, open_state, status_of
 
 
 @dataclass(frozen=True, slots=True)

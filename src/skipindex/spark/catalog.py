@@ -17,14 +17,15 @@ from pyspark.sql.types import StructType
 
 from skipindex.errors import TableError
 from skipindex.expressions import literal_sql
+from skipindex.source import CatalogFolders
+from skipindex.source.partitions.hive import partition_values
+from skipindex.source.partitions.inference import unescape
 from skipindex.spark.columns import declared, quote
 from skipindex.spark.pruning.tables import scanned_location
 from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.uris import StorageOptions
-from skipindex.table import CatalogFolders, Derived, derived_by
-from skipindex.table.partitions.hive import partition_values
-from skipindex.table.partitions.inference import unescape
+from skipindex.table import Derived, derived_by
 
 _OWN: Final = "spark_catalog"
 _PARTITION: Final = re.compile(

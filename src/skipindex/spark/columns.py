@@ -15,8 +15,8 @@ from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from skipindex.errors import LayoutError, TableError, first_line
+from skipindex.source.parquet.spark_json import ROW_METADATA
 from skipindex.spark.settings import is_case_sensitive
-from skipindex.table.spark_json import ROW_METADATA
 
 _BINARY_COLLATION: Final = "UTF8_BINARY"
 _ORDERABLE: Final = (

@@ -327,7 +327,8 @@ def check_stats(kind: pa.DataType) -> None:
     require(kind in _STATS, "there are statistics of another form")
 
 
-def _stats_type(value: pa.DataType) -> pa.DataType:
+def stats_type(value: pa.DataType) -> pa.StructType:
+    """The type of the statistics of one column, whose bounds are of type ``value``."""
     numbers = [("null_count", pa.int64()), ("nan_count", pa.int64())]
     bounds = [("low", value), ("high", value)]
     exact = [("low_exact", pa.bool_()), ("high_exact", pa.bool_())]
@@ -335,7 +336,7 @@ def _stats_type(value: pa.DataType) -> pa.DataType:
 
 
 _STATS: Final[Sequence[pa.DataType]] = [
-    _stats_type(pa.int64()),
-    _stats_type(pa.large_binary()),
+    stats_type(pa.int64()),
+    stats_type(pa.large_binary()),
 ]
-"""The types of statistics that ``table.summaries`` writes."""
+"""The types of statistics that a manifest has."""

@@ -17,17 +17,20 @@ import pyarrow.compute as pc
 
 from skipindex.conditions.columns import ColumnInfo
 from skipindex.conditions.functions.zones import in_any_zone
-from skipindex.expressions.arrays import Ints, Mask
 from skipindex.expressions.domain import Domain
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.log.manifest import Manifest, StatsColumn, as_one_array, joined
+from skipindex.log.manifest import (
+    Manifest,
+    StatsColumn,
+    as_one_array,
+    joined,
+    summary_type,
+)
+from skipindex.source.log_statistics import LogStatistics
+from skipindex.source.partitions.hive import PartitionColumn
 from skipindex.storage.blobs import BlobUse
-from skipindex.storage.file_system.file_info import Marks
-from skipindex.table.partitions.hive import PartitionColumn
 from skipindex.table.schema import Columns
 from skipindex.table.statistics import FileStats
-from skipindex.table.statistics.of_log import LogStatistics
-from skipindex.table.summaries import summary_type
 
 Instants: TypeAlias = Callable[[int], tuple[int, int]]
 """Maps a local time in microseconds to the first and last instant that it may be."""
@@ -169,29 +172,6 @@ class ColumnIndexes:
 def _is_of(stats: StatsColumn, domain: Domain) -> bool:
     """Whether statistics are of values in this domain."""
     return stats.domain == domain.tag and stats.kind == summary_type(domain)
-
-
-def match(
-    manifest: Manifest,
-    names: pa.BinaryArray,
-    marks: Marks,
-) -> tuple[Ints, Mask]:
-    """For every file its row in the manifest or -1, and whether its path is known.
-
-    ``names`` are the paths of the files as they are listed, as bytes, and ``marks``
-    must be those committed.
-    """
-    known = as_one_array(manifest.files["path"]).cast(names.type)
-    if names.equals(known):
-        rows = np.arange(len(names))
-    else:
-        places = pc.index_in(names, value_set=known).fill_null(-1)
-        rows = places.to_numpy().astype(np.int64)
-    there = rows >= 0
-    same = there.copy()
-    then = Marks.of_table(manifest.files).at(rows[there])
-    same[there] = marks.at(np.flatnonzero(there)).are_still(then)
-    return np.where(same, rows, -1), there
 
 
 def take(values: pa.Array, rows: np.ndarray) -> pa.Array:

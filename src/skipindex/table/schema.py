@@ -20,15 +20,15 @@ from skipindex.conditions.columns import UNORDERED, ColumnInfo
 from skipindex.errors import PredicateError, UnsupportedTypeError, did_you_mean
 from skipindex.expressions import name_parts, stored_name
 from skipindex.expressions.domain import domain_of
-from skipindex.table.field_ids import (
+from skipindex.source.field_ids import (
     FieldIds,
     Names,
     is_field_id,
     paths_of,
     unmapped_name,
 )
-from skipindex.table.partitions.hive import PartitionColumn, partition_domain
-from skipindex.table.spark_json import has_default
+from skipindex.source.parquet.spark_json import has_default
+from skipindex.source.partitions.hive import PartitionColumn, partition_domain
 
 _OF_OTHER_FILES: Final = (
     "; they are the columns of one file: give open_table a schema with all columns"

@@ -16,9 +16,9 @@ from skipindex.indexes import MinMax, spec_from_json, spec_to_json
 from skipindex.indexes.interface import IndexSpec
 from skipindex.log.properties import retention_of, schema_of
 from skipindex.notebook import bar, block, lines, paragraph, table
+from skipindex.source.source import LISTED
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import PACKS, round_of
-from skipindex.table.opening.source import LISTED
 from skipindex.table.statistics.overlap import Overlap, partition_numbers
 from skipindex.table.table import TableState
 

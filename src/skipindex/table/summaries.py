@@ -24,6 +24,7 @@ import pyarrow as pa
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import EncodedColumn
+from skipindex.log.manifest import summary_type
 
 MAX_BYTES: Final = 64
 """Bytes of a bound after those that both bounds of a file begin with.  Longer byte
@@ -77,26 +78,6 @@ def _cut_up(high: bytes, n_bytes: int) -> bytes:
     if not prefix:  # nothing shorter is above it
         return high
     return prefix[:-1] + bytes([prefix[-1] + 1])
-
-
-def summary_type(domain: Domain) -> pa.StructType:
-    """The type of a manifest's statistics column."""
-    value = bound_type(domain)
-    return pa.struct(
-        {
-            "null_count": pa.int64(),
-            "nan_count": pa.int64(),
-            "low": value,
-            "high": value,
-            "low_exact": pa.bool_(),
-            "high_exact": pa.bool_(),
-        }
-    )
-
-
-def bound_type(domain: Domain) -> pa.DataType:
-    """The type of a bound in a manifest."""
-    return pa.large_binary() if domain.is_bytes else pa.int64()
 
 
 def summaries_to_arrow(rows: Sequence[Summary | None], domain: Domain) -> pa.Array:

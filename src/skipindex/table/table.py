@@ -24,26 +24,17 @@ from skipindex.expressions import stored_name
 from skipindex.expressions.arrays import Ints
 from skipindex.log import Listing, Snapshot, no_snapshot
 from skipindex.log.manifest import as_one_array
+from skipindex.log.unchanged import match
+from skipindex.source.folder.from_log import Trust, check_trust, list_from_log
+from skipindex.source.observed import CatalogFolders, Observed, read_schema
+from skipindex.source.parquet.files import DataFile, column_reader
+from skipindex.source.partitions.inference import INSTANT
+from skipindex.source.source import LISTED, NEWEST, AtVersion, OtherLog, Source
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
-from skipindex.table.column_indexes import (
-    ColumnIndexes,
-    Instants,
-    is_every_row,
-    match,
-    take,
-)
-from skipindex.table.files import DataFile, column_reader
-from skipindex.table.listing import (
-    CatalogFolders,
-    Observed,
-    read_schema,
-)
-from skipindex.table.opening.from_log import Trust, check_trust, list_from_log
-from skipindex.table.opening.source import LISTED, NEWEST, AtVersion, OtherLog, Source
-from skipindex.table.partitions.derived import Derived
-from skipindex.table.partitions.inference import INSTANT
+from skipindex.table.column_indexes import ColumnIndexes, Instants, is_every_row, take
+from skipindex.table.derived import Derived
 from skipindex.table.schema import Columns, columns_of
 from skipindex.table.statistics import FileStats
 from skipindex.table.statistics.counts import Counts

@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 import skipindex as sx
-from skipindex.table.opening.delta import DeltaSource
+from skipindex.source.delta import DeltaSource
 from tests.delta.logs import commit, delete_rows, deleted_in, live_files, protocol
 from tests.heavy.foreign_logs.delta import DeltaWorld
 from tests.heavy.foreign_logs.rows import (

@@ -23,7 +23,7 @@ from pyiceberg.transforms import IdentityTransform
 from pyiceberg.types import IntegerType, LongType
 
 import skipindex as sx
-from skipindex.table.opening.iceberg import IcebergSource
+from skipindex.source.iceberg import IcebergSource
 from tests.heavy.foreign_logs.rows import KINDS, Column, Kind, Stored, held
 from tests.heavy.foreign_logs.world import PLACES, Moment, World
 from tests.iceberg.catalogs import sql_catalog

@@ -21,7 +21,7 @@ from skipindex.errors import (
     SkipIndexError,
     UnsupportedTypeError,
 )
-from skipindex.table.opening.source import OtherLog
+from skipindex.source.source import OtherLog
 from tests.heavy.foreign_logs.rows import (
     Column,
     Kind,

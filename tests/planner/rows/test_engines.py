@@ -21,7 +21,7 @@ import skipindex as sx
 from skipindex.errors import EngineError, PlanError
 from skipindex.planner.plan import plan_files
 from skipindex.planner.rows import dataset
-from skipindex.table import DataFile
+from skipindex.source import DataFile
 from tests.rewrite.arrow_writer import optimized
 from tests.storage.s3_server import s3_server
 from tests.table.test_encrypted import encrypt, rows

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 import skipindex as sx
 from skipindex import cli
 from skipindex.errors import EngineError, PlanError
+from skipindex.source.parquet.spark_json import ROW_METADATA
 from skipindex.spark import driver
 from skipindex.spark.columns import spark_schema
 from skipindex.spark.driver import (
@@ -48,7 +49,6 @@ from skipindex.spark.pruning.query_planner import SETTINGS, QueryPlanner
 from skipindex.spark.pruning.tables import Tables
 from skipindex.storage import disk_cache
 from skipindex.storage.file_system.names import FOLDER
-from skipindex.table.spark_json import ROW_METADATA
 from tests.spark.pruning.questions import CLASSES, equal, make
 from tests.spark.pruning.scans import files_read
 from tests.spark.reading.whole import settings

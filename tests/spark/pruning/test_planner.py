@@ -22,6 +22,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
 
 import skipindex as sx
+from skipindex.source import AtVersion, DataFile
 from skipindex.spark.pruning import answers, few_rows, query_planner
 from skipindex.spark.pruning.answers import array_of
 from skipindex.spark.pruning.partitions import Choice, Values, choice, nulls_first
@@ -30,7 +31,7 @@ from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
 from skipindex.spark.pruning.verdicts import ENOUGH
 from skipindex.storage.file_system.location import location_of
-from skipindex.table import AtVersion, DataFile, open_state
+from skipindex.table import open_state
 from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.test_iceberg import add_file
 from tests.spark.pruning.questions import (

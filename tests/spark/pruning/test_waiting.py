@@ -18,12 +18,12 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from skipindex.errors import TableError
+from skipindex.source import NEWEST, AtVersion
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.session import _pruned
 from skipindex.spark.pruning.tables import ScannedTable, Tables, scanned_location
 from skipindex.storage.deadline import Deadline, PlanCancelledError, running_until
 from skipindex.storage.file_system.location import Location
-from skipindex.table import NEWEST, AtVersion
 from tests.spark.compiled import java_object
 from tests.spark.pruning.questions import asked, equal, put, skipped
 from tests.spark.pruning.scans import files_read

@@ -12,7 +12,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 
 import skipindex as sx
 from skipindex.errors import PlanError
-from skipindex.table.partitions.hive import partition_columns
+from skipindex.source.partitions.hive import partition_columns
 from tests.spark.reading.whole import check_law_7, columns, rows, settings
 from tests.tables import kept, put
 

@@ -21,7 +21,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructField, StructType
 
 import skipindex as sx
-from skipindex.table import declared_schema
+from skipindex.source import declared_schema
 from tests.spark.reading.whole import NO_PUSHDOWN, ZONE, settings
 from tests.spark.versions import FAILED, SPARK
 from tests.tables import build, put

@@ -19,7 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
-from skipindex.table.partitions.hive import partition_values
+from skipindex.source.partitions.hive import partition_values
 from tests.spark.reading.whole import rows
 
 pytestmark = pytest.mark.spark

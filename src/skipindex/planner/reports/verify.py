@@ -34,13 +34,8 @@ from skipindex.expressions.patterns import select
 from skipindex.notebook import InNotebook
 from skipindex.planner.engine import engine_of
 from skipindex.planner.stages.row_counts import RowCounts
-from skipindex.table import (
-    UNREADABLE,
-    ColumnInfo,
-    TableState,
-    check_stored,
-    lacks,
-)
+from skipindex.source import UNREADABLE, check_stored, lacks
+from skipindex.table import ColumnInfo, TableState
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

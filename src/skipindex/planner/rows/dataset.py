@@ -25,6 +25,17 @@ from skipindex.conditions.functions.zones import fixed_offset
 from skipindex.errors import PlanError, UnsupportedTypeError, first_line
 from skipindex.expressions.domain import EPOCH_UTC
 from skipindex.planner.rows.values import joined, number_of, scalar_of
+from skipindex.source import (
+    UNREADABLE,
+    DataFile,
+    check_stored,
+    has_int96,
+    is_hybrid,
+    lacks,
+)
+from skipindex.source.partitions.hive import PartitionColumn, partition_domain
+from skipindex.source.partitions.inference import INSTANT
+from skipindex.source.source import OtherLog
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.store_input import (
@@ -33,18 +44,7 @@ from skipindex.storage.file_system.store_input import (
     fetch_ahead,
     tail_of,
 )
-from skipindex.table import (
-    UNREADABLE,
-    DataFile,
-    TableState,
-    check_stored,
-    has_int96,
-    is_hybrid,
-    lacks,
-)
-from skipindex.table.opening.source import OtherLog
-from skipindex.table.partitions.hive import PartitionColumn, partition_domain
-from skipindex.table.partitions.inference import INSTANT
+from skipindex.table import TableState
 
 T = TypeVar("T")
 

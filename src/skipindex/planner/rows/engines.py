@@ -39,8 +39,8 @@ from skipindex.planner.rows.selected import (
 )
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import RowLimit
+from skipindex.source.source import OtherLog
 from skipindex.table import ColumnInfo, TableState
-from skipindex.table.opening.source import OtherLog
 
 if TYPE_CHECKING:
     import pandas as pd

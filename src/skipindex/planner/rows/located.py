@@ -21,9 +21,9 @@ from skipindex.indexes.interface import UNUSABLE
 from skipindex.planner.rows.by_keys import Keys
 from skipindex.planner.stages.index_reader import IndexReader
 from skipindex.planner.stages.pack_cache import CacheSession
+from skipindex.source.parquet.files import values_at
 from skipindex.storage.deadline import checked
 from skipindex.table import ColumnInfo, TableState
-from skipindex.table.files import values_at
 
 _FEW_KEYS: Final = 16
 """Keys up to which only what they read of a large index comes from a store."""

@@ -21,6 +21,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from skipindex.expressions.arrays import Ints
+from skipindex.source import UNREADABLE, DataFile
+from skipindex.source.parquet.files import chunk_begin, footer_of
 from skipindex.storage.file_system.store_input import Range
 from skipindex.storage.thrift import (
     BINARY,
@@ -38,8 +40,6 @@ from skipindex.storage.thrift import (
     struct,
     varint,
 )
-from skipindex.table import UNREADABLE, DataFile
-from skipindex.table.files import chunk_begin, footer_of
 
 _MAGIC: Final = b"PAR1"
 _CODECS: Final = {"UNCOMPRESSED": 0, "SNAPPY": 1, "GZIP": 2, "BROTLI": 4, "ZSTD": 6}

@@ -23,9 +23,9 @@ from skipindex.planner.rows.pages import (
     index_ranges,
     wanted_pages,
 )
+from skipindex.source import UNREADABLE, DataFile
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.store_input import MAX_AHEAD, MAX_RANGE, Range
-from skipindex.table import UNREADABLE, DataFile
 
 _BLOCK: Final = 14
 """Rows of 2 ** 14 are taken for a page, before the pages are known."""

@@ -22,16 +22,16 @@ from skipindex.expressions.extent import nodes
 from skipindex.planner.plan import Verdict, plan_files
 from skipindex.rewrite.selection.attributes import Attributes
 from skipindex.rewrite.selection.target import EligibleFile
-from skipindex.storage.file_system.location import Location
-from skipindex.table import (
+from skipindex.source import (
     UNREADABLE,
-    TableState,
     column_reader,
     only_outside_spark,
     require_plain,
     stored_schema,
 )
-from skipindex.table.partitions.hive import partition_values
+from skipindex.source.partitions.hive import partition_values
+from skipindex.storage.file_system.location import Location
+from skipindex.table import TableState
 
 _THREADS: Final = 16
 

@@ -26,8 +26,8 @@ from skipindex.rewrite.selection.bin_packing import pack, runs
 from skipindex.rewrite.selection.boxes import Boxes
 from skipindex.rewrite.selection.cubes import Run, Runs, cubes_of
 from skipindex.rewrite.selection.target import EligibleFile, Target
+from skipindex.source.partitions.hive import Pairs
 from skipindex.storage.file_system.names import visible_name
-from skipindex.table.partitions.hive import Pairs
 
 
 class Mode(Enum):

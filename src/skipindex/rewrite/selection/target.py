@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from skipindex.errors import LayoutError
-from skipindex.table.partitions.hive import Pairs
+from skipindex.source.partitions.hive import Pairs
 
 CUBE_SIZE: Final = 150_000_000_000
 """Bytes; the larger a cube, the better its rows can be separated."""

@@ -10,8 +10,8 @@ from typing import Final
 from skipindex.conditions.trees.calls import call
 from skipindex.conditions.trees.operands import Operand
 from skipindex.expressions import Reference
+from skipindex.source.parquet.spark_json import DEFAULTS
 from skipindex.spark.catalyst.node import Form, Held, Node, Writer
-from skipindex.table.spark_json import DEFAULTS
 
 _DECLARED: Final = "__CHAR_VARCHAR_TYPE_STRING"
 _HARMLESS: Final = DEFAULTS | {"comment"}

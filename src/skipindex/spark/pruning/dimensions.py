@@ -31,6 +31,7 @@ from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.rows.condition import condition_of, distinct_in
 from skipindex.planner.rows.dataset import dataset_of
 from skipindex.planner.rows.values import joined
+from skipindex.source import Observed, declared_schema
 from skipindex.spark.catalyst.conditions import conditions
 from skipindex.spark.catalyst.literals import INTEGERS
 from skipindex.spark.pruning.judged_columns import judged_columns
@@ -46,7 +47,7 @@ from skipindex.storage.deadline import (
     seconds_left,
 )
 from skipindex.storage.file_system.location import FileInfo
-from skipindex.table import ColumnInfo, Observed, TableState, declared_schema
+from skipindex.table import ColumnInfo, TableState
 from skipindex.table.table import Options
 
 MAX_KEYS: Final = 500_000

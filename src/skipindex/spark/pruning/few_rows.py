@@ -23,9 +23,10 @@ from skipindex.planner.file_tasks import selections
 from skipindex.planner.plan import Plan
 from skipindex.planner.rows.dataset import Files
 from skipindex.planner.rows.selected import Bytes, rows_at
+from skipindex.source import DataFile
 from skipindex.spark.pruning.protocol import WantedRows, arrow_stream
 from skipindex.spark.pruning.tables import ScannedTable
-from skipindex.table import DataFile, TableState
+from skipindex.table import TableState
 
 _PAGES: Final = 16
 """Bytes of pages that may be read for each byte of rows that is wanted at most; for

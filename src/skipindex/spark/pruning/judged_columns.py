@@ -8,9 +8,10 @@ from typing import Final
 import pyarrow as pa
 
 from skipindex.errors import PlanError
+from skipindex.source import declared_schema
+from skipindex.source.field_ids import Names, field_id_name
 from skipindex.spark.pruning.protocol import Iceberg, Scan
-from skipindex.table import TableState, declared_schema
-from skipindex.table.field_ids import Names, field_id_name
+from skipindex.table import TableState
 
 _PARTITION_TYPES: Final[Mapping[str, pa.DataType]] = {
     "int": pa.int32(),

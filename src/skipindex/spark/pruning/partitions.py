@@ -19,11 +19,12 @@ import numpy as np
 
 from skipindex.errors import TableError
 from skipindex.planner.plan import Plan
+from skipindex.source import Observed, declared_schema
 from skipindex.spark.pruning.protocol import Question
 from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.spark.pruning.verdicts import verdict
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.table import Observed, TableState, declared_schema
+from skipindex.table import TableState
 
 Choice: TypeAlias = "list[tuple[Values, Choice]]"
 """Alternatives of a partition column: its values, and a choice of the next columns.

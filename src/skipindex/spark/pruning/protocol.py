@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from skipindex.errors import PlanError
 from skipindex.expressions.arrays import Ints, Mask
+from skipindex.source import NEWEST, AtVersion
 from skipindex.spark.pruning.tables import scanned_location
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.sidecar import with_sidecar
-from skipindex.table import NEWEST, AtVersion
 
 VERSION: Final = 4
 """The version of the messages that ask; ``Question.java`` has the same."""

@@ -23,18 +23,12 @@ import numpy as np
 from skipindex.errors import TableError, first_line
 from skipindex.log import latest_version
 from skipindex.log.replacements import Replacement
+from skipindex.source import NEWEST, AtVersion, declared_schema
 from skipindex.storage.deadline import Deadline, seconds_left
 from skipindex.storage.file_system.file_info import mark_of
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.uris import SCHEMES, StorageOptions
-from skipindex.table import (
-    NEWEST,
-    AtVersion,
-    TableState,
-    declared_schema,
-    derived_by,
-    open_state,
-)
+from skipindex.table import TableState, derived_by, open_state
 
 MAX_TABLES: Final = 64
 """Most tables remembered; the least recently used one goes."""

@@ -14,14 +14,15 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import NullType, StructField, StructType
 
 from skipindex.errors import PlanError
+from skipindex.source import declared_schema
+from skipindex.source.field_ids import Names, field_id_of
+from skipindex.source.partitions.inference import INSTANT
 from skipindex.spark.columns import declared, schema_of, spark_schema
 from skipindex.spark.reading.frames import read_paths
 from skipindex.spark.settings import is_case_sensitive, is_true, setting
 from skipindex.spark.ship import has_driver
 from skipindex.storage.file_system.location import Location
-from skipindex.table import TableState, declared_schema, open_state
-from skipindex.table.field_ids import Names, field_id_of
-from skipindex.table.partitions.inference import INSTANT
+from skipindex.table import TableState, open_state
 
 _INFERENCE: Final = "spark.sql.sources.partitionColumnTypeInference.enabled"
 _TIMESTAMPS: Final = "spark.sql.timestampType"

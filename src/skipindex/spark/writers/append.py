@@ -22,6 +22,7 @@ from skipindex.rewrite.arrival import SaveMode, arrive
 from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import ROWS_PER_FILE
+from skipindex.source import require_unbucketed
 from skipindex.spark.catalog import add_partitions, named_by_folder
 from skipindex.spark.columns import spark_schema
 from skipindex.spark.runner import SparkRunner
@@ -35,7 +36,7 @@ from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import visible_name
 from skipindex.storage.file_system.sidecar import require_no_sidecar
 from skipindex.storage.telling import part
-from skipindex.table import TableState, open_state, require_unbucketed
+from skipindex.table import TableState, open_state
 
 
 @refusing_contradictions()

@@ -24,6 +24,7 @@ from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
 from skipindex.rewrite.selection.attributes import JoinedAttribute
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import ROWS_PER_FILE
+from skipindex.source import Observed, require_plain, require_unbucketed
 from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.derived import computed, in_session
@@ -32,15 +33,7 @@ from skipindex.spark.writers.writing import write_counted
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import is_data_file
 from skipindex.storage.telling import part
-from skipindex.table import (
-    Derived,
-    Observed,
-    TableState,
-    open_state,
-    require_plain,
-    require_unbucketed,
-    table_of,
-)
+from skipindex.table import Derived, TableState, open_state, table_of
 
 NOTHING: Final = Derived()
 """Declares nothing."""

@@ -15,6 +15,7 @@ from pyspark.sql import functions as sf
 from skipindex.errors import LayoutError, first_line
 from skipindex.layout import Answers, n_files_for
 from skipindex.rewrite.selection.attributes import Attributes, from_json
+from skipindex.source import UNREADABLE, column_reader, has_int96
 from skipindex.spark.columns import column, quote, resolve
 from skipindex.spark.placement.cluster import cluster
 from skipindex.spark.runner import SparkFailedError, watched
@@ -23,7 +24,7 @@ from skipindex.spark.ship import has_driver
 from skipindex.spark.writers.file_size import row_group_options
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.telling import growing_part
-from skipindex.table import UNREADABLE, TableState, column_reader, has_int96
+from skipindex.table import TableState
 
 _TIMES: Final = "spark.sql.parquet.outputTimestampType"
 _AS_DEFINED: Final = {

@@ -28,9 +28,9 @@ from skipindex.expressions.atoms import (
 from skipindex.expressions.bounds import Bounds
 from skipindex.expressions.domain import Domain
 from skipindex.expressions.patterns import select
+from skipindex.log.manifest import bound_type
 from skipindex.table.statistics.counts import Counts, compact
 from skipindex.table.statistics.ends import FileBounds
-from skipindex.table.summaries import bound_type
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skipindex.table.partitions.hive import partition_values
+from skipindex.source.partitions.hive import partition_values
 from skipindex.table.statistics.file_stats import FileStats
 
 Positions: TypeAlias = npt.NDArray[np.int64]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from skipindex.source.field_ids import number_of
+from skipindex.source.parquet.partial_statistics import PartialStatistics
+from skipindex.source.parquet.stored import is_hybrid
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.table.field_ids import number_of
-from skipindex.table.statistics.of_footer import PartialStatistics
-from skipindex.table.stored import is_hybrid
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile

@@ -17,7 +17,7 @@ import pyarrow as pa
 from skipindex.errors import TableError
 from skipindex.expressions.atoms import Value
 from skipindex.expressions.domain import Domain, domain_of
-from skipindex.table.partitions.inference import infer_type, is_of, typed, unescape
+from skipindex.source.partitions.inference import infer_type, is_of, typed, unescape
 
 DEFAULT_PARTITION: Final = "__HIVE_DEFAULT_PARTITION__"
 """Stands for NULL, and for '' too (trap C-40); Spark reads NULL."""

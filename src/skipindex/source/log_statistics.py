@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.expressions.domain import Domain, domain_of
-from skipindex.table.summaries import bound_type, summary_type
+from skipindex.log.manifest import bound_type, summary_type
 
 _CUT: Final = 32
 """Characters of a text from which its bound may be cut."""

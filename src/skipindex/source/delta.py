@@ -33,11 +33,13 @@ from skipindex.errors import (
 )
 from skipindex.expressions import name_parts, stored_name
 from skipindex.log.manifest import as_one_array
-from skipindex.storage.file_system.location import Location
-from skipindex.storage.file_system.uris import SCHEMES
-from skipindex.table.field_ids import FieldIds, Names, field_id_name, leaves_of
-from skipindex.table.files import UNREADABLE, values_at
-from skipindex.table.opening.source import (
+from skipindex.source.field_ids import FieldIds, Names, field_id_name, leaves_of
+from skipindex.source.log_statistics import LogStatistics
+from skipindex.source.parquet.files import UNREADABLE, values_at
+from skipindex.source.parquet.partial_statistics import PartialStatistics
+from skipindex.source.parquet.spark_json import declared_schema
+from skipindex.source.parquet.stored import is_hybrid
+from skipindex.source.source import (
     COMMIT_TRIES,
     AtVersion,
     Change,
@@ -47,10 +49,8 @@ from skipindex.table.opening.source import (
     require_unchanged,
     require_written,
 )
-from skipindex.table.spark_json import declared_schema
-from skipindex.table.statistics.of_footer import PartialStatistics
-from skipindex.table.statistics.of_log import LogStatistics
-from skipindex.table.stored import is_hybrid
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.uris import SCHEMES
 
 if TYPE_CHECKING:
     from deltalake import DeltaTable

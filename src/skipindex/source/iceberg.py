@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from skipindex.errors import CommitConflictError, TableError, first_line
-from skipindex.storage.file_system.location import Location
-from skipindex.storage.file_system.names import is_data_file
-from skipindex.table.field_ids import FieldIds, Names, field_id_name
-from skipindex.table.files import UNREADABLE
-from skipindex.table.opening.iceberg_writing import (
+from skipindex.source.field_ids import FieldIds, Names, field_id_name
+from skipindex.source.iceberg_writing import (
     data_file,
     filled_columns,
     replacement,
     unlike,
     why_not_written,
 )
-from skipindex.table.opening.source import (
+from skipindex.source.log_statistics import LogStatistics
+from skipindex.source.parquet.files import UNREADABLE
+from skipindex.source.parquet.spark_json import DEFAULTS
+from skipindex.source.partitions.hive import Pairs
+from skipindex.source.source import (
     COMMIT_TRIES,
     AtVersion,
     Change,
@@ -37,9 +38,8 @@ from skipindex.table.opening.source import (
     require_unchanged,
     require_written,
 )
-from skipindex.table.partitions.hive import Pairs
-from skipindex.table.spark_json import DEFAULTS
-from skipindex.table.statistics.of_log import LogStatistics
+from skipindex.storage.file_system.location import Location
+from skipindex.storage.file_system.names import is_data_file
 
 if TYPE_CHECKING:
     from pyiceberg.manifest import DataFile

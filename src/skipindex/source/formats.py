@@ -13,11 +13,11 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from skipindex.errors import TableError
+from skipindex.source.delta import delta_source
+from skipindex.source.iceberg import iceberg_source
+from skipindex.source.source import NEWEST, AtVersion, OtherLog
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import Location
-from skipindex.table.opening.delta import delta_source
-from skipindex.table.opening.iceberg import iceberg_source
-from skipindex.table.opening.source import NEWEST, AtVersion, OtherLog
 
 _LOGS: Final = {
     "_delta_log/": ("Delta", re.compile(r".*")),

@@ -1,16 +1,10 @@
-"""Which files Spark would read below a folder, and how one of them is opened.
-
-Names that begin with ``_`` or ``.`` are hidden (trap C-37), except ``_name=value``.  If
-a folder is named ``name=value``, the table has partitions, and the files in such
-folders are read.  Otherwise it has none, and only the files of the folder itself are
-read.
-"""
+"""How a Parquet file is opened, and its columns read one at a time."""
 
 from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cached_property
 from hashlib import blake2b
@@ -24,12 +18,10 @@ from crc32c import crc32c
 
 from skipindex.errors import TableError, UnsupportedTypeError
 from skipindex.expressions import stored_name
+from skipindex.source.field_ids import FieldIds, Names, renamed, unmapped_name
+from skipindex.source.parquet.dictionaries import is_as_written
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import SUMMARIES, is_data_name, is_shown
 from skipindex.storage.thrift import read_struct
-from skipindex.table.dictionaries import is_as_written
-from skipindex.table.field_ids import FieldIds, Names, renamed, unmapped_name
-from skipindex.table.partitions.hive import partition_folders
 
 _SMALL_DICTIONARY: Final = 1 << 16
 """Compressed bytes; writers give up at 1 MB before compression."""
@@ -43,51 +35,6 @@ _REPEATED: Final = (b"ARROW:schema", b"pandas")
 """Keys of a writer's notes."""
 
 _OPTIONS: Final[Mapping[str, Any]] = {"coerce_int96_timestamp_unit": "us"}
-
-
-class SparkListing:
-    """Which of all files below a folder Spark reads."""
-
-    def __init__(self, everything: Iterable[FileInfo]) -> None:
-        """Look at the names of all files below the folder."""
-        hidden: dict[str, bool] = {"": False}
-        shown: dict[str, list[FileInfo]] = {}
-        data: dict[str, list[FileInfo]] = {}
-        summaries: dict[str, list[FileInfo]] = {}
-        for result in everything:
-            folder, _, name = result.path.rpartition("/")
-            if folder not in hidden:
-                hidden[folder] = not all(map(is_shown, folder.split("/")))
-            if hidden[folder] or not is_shown(name):
-                continue
-            shown.setdefault(folder, []).append(result)
-            if is_data_name(name):
-                data.setdefault(folder, []).append(result)
-            elif name in SUMMARIES:
-                summaries.setdefault(folder, []).append(result)
-        with_data = {folder: data[folder] for folder in shown if folder in data}
-        partitioned = partition_folders(with_data)
-        self.folders: list[str] = list(partitioned)
-        """Those whose names are partition values; of empty files too."""
-        self._read = frozenset(
-            file.path
-            for folder in partitioned or with_data.keys() & {""}
-            for file in with_data[folder]
-            if file.size
-        )
-        own = shown if partitioned else {"": shown.get("", [])}
-        self.summaries = [
-            file.path for folder in own for file in summaries.get(folder, [])
-        ]
-        """Paths of the files that Spark takes the schema from first."""
-        self.with_schema = self.summaries + [
-            file.path for files in own.values() for file in files if file.size
-        ]
-        """Paths of the files that Spark takes the schema from: summaries too."""
-
-    def is_read(self, info: FileInfo) -> bool:
-        """Whether Spark reads the file, which is one of them."""
-        return info.path in self._read
 
 
 class DataFile:

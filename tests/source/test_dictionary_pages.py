@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
+from skipindex.source import column_reader
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import PACKS
 from skipindex.storage.pack import Blob
 from skipindex.storage.parts import ReadCount
-from skipindex.table import column_reader
 from tests.tables import build, put
 
 KINDS = ["bitmap", "bit_sliced", "bloom", "range_bitmap", "run_length"]

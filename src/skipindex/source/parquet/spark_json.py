@@ -10,7 +10,7 @@ from typing import Any, Final, TypeAlias
 import pyarrow as pa
 
 from skipindex.expressions import stored_name
-from skipindex.table.partitions.inference import INSTANT
+from skipindex.source.partitions.inference import INSTANT
 
 ROW_METADATA: Final = b"org.apache.spark.sql.parquet.row.metadata"
 _DECIMAL: Final = re.compile(r"decimal\((\d+),(\d+)\)")

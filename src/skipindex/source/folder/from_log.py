@@ -25,21 +25,21 @@ from skipindex.log import (
 )
 from skipindex.log.manifest import Manifest, as_one_array
 from skipindex.log.replacements import without_files
-from skipindex.storage.deadline import carried
-from skipindex.storage.file_system.file_info import FileInfo, Marks
-from skipindex.storage.file_system.file_list import FileList
-from skipindex.storage.file_system.location import Location
-from skipindex.table.column_indexes import match
-from skipindex.table.listing import (
+from skipindex.log.unchanged import match
+from skipindex.source.formats import log_in, other_format
+from skipindex.source.observed import (
     Observed,
     first_in_java,
     listed_beside,
     observe,
     read_schema,
 )
-from skipindex.table.opening.formats import log_in, other_format
-from skipindex.table.opening.source import NEWEST, OWN_LOG, AtVersion
-from skipindex.table.partitions.hive import partition_values
+from skipindex.source.partitions.hive import partition_values
+from skipindex.source.source import NEWEST, OWN_LOG, AtVersion
+from skipindex.storage.deadline import carried
+from skipindex.storage.file_system.file_info import FileInfo, Marks
+from skipindex.storage.file_system.file_list import FileList
+from skipindex.storage.file_system.location import Location
 
 Trust: TypeAlias = Literal["listing", "log"]
 """What says which files a table has."""

@@ -6,7 +6,7 @@ again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TypeAlias
@@ -16,18 +16,21 @@ import pyarrow as pa
 from skipindex import log
 from skipindex.errors import TableError, first_line
 from skipindex.log import LOOKS, Listing, Snapshot, look, never_still, no_snapshot
+from skipindex.source.formats import source_of
+from skipindex.source.parquet.files import UNREADABLE, column_reader
+from skipindex.source.parquet.spark_json import Typed, given_schema
+from skipindex.source.parquet.stored import footer_schema
+from skipindex.source.partitions.hive import partition_folders
+from skipindex.source.source import LISTED, NEWEST, AtVersion, OtherLog, Source
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     SUMMARIES,
     is_data_file,
+    is_data_name,
     is_hidden_copy,
+    is_shown,
     published,
 )
-from skipindex.table.files import UNREADABLE, SparkListing, column_reader
-from skipindex.table.opening.formats import source_of
-from skipindex.table.opening.source import LISTED, NEWEST, AtVersion, OtherLog, Source
-from skipindex.table.spark_json import Typed, given_schema
-from skipindex.table.stored import footer_schema
 
 CatalogFolders: TypeAlias = Callable[[], frozenset[str] | None]
 """The folders of the partitions that a catalog has now; None is "those there are"."""
@@ -136,6 +139,57 @@ def _of_log(
         notes=snapshot.notes,
         source=source,
     )
+
+
+class SparkListing:
+    """Which of all files below a folder Spark reads.
+
+    Names that begin with ``_`` or ``.`` are hidden (trap C-37), except
+    ``_name=value``.  If a folder is named ``name=value``, the table has partitions, and
+    the files in such folders are read.  Otherwise it has none, and only the files of
+    the folder itself are read.
+    """
+
+    def __init__(self, everything: Iterable[FileInfo]) -> None:
+        """Look at the names of all files below the folder."""
+        hidden: dict[str, bool] = {"": False}
+        shown: dict[str, list[FileInfo]] = {}
+        data: dict[str, list[FileInfo]] = {}
+        summaries: dict[str, list[FileInfo]] = {}
+        for result in everything:
+            folder, _, name = result.path.rpartition("/")
+            if folder not in hidden:
+                hidden[folder] = not all(map(is_shown, folder.split("/")))
+            if hidden[folder] or not is_shown(name):
+                continue
+            shown.setdefault(folder, []).append(result)
+            if is_data_name(name):
+                data.setdefault(folder, []).append(result)
+            elif name in SUMMARIES:
+                summaries.setdefault(folder, []).append(result)
+        with_data = {folder: data[folder] for folder in shown if folder in data}
+        partitioned = partition_folders(with_data)
+        self.folders: list[str] = list(partitioned)
+        """Those whose names are partition values; of empty files too."""
+        self._read = frozenset(
+            file.path
+            for folder in partitioned or with_data.keys() & {""}
+            for file in with_data[folder]
+            if file.size
+        )
+        own = shown if partitioned else {"": shown.get("", [])}
+        self.summaries = [
+            file.path for folder in own for file in summaries.get(folder, [])
+        ]
+        """Paths of the files that Spark takes the schema from first."""
+        self.with_schema = self.summaries + [
+            file.path for files in own.values() for file in files if file.size
+        ]
+        """Paths of the files that Spark takes the schema from: summaries too."""
+
+    def is_read(self, info: FileInfo) -> bool:
+        """Whether Spark reads the file, which is one of them."""
+        return info.path in self._read
 
 
 class _Folder:

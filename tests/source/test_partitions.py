@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import skipindex as sx
 from skipindex.errors import TableError
-from skipindex.table.partitions.hive import partition_columns, partition_domain
-from skipindex.table.partitions.inference import INSTANT, infer_type
+from skipindex.source.partitions.hive import partition_columns, partition_domain
+from skipindex.source.partitions.inference import INSTANT, infer_type
 from tests.tables import kept, put
 
 INT, LONG, DATE, TEXT = pa.int32(), pa.int64(), pa.date32(), pa.string()

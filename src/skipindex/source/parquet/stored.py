@@ -47,10 +47,9 @@ import pyarrow as pa
 from skipindex.errors import UnsupportedTypeError
 from skipindex.expressions import stored_name
 from skipindex.expressions.domain import Domain, domain_of
-from skipindex.indexes.encoding.column import EncodedColumn
-from skipindex.table.files import DataFile
-from skipindex.table.partitions.inference import INSTANT
-from skipindex.table.spark_json import ROW_METADATA, Typed, declared_schema
+from skipindex.source.parquet.files import DataFile
+from skipindex.source.parquet.spark_json import ROW_METADATA, Typed, declared_schema
+from skipindex.source.partitions.inference import INSTANT
 
 _SPARK_VERSION: Final = b"org.apache.spark.version"
 _HYBRID: Final = frozenset(
@@ -286,52 +285,11 @@ def _alike(file: DataFile, parent: tuple[str, ...], name: str) -> list[pa.Field]
     return known[parent].get(name.lower(), [])
 
 
-def read_column(file: DataFile, path: tuple[str, ...], domain: Domain) -> EncodedColumn:
-    """The column of one file, or the field of a struct, at ``path``, encoded.
-
-    A field is NULL where a struct around it is, and so is all of a column that the
-    file lacks.  The column that comes back has the name that the file spells.
-
-    Raises:
-        UnsupportedTypeError: ``check_stored`` says so.
-    """
-    result = place_of(file, path, domain)
-    if result is None:
-        nothing = pa.nulls(file.metadata.num_rows, domain.dtype)
-        return EncodedColumn(stored_name(path), pa.chunked_array([nothing]), domain)
-    values = file.read(result)
-    if len(values) != file.metadata.num_rows:
-        raise UnsupportedTypeError(
-            f"column {stored_name(path)!r} has {len(values)} rows of "
-            f"{file.metadata.num_rows}"
-        )
-    return EncodedColumn(stored_name(result), values, domain)
-
-
 def place_of(
     file: DataFile, path: tuple[str, ...], domain: Domain
 ) -> tuple[str, ...] | None:
     """Where a file has a column, as ``check_stored`` says; None if it lacks it."""
     return None if lacks(file, path) else check_stored(file, path, domain)
-
-
-def beyond(column: EncodedColumn) -> str:
-    """What to note where a value does not fit the table's type; else empty.
-
-    The index is built all the same: the table may get a wider type, and until then
-    a plan does not use it.
-    """
-    span, low, high = column.domain.span, column.minimum, column.maximum
-    if span is None or low is None or high is None:
-        return ""
-    least, stop = span
-    if low >= least and high < stop:  # type: ignore[operator]
-        return ""
-    value = column.domain.show(low if low < least else high)  # type: ignore[operator]
-    return (
-        f"column {column.name!r} holds {value} here, which does not fit the table's "
-        "type: Spark reads another value"
-    )
 
 
 def _family(domain: Domain) -> str:

@@ -19,16 +19,16 @@ from pyroaring import BitMap
 
 from skipindex.errors import CommitConflictError, TableError, first_line
 from skipindex.expressions.arrays import Ints
-from skipindex.storage.file_system.file_list import FileList
-from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.table.field_ids import FieldIds, Names
-from skipindex.table.partitions.hive import (
+from skipindex.source.field_ids import FieldIds, Names
+from skipindex.source.log_statistics import LogStatistics
+from skipindex.source.partitions.hive import (
     Pairs,
     PartitionColumn,
     partition_columns,
     partition_values,
 )
-from skipindex.table.statistics.of_log import LogStatistics
+from skipindex.storage.file_system.file_list import FileList
+from skipindex.storage.file_system.location import FileInfo, Location
 
 if TYPE_CHECKING:
     from pyiceberg.table import Table as IcebergTable

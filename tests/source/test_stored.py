@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import skipindex as sx
-from skipindex.table.spark_json import declared_schema
-from skipindex.table.stored import stored_schema
+from skipindex.source.parquet.spark_json import declared_schema
+from skipindex.source.parquet.stored import stored_schema
 from tests.tables import build, kept, put, put_all
 
 ROW_METADATA = "org.apache.spark.sql.parquet.row.metadata"

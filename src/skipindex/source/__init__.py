@@ -1,0 +1,30 @@
+"""Which files a table has, and what is in them, at a version.
+
+A source says so: a plain folder, as Spark would read it, or the log of another format.
+No index is known here.
+"""
+
+from __future__ import annotations
+
+from skipindex.source.folder.from_log import Trust as Trust
+from skipindex.source.folder.from_log import difference_from_log as difference_from_log
+from skipindex.source.formats import other_format as other_format
+from skipindex.source.formats import require_plain as require_plain
+from skipindex.source.formats import require_unbucketed as require_unbucketed
+from skipindex.source.observed import CatalogFolders as CatalogFolders
+from skipindex.source.observed import Observed as Observed
+from skipindex.source.observed import SparkListing as SparkListing
+from skipindex.source.observed import live_files as live_files
+from skipindex.source.parquet.files import UNREADABLE as UNREADABLE
+from skipindex.source.parquet.files import DataFile as DataFile
+from skipindex.source.parquet.files import column_reader as column_reader
+from skipindex.source.parquet.spark_json import declared_schema as declared_schema
+from skipindex.source.parquet.stored import check_stored as check_stored
+from skipindex.source.parquet.stored import footer_schema as footer_schema
+from skipindex.source.parquet.stored import has_int96 as has_int96
+from skipindex.source.parquet.stored import is_hybrid as is_hybrid
+from skipindex.source.parquet.stored import lacks as lacks
+from skipindex.source.parquet.stored import only_outside_spark as only_outside_spark
+from skipindex.source.parquet.stored import stored_schema as stored_schema
+from skipindex.source.source import NEWEST as NEWEST
+from skipindex.source.source import AtVersion as AtVersion

@@ -1,0 +1,1 @@
+"""Plain folders of Parquet files."""

@@ -1,0 +1,1 @@
+"""Parquet files, read as Spark reads them."""

@@ -1,1 +1,0 @@
-"""How a folder is opened as a table."""
