@@ -55,7 +55,7 @@ MOST_ENTRIES = 16
 BUDGETS = {
     "": 432,
     "advice": 2100,
-    "api": 4795,
+    "api": 4796,
     "build": 2648,
     "cli": 1483,
     "conditions": 8651,
@@ -63,11 +63,11 @@ BUDGETS = {
     "indexes": 7439,
     "layout": 2427,
     "log": 3176,
-    "planner": 10115,
-    "rewrite": 3889,
-    "spark": 7704,
+    "planner": 10110,
+    "rewrite": 3840,
+    "spark": 7707,
     "storage": 5482,
-    "table": 3056,
+    "table": 3025,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 raises a number lowers another one by as much."""

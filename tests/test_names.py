@@ -19,7 +19,8 @@ GONE: Final = {
     "_Ears": "_SigintHandler",
     "heard_soon": "interruptible",
     "Ends": "FileBounds",
-    "observe_trusting": "list_from_log",
+    "observe_trusting": "observe",
+    "list_from_log": "observe",
     "unlike_log": "difference_from_log",
     "TOLD_TYPES": "EXPLICIT_TYPES",
 }

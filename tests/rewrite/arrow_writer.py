@@ -57,11 +57,11 @@ def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
     """What Spark's writer does, with pyarrow."""
     root = Path(table.state.location.root)
 
-    log: Any = table.state.other_log
+    source: Any = table.state.source
 
     def read(files: Sequence[EligibleFile]) -> pa.Table:
-        if log is not None and log.ids is not None:  # as Iceberg stores them
-            parts = log.rows(table.state.location, [file.path for file in files])
+        if source.ids is not None:  # as Iceberg stores them
+            parts = source.rows(table.state.location, [file.path for file in files])
             return pa.concat_tables(parts)
         found = [_read(root / file.path) for file in files]
         return pa.concat_tables(found, promote_options="default")
@@ -76,20 +76,20 @@ def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
         def write(groups: Sequence[Group], folder: str) -> None:
             for group in groups:
                 hive = "/".join(part for part in group.folder.split("/") if "=" in part)
-                if log is not None and not log.has_folders:
+                if not source.has_folders:
                     hive = ""
                 to = root / folder / hive
                 to.mkdir(parents=True, exist_ok=True)
                 runs = [read(run) for run in group.bins]
                 if target.cluster_by:
                     runs = clustered(read(group.files), group)
-                if log is not None and log.ids is not None:
-                    schema = schema_to_pyarrow(log.columns)
+                if source.ids is not None:
+                    schema = schema_to_pyarrow(source.columns)
                     runs = [rows.cast(schema) for rows in runs]
                 for i, rows in enumerate(runs):
                     path = to / f"part-{i:05d}.c000.snappy.parquet"
                     pq.write_table(rows, path)
-                    if log is None:
+                    if not source.has_versions:
                         check(path, group.files)
                 (root / folder / "_SUCCESS").write_bytes(b"")
 

@@ -24,7 +24,7 @@ from skipindex.log.replacements import Rewrites
 from skipindex.rewrite import staging
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.source import observed
+from skipindex.source.folder import folder
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from tests.rewrite.arriving import arrived
@@ -481,7 +481,7 @@ def test_a_vacuum_between_the_listing_and_the_schema(tmp_path: Path) -> None:
     """The file that the schema comes from is gone: the table is listed anew."""
     put_all(tmp_path, [{"x": [i, 9 - i]} for i in range(4)])
     optimized(tmp_path, cluster_by=["x"], rows_per_file=2)
-    with meanwhile(observed, "read_schema", lambda: vacuum(tmp_path, retention=NOW)):
+    with meanwhile(folder, "read_schema", lambda: vacuum(tmp_path, retention=NOW)):
         table = open_table(tmp_path)
     assert table.paths == listed(tmp_path)
     assert "0.parquet" not in table.paths

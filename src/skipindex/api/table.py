@@ -943,10 +943,11 @@ class Table:
             raise LayoutError(
                 "into= writes a copy that every reader sees (accepted: no publish)"
             )
-        if publish and (log := self.state.other_log) is not None:
+        if publish and self.state.source.has_versions:
             raise LayoutError(
-                f"the readers of {log.format} see the new files after its commit, and "
-                "its own vacuum deletes the old ones (accepted: no publish)"
+                f"the readers of {self.state.source.format} see the new files after "
+                "its commit, and its own vacuum deletes the old ones (accepted: no "
+                "publish)"
             )
         by = given.get("cluster_by")
         workload = given.pop("cluster_by") if isinstance(by, Workload) else None

@@ -110,7 +110,7 @@ def build(
     """
     began = time.perf_counter()
     declared = table.options.declared
-    if properties.indexes and declared is not None and table.other_log is None:
+    if properties.indexes and declared is not None and table.source.schema is None:
         properties = replace(properties, schema=schema_record(declared))
     known = table.snapshot
     known.require_known()
@@ -174,7 +174,7 @@ def build(
 def _for_polars(table: TableState, before: Snapshot) -> str:
     """How Polars reads the files of a folder that has its first indexes."""
     is_first = not len(before.manifest) and len(table.snapshot.manifest)
-    beside = table.location.sidecar is None and table.other_log is None
+    beside = table.location.sidecar is None and not table.source.has_versions
     if not (is_first and beside):
         return ""
     names = f"{table.folder}{'/*' * table.paths[0].count('/')}/*.parquet"

@@ -47,7 +47,7 @@ from skipindex.errors import (
 from skipindex.indexes import parse_spec
 from skipindex.layout import Workload
 from skipindex.rewrite.verify_table import verify
-from skipindex.source.source import LISTED
+from skipindex.source.folder.folder import LISTED
 from skipindex.spark.driver import extension_settings
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import FOLDER

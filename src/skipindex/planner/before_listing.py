@@ -22,7 +22,7 @@ from skipindex.expressions import Predicate
 from skipindex.log import newest_usable
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.derived_partitions import derived_partitions
-from skipindex.source import Observed
+from skipindex.source import folder_of
 from skipindex.source.parquet.spark_json import given_schema
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -147,7 +147,7 @@ class Needed:
         """The plan for a file in each of the folders, of which no more is known."""
         columns, refused = given_schema(self.schema)
         files = [FileInfo(f"{folder}/0.parquet", 1, 0) for folder in folders]
-        seen = Observed(files, columns, refused, schema_path="")
+        seen = folder_of(files, columns, refused)
         question = self.question
         return plan_files(
             question.predicate,

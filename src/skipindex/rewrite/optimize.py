@@ -187,8 +187,8 @@ def optimize_files(
     chosen = choose_groups(table, options, request, timezone=timezone)
     files, target = chosen.files, chosen.target
     groups, notes = _rewritable(table, chosen.groups)
-    alone = table.other_log is not None and not table.other_log.has_folders
-    levels = tuple(some[0].level for some in rounds(groups, alone=alone))
+    turns = rounds(groups, alone=not table.source.has_folders)
+    levels = tuple(some[0].level for some in turns)
     target = replace(target, levels=levels)
     before = overlaps_of(table, target.cluster_by)
     done: list[Rewritten] = []
@@ -273,15 +273,15 @@ def choose_groups(
 def _kept(
     table: TableState, files: Sequence[EligibleFile]
 ) -> tuple[Sequence[EligibleFile], tuple[str, ...]]:
-    """The files that another log lets be rewritten; a note on the others."""
-    log = table.other_log
-    if log is None:
-        return files, ()
-    reasons = {file.path: log.left_out(file.path) for file in files}
-    n_left = len(files) - sum(not why for why in reasons.values())
+    """The files that the source lets be rewritten; a note on the others."""
+    reasons = {file.path: table.source.left_out(file.path) for file in files}
+    kept = [file for file in files if not reasons[file.path]]
     why = next(filter(None, reasons.values()), "")
-    note = (f"{n_left} files were not rewritten: {why}",) if n_left else ()
-    return [file for file in files if not reasons[file.path]], note
+    return kept, _note(len(files) - len(kept), why)
+
+
+def _note(n_files: int, why: str) -> tuple[str, ...]:
+    return (f"{n_files} files were not rewritten: {why}",) if n_files else ()
 
 
 def _has_size(table: TableState, options: OptimizeOptions) -> bool:
@@ -307,29 +307,21 @@ def _rewritable(
     table: TableState, groups: Sequence[Group]
 ) -> tuple[list[Group], tuple[str, ...]]:
     """The groups whose rows Spark reads and writes as they are; a note on others."""
-    log, notes = table.other_log, []
-    if log is not None:
-        reasons = {
-            group: log.left(table.location, [file.path for file in group.files])
-            for group in groups
-        }
-        groups = [group for group, why in reasons.items() if not why]
-        n_left = sum(len(group.files) for group, why in reasons.items() if why)
-        why = next(filter(None, reasons.values()), "")
-        notes = [f"{n_left} files were not rewritten: {why}"] if n_left else []
+    reasons = {
+        group: table.source.left(table.location, [file.path for file in group.files])
+        for group in groups
+    }
+    groups = [group for group, why in reasons.items() if not why]
+    n_left = sum(len(group.files) for group, why in reasons.items() if why)
+    notes = _note(n_left, next(filter(None, reasons.values()), ""))
     foreign = check_rewritable(
         table, [file for group in groups for file in group.files]
     )
     kept = [g for g in groups if foreign.keys().isdisjoint(f.path for f in g.files)]
-    if not foreign:
-        return kept, tuple(notes)
     n_left = sum(len(group.files) for group in groups if group not in kept)
     columns = ", ".join(sorted({name for names in foreign.values() for name in names}))
-    note = (
-        f"{n_left} files were not rewritten: Spark would write {columns} with other "
-        "types"
-    )
-    return kept, (*notes, note)
+    why = f"Spark would write {columns} with other types"
+    return kept, notes + _note(n_left, why)
 
 
 def _planned(
@@ -383,8 +375,8 @@ def require_own(table: TableState, *, in_place: bool) -> None:
     table.require_rewritable("optimize")
     require_no_sidecar(table.location, "optimize")
     require_unbucketed(table.folder, table.paths)
-    if table.other_log is not None:
-        return  # its own vacuum alone deletes files
+    if table.source.has_versions:
+        return  # vacuum deletes none of its files
     snapshot = table.snapshot
     # A layout alone may have been declared of a folder of other writers.
     is_own = snapshot.properties.layout is not None and (

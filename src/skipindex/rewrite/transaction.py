@@ -20,24 +20,21 @@ from __future__ import annotations
 import contextlib
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from skipindex.errors import CommitConflictError, TableError
+from skipindex.errors import TableError
 from skipindex.log import Snapshot, commit
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.log.replacements import without_files
-from skipindex.rewrite.expiry import store_time
-from skipindex.rewrite.selection.cubes import Run, Runs, runs_of, with_runs
+from skipindex.rewrite.selection.cubes import Run, runs_of, with_runs
 from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.staging import delete_files, hide_staged
-from skipindex.source import live_files
 from skipindex.source.partitions.hive import partition_values
-from skipindex.source.source import Change, OtherLog
+from skipindex.source.source import Change
 from skipindex.storage.file_system.location import FileInfo, Location
-from skipindex.storage.file_system.names import STAGING, is_hidden_copy
+from skipindex.storage.file_system.names import STAGING
 from skipindex.table import TableState
 
 GroupWriter = Callable[[Sequence[Group], str], None]
@@ -50,19 +47,15 @@ it that spell the values as the groups do; names of files ascend along the curve
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """A group that was rewritten, and its new files, hidden but for another log.
+    """A group that was rewritten, and its new files.
 
-    ``statistics`` are those that such a log gets of them, by path.
+    They are hidden where the commit of skipindex alone lets them count.  ``statistics``
+    are those that a log gets of them, by path.
     """
 
     group: Group
     files: tuple[FileInfo, ...]
-    statistics: Mapping[str, str] = field(default_factory=dict)
-
-    def to_change(self) -> Change:
-        """What the log of another format is to name."""
-        old = [file.path for file in self.group.files]
-        return Change(old, self.files, self.statistics)
+    statistics: Mapping[str, str]
 
 
 def rewrite(
@@ -79,29 +72,31 @@ def rewrite(
     ``table`` is as it was when the groups were chosen, of which no two have a file in
     common.  The same commit sets ``properties``.
     """
-    location, log = table.location, table.other_log
+    location, source = table.location, table.source
     run = uuid.uuid4().hex
     done: list[Rewritten] = []
     made: list[str] = []
     try:
-        turns = rounds(groups, alone=log is not None and not log.has_folders)
+        turns = rounds(groups, alone=not source.has_folders)
         for i, chosen in enumerate(turns):
             folder = f"{STAGING}/{run}/{i}"
             write(chosen, folder)
-            done += _move_beside(location, folder, chosen, f"{run}-{i}", made, log)
+            done += _move_beside(table, folder, chosen, f"{run}-{i}", made)
         for rewritten in done:
             _check_rows(location, rewritten)
-        fresh = index([file for rewritten in done for file in rewritten.files])
+        new = [file for rewritten in done for file in rewritten.files]
+        fresh = index(new)
         n_sealed = sum(chosen[0].sealed for chosen in turns)
         wrote = {run: Run.of(target, sealed=n_sealed)}
-
-        if log is not None:
+        if source.has_versions:
             made.clear()  # a commit that fails may have succeeded after all
-            log.replace_files(location, [one.to_change() for one in done])
+        replaced = source.replace(location, _changes(table, done))
 
         def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            manifest, known = _replaced(base, table, done, wrote, fresh)
-            return manifest, known | properties
+            manifest, known, kept = replaced(base)
+            runs = {**runs_of(base.properties), **wrote}
+            known = with_runs(known, runs, kept | {file.path for file in new})
+            return manifest.merge(fresh), known | properties
 
         committed = commit(location, change, operation="optimize", known=table.snapshot)
     except BaseException:
@@ -116,16 +111,28 @@ def rewrite(
     return done, committed
 
 
+def _changes(table: TableState, done: Sequence[Rewritten]) -> list[Change]:
+    """What replaces what, as it was when the old files were chosen."""
+    listed = {file.path: file for file in table.listing}
+    has_defaults = any(column.has_default for column in table.leaves)
+
+    def change(one: Rewritten) -> Change:
+        old = [listed[file.path] for file in one.group.files]
+        return Change(old, one.files, has_defaults, one.statistics)
+
+    return [change(one) for one in done]
+
+
 def _move_beside(
-    location: Location,
+    table: TableState,
     staged: str,
     groups: Sequence[Group],
     name: str,
     made: list[str],
-    log: OtherLog | None,
 ) -> list[Rewritten]:
     """Move staged files beside those that they replace, and tell ``made`` where."""
-    written = {} if log is None else log.statistics_written(location, staged)
+    location, source = table.location, table.source
+    written = source.statistics_written(location, staged)
     statistics: dict[Group, dict[str, str]] = {group: {} for group in groups}
     by_values = {group.values: group for group in groups}
 
@@ -139,12 +146,11 @@ def _move_beside(
         name,
         lambda path: group_of(path).folder,
         made,
-        visible=log is not None,
+        visible=source.has_versions,
     ):
         group = group_of(path)
         moved[group].append(file)
-        if log is not None:
-            statistics[group][file.path] = written.get(path, "")
+        statistics[group][file.path] = written.get(path, "")
     for group, files in moved.items():
         old, new = (f.path for f in group.files), (f.path for f in files)
         location.narrow(new, old)
@@ -162,47 +168,3 @@ def _check_rows(location: Location, rewritten: Rewritten) -> None:
             f"rewrote {n_rows} rows of {rewritten.group.n_rows} (in {first!r} and "
             f"{len(rewritten.group.files) - 1} more files); nothing was replaced"
         )
-
-
-def _replaced(
-    base: Snapshot,
-    table: TableState,
-    done: Sequence[Rewritten],
-    wrote: Runs,
-    fresh: Manifest,
-) -> tuple[Manifest, TableProperties]:
-    """The manifest and the properties after ``base``, with new files for old ones."""
-    gone = {file.path for one in done for file in one.group.files}
-    runs = {**runs_of(base.properties), **wrote}
-    if table.other_log is not None:  # whose older versions have the old files
-        manifest = base.manifest.merge(fresh)
-        named = manifest.files["path"].to_pylist()
-        return manifest, with_runs(base.properties, runs, named)
-    # ``table`` is as it was when the old files were chosen.
-    chosen = {file.path: file for file in table.listing}
-    there = {file.path: file for file in live_files(table.location, base)}
-    changes = []
-    for rewritten in done:
-        old = [chosen[file.path] for file in rewritten.group.files]
-        _require_unchanged(old, there)
-        changes.append((old, rewritten.files))
-    rewrites = base.rewrites.with_replaced(
-        changes,
-        now=store_time(table.location),
-        has_defaults=any(column.has_default for column in table.leaves),
-    )
-    trash = set(filter(is_hidden_copy, gone))  # readers that list see the others
-    paths = [*(there.keys() - gone), *(f.path for _, new in changes for f in new)]
-    properties = with_runs(rewrites.to_properties(base.properties), runs, paths)
-    return without_files(base.manifest, trash).merge(fresh), properties
-
-
-def _require_unchanged(
-    files: Sequence[FileInfo], there: Mapping[str, FileInfo]
-) -> None:
-    for file in files:
-        if not file.is_same(there.get(file.path)):
-            raise CommitConflictError(
-                f"optimize: {file.path!r} was changed or rewritten by another writer "
-                "meanwhile; nothing was replaced, try again"
-            )

@@ -101,10 +101,10 @@ def vacuum(
     given_up: list[str] = []
     run = _Run(location, retention, dry_run=dry_run)
     if not dry_run:
-        if not run.other_log:
+        if not run.foreign_log:
             run.publisher.run()
         run.compare()
-        if not run.other_log:
+        if not run.foreign_log:
             run.empty_trash()
     if purge and not dry_run:
         given_up = forget(location, lambda: open_state(table, plain=True).listed())
@@ -149,7 +149,7 @@ class _Run:
         self._time = time.time if dry_run else partial(store_time, location)
         now = self._time()
         self.publisher = Publisher(location, now - keep, self._delete, now=now)
-        self.other_log = log_in(location) or log_above(location)
+        self.foreign_log = log_in(location) or log_above(location)
         """The path of a log that may name data files, which then all stay."""
         self.n_due = 0
         self.deleted: dict[str, int] = {}
@@ -157,9 +157,9 @@ class _Run:
     def waiting(self) -> str:
         """What is not visible after this run, and for how long."""
         keep, rewrites = timedelta(seconds=self._keep), self._snapshot.rewrites
-        if self.other_log and (rewrites.entries or rewrites.trash):
+        if self.foreign_log and (rewrites.entries or rewrites.trash):
             return (
-                f"rewritten files are not published: {self.other_log!r} may name the "
+                f"rewritten files are not published: {self.foreign_log!r} may name the "
                 "files that they replace, so vacuum deletes no data files here"
             )
         return rewrites.waiting(keep, since=self.publisher.cutoff)
@@ -258,9 +258,9 @@ class _Run:
         needed = referenced(
             self._location, self._snapshot, listing, keep=self._keep, since=cutoff
         )
-        if not self.other_log:  # else no data file is deleted, and folders mean nothing
+        if not self.foreign_log:
             needed |= self._live()
-        if self.other_log:
+        else:  # no data file is deleted, and folders mean nothing
             listing = [one for one in listing if one.path.startswith(f"{FOLDER}/")]
             folders = [one for one in folders if one.path.startswith(f"{FOLDER}/")]
         for file in filter(lambda file: is_aside(file.path), listing):
@@ -294,7 +294,7 @@ class _Run:
 
     def foretell(self) -> None:
         """Count what publishing and emptying the trash would do."""
-        if self.other_log:
+        if self.foreign_log:
             return
         there = {file.path: file for file in self._location.list()}
         due, _ = self.publisher.due(self._snapshot)

@@ -6,15 +6,14 @@ No index is known here.
 
 from __future__ import annotations
 
-from skipindex.source.folder.from_log import Trust as Trust
+from skipindex.source.folder.folder import SparkListing as SparkListing
+from skipindex.source.folder.folder import folder_of as folder_of
+from skipindex.source.folder.folder import live_files as live_files
 from skipindex.source.folder.from_log import difference_from_log as difference_from_log
 from skipindex.source.formats import other_format as other_format
 from skipindex.source.formats import require_plain as require_plain
 from skipindex.source.formats import require_unbucketed as require_unbucketed
-from skipindex.source.observed import CatalogFolders as CatalogFolders
-from skipindex.source.observed import Observed as Observed
-from skipindex.source.observed import SparkListing as SparkListing
-from skipindex.source.observed import live_files as live_files
+from skipindex.source.opening import Trust as Trust
 from skipindex.source.parquet.files import UNREADABLE as UNREADABLE
 from skipindex.source.parquet.files import DataFile as DataFile
 from skipindex.source.parquet.files import column_reader as column_reader
@@ -28,3 +27,5 @@ from skipindex.source.parquet.stored import only_outside_spark as only_outside_s
 from skipindex.source.parquet.stored import stored_schema as stored_schema
 from skipindex.source.source import NEWEST as NEWEST
 from skipindex.source.source import AtVersion as AtVersion
+from skipindex.source.source import CatalogFolders as CatalogFolders
+from skipindex.source.source import Observed as Observed

@@ -43,7 +43,7 @@ from skipindex.source.source import (
     COMMIT_TRIES,
     AtVersion,
     Change,
-    OtherLog,
+    LogSource,
     commit_failed,
     never_committed,
     require_unchanged,
@@ -136,8 +136,8 @@ def _source_of(location: Location, table: DeltaTable, kept: str) -> DeltaSource:
         places,
         FieldIds({}) if mode == "id" else None,
         table.version(),
-        dict(zip(paths, files["size_bytes"].to_pylist(), strict=True)),
         schema,
+        dict(zip(paths, files["size_bytes"].to_pylist(), strict=True)),
         refused,
         {
             path: tuple((name, _text(location, name, of[name])) for name in names)
@@ -152,7 +152,7 @@ def _source_of(location: Location, table: DeltaTable, kept: str) -> DeltaSource:
 
 
 @dataclass(frozen=True, slots=True)
-class DeltaSource(OtherLog):
+class DeltaSource(LogSource):
     """A table of Delta.
 
     Args:
@@ -166,11 +166,11 @@ class DeltaSource(OtherLog):
     properties: Mapping[str, str]
 
     def why_not_rewritten(self) -> str:
-        """See ``OtherLog``."""
+        """See ``Source``."""
         return self.kept or ("its columns are mapped" if self.places else "")
 
     def statistics_written(self, location: Location, folder: str) -> Mapping[str, str]:
-        """See ``OtherLog``; deltalake takes them from the footers."""
+        """See ``Source``; deltalake takes them from the footers."""
         paths = [file.path.removeprefix(f"{folder}/") for file in location.list(folder)]
         known: dict[str, str] = {}
         for root in {_root(path) for path in paths}:
@@ -256,7 +256,7 @@ class DeltaSource(OtherLog):
         return json.dumps(result)
 
     def replace_files(self, location: Location, changes: Sequence[Change]) -> None:
-        """See ``OtherLog``.
+        """See ``Source``.
 
         deltalake's own check of what other writers did since a version does not see
         that they replaced the same files without a change of rows.  So each version is
@@ -297,7 +297,7 @@ class DeltaSource(OtherLog):
             return now.why_not_rewritten()
         if now.schema != self.schema:
             return "it has other columns"
-        for path in (path for one in changes for path in one.old):
+        for path in (path for one in changes for path in one.paths):
             if now.sizes.get(path) != self.sizes[path]:
                 return f"{path!r} was replaced"
             if path in now.vectors or now.values[path] != self.values[path]:
@@ -310,8 +310,8 @@ class DeltaSource(OtherLog):
         now, has_changed = int(time.time() * 1000), False
         result: list[AddAction | RemoveAction] = []
         for one in changes:
-            values = dict(self.values[one.old[0]])
-            result += [RemoveAction(path, has_changed, now) for path in one.old]
+            values = dict(self.values[one.paths[0]])
+            result += [RemoveAction(path, has_changed, now) for path in one.paths]
             for file in one.new:
                 modified, stats = file.mtime // 1_000_000, one.statistics[file.path]
                 args = (file.path, file.size, values, modified, has_changed, stats)

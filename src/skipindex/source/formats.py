@@ -7,15 +7,12 @@ folder would bring it back, and a writer who replaces the folder would destroy t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path, PurePosixPath
 from typing import Final
 
 from skipindex.errors import TableError
-from skipindex.source.delta import delta_source
-from skipindex.source.iceberg import iceberg_source
-from skipindex.source.source import NEWEST, AtVersion, OtherLog
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import Location
 
@@ -28,10 +25,6 @@ _LOGS: Final = {
     "schema/": ("Paimon", re.compile(r"schema-[0-9]+")),
 }
 """The format that keeps its log in a folder, and its files' names, by folder."""
-_SOURCES: Final[Mapping[str, Callable[[Location, AtVersion], OtherLog]]] = {
-    "Delta": delta_source
-}
-"""The formats whose logs are read."""
 _PAIRED: Final = {"Paimon": re.compile(r"snapshot/snapshot-[0-9]+")}
 """Another file that must be there too, where one alone may be anything."""
 _FOLDERS: Final = (*_LOGS, "snapshot/")
@@ -98,10 +91,11 @@ def require_plain(location: Location, paths: Iterable[str], *, insist: bool) -> 
     ``plain=True``, which the message then names.
     """
     if (result := other_format(paths)) is not None:
-        raise _refused(location, *result, insist=insist)
+        raise refused(location, *result, insist=insist)
 
 
-def _refused(location: Location, name: str, path: str, *, insist: bool) -> TableError:
+def refused(location: Location, name: str, path: str, *, insist: bool) -> TableError:
+    """The error that the files of a table are those of the log at ``path``."""
     expected = "expected a plain folder of Parquet files"
     if name == "Iceberg":  # of the files in its folder, its catalog alone knows which
         expected += ", or a table of pyiceberg, or the path of a file *.metadata.json"
@@ -117,32 +111,6 @@ def _refused(location: Location, name: str, path: str, *, insist: bool) -> Table
 def is_metadata(path: str) -> bool:
     """Whether this is the path of a file with the metadata of an Iceberg table."""
     return re.search(r"/metadata/[^/]*\.metadata\.json$", path) is not None
-
-
-def source_of(
-    location: Location, paths: Iterable[str], version: AtVersion
-) -> OtherLog | None:
-    """What the log of another format says; None for a plain folder.
-
-    ``paths`` are those of all files below the folder.
-
-    Raises:
-        TableError: the format's log is not read, or a plain folder is to have a
-            version.
-    """
-    result = other_format(paths)
-    if version.metadata:
-        return iceberg_source(location, version)
-    if result is None and version == NEWEST:
-        return None
-    if result is None:
-        raise TableError(
-            f"{location.full('')!r} has no version {version.number}: it is no "
-            f"table of {', '.join(_SOURCES)} (accepted: no version)"
-        )
-    if result[0] not in _SOURCES:
-        raise _refused(location, *result, insist=True)
-    return _SOURCES[result[0]](location, version)
 
 
 def require_unbucketed(folder: str, paths: Iterable[str]) -> None:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import pyarrow as pa
 
@@ -32,7 +32,7 @@ from skipindex.source.source import (
     COMMIT_TRIES,
     AtVersion,
     Change,
-    OtherLog,
+    LogSource,
     commit_failed,
     never_committed,
     require_unchanged,
@@ -100,8 +100,8 @@ def iceberg_source(location: Location, at: AtVersion) -> IcebergSource:
         _places(columns),
         FieldIds(names),
         number,
-        {path: one.file.file_size_in_bytes for path, one in by_path.items()},
         _arrow_schema(columns, _of_partitions(table, tasks, is_mapped=bool(names))),
+        {path: one.file.file_size_in_bytes for path, one in by_path.items()},
         {},
         dict.fromkeys(by_path, ()),
         _statistics(columns, tasks, is_mapped=bool(names)),
@@ -114,13 +114,14 @@ def iceberg_source(location: Location, at: AtVersion) -> IcebergSource:
 
 
 @dataclass(frozen=True, slots=True)
-class IcebergSource(OtherLog):
+class IcebergSource(LogSource):
     """A table of Iceberg, its columns, the task of reading each file, how it opened."""
 
     table: StaticTable
     columns: Schema
     tasks: Mapping[str, FileScanTask]
     opened: AtVersion
+    has_folders: ClassVar[bool] = False
 
     @property
     def described(self) -> str:
@@ -135,7 +136,7 @@ class IcebergSource(OtherLog):
         return "its columns are known by field ids" if paths else ""
 
     def why_not_rewritten(self) -> str:
-        """See ``OtherLog``."""
+        """See ``Source``."""
         if self.opened.known is None:
             return "it is open by a metadata file, not by its catalog"
         if self.opened.number is not None:
@@ -143,7 +144,7 @@ class IcebergSource(OtherLog):
         return why_not_written(self.table.metadata)
 
     def left_out(self, path: str) -> str:
-        """See ``OtherLog``."""
+        """See ``Source``."""
         task = self.tasks[path]
         if task.delete_files:
             return f"rows of {path!r} are deleted"
@@ -152,7 +153,7 @@ class IcebergSource(OtherLog):
         return f"{path!r} is encrypted" if task.file.key_metadata else ""
 
     def left(self, location: Location, paths: Sequence[str]) -> str:
-        """See ``OtherLog``."""
+        """See ``Source``."""
         filled = filled_columns(self.table)
 
         def why(path: str) -> str:
@@ -169,24 +170,19 @@ class IcebergSource(OtherLog):
             return next(filter(None, pool.map(why, paths)), "")
 
     def partition_of(self, path: str) -> Pairs:
-        """See ``OtherLog``."""
+        """See ``Source``."""
         record = self.tasks[path].file.partition
         values = [record[i] for i in range(len(record))]
         return tuple((str(i), repr(value)) for i, value in enumerate(values))
 
-    @property
-    def has_folders(self) -> bool:
-        """See ``OtherLog``."""
-        return False
-
     def after(self, version: AtVersion) -> AtVersion:
-        """See ``OtherLog``."""
+        """See ``Source``."""
         if version.known is None:
             return version
         return version_of(_loaded(version.known))
 
     def statistics_written(self, location: Location, folder: str) -> Mapping[str, str]:
-        """See ``OtherLog``; they are taken from the footers by the commit."""
+        """See ``Source``; they are taken from the footers by the commit."""
         staged = (one.path for one in location.list(folder))
         files = [p for p in staged if is_data_file(p.removeprefix(f"{folder}/"))]
         if why := self.left(location, files):
@@ -198,7 +194,7 @@ class IcebergSource(OtherLog):
         return {}
 
     def replace_files(self, location: Location, changes: Sequence[Change]) -> None:
-        """See ``OtherLog``.
+        """See ``Source``.
 
         Each commit is to the very snapshot that was compared, or there is none.
         """
@@ -242,7 +238,7 @@ class IcebergSource(OtherLog):
         newest = iceberg_source(location, version_of(table))
         if why := newest.why_not_rewritten():
             return why
-        for path in (path for one in changes for path in one.old):
+        for path in (path for one in changes for path in one.paths):
             if newest.sizes.get(path) != self.sizes[path]:
                 return f"{path!r} was replaced"
             if why := newest.left_out(path):
@@ -255,8 +251,9 @@ class IcebergSource(OtherLog):
         """The files that are replaced, and the new ones."""
         old, new = [], []
         for one in changes:
-            like = one.old[0], self.tasks[one.old[0]].file
-            old += [self.tasks[path].file for path in one.old]
+            before = [self.tasks[path].file for path in one.paths]
+            like = one.paths[0], before[0]
+            old += before
             new += [data_file(location, file, like, table.metadata) for file in one.new]
         return old, new
 

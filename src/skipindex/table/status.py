@@ -16,7 +16,7 @@ from skipindex.indexes import MinMax, spec_from_json, spec_to_json
 from skipindex.indexes.interface import IndexSpec
 from skipindex.log.properties import retention_of, schema_of
 from skipindex.notebook import bar, block, lines, paragraph, table
-from skipindex.source.source import LISTED
+from skipindex.source.folder.folder import LISTED
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import PACKS, round_of
 from skipindex.table.statistics.overlap import Overlap, partition_numbers
@@ -229,8 +229,8 @@ def as_requested(table: TableState) -> TableState:
 def unmet_request(table: TableState) -> str:
     """A note on requested indexes of columns that the table, as it is open, lacks."""
     record = table.snapshot.properties.indexes
-    if not isinstance(record, Mapping) or table.other_log is not None:
-        return ""  # the log has all columns: what it lacks was dropped or renamed
+    if not isinstance(record, Mapping) or table.source.schema is not None:
+        return ""  # it has all columns: what it lacks was dropped or renamed
     known = {"*", *(one.name for one in (*table.columns, *table.leaves))}
     lacking = sorted(name for name in record.keys() - known if record[name])
     if not lacking:

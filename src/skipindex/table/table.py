@@ -25,11 +25,11 @@ from skipindex.expressions.arrays import Ints
 from skipindex.log import Listing, Snapshot, no_snapshot
 from skipindex.log.manifest import as_one_array
 from skipindex.log.unchanged import match
-from skipindex.source.folder.from_log import Trust, check_trust, list_from_log
-from skipindex.source.observed import CatalogFolders, Observed, read_schema
+from skipindex.source.folder.folder import LISTED, folder_of, read_schema
+from skipindex.source.opening import Opening, Trust, check_trust, observe
 from skipindex.source.parquet.files import DataFile, column_reader
 from skipindex.source.partitions.inference import INSTANT
-from skipindex.source.source import LISTED, NEWEST, AtVersion, OtherLog, Source
+from skipindex.source.source import NEWEST, AtVersion, CatalogFolders, Observed, Source
 from skipindex.storage.blobs import BlobUse
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
@@ -58,22 +58,11 @@ class FileEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """What a table is opened with, and opened again when it is refreshed.
+class Options(Opening):
+    """What a table is opened with; if ``derived`` is None, it is what is committed."""
 
-    If ``declared`` is None, the columns are taken from a footer; if ``derived`` is, it
-    is what is committed.  ``plain`` takes a table of another format for a plain folder.
-    ``folders`` are asked for whenever the table is opened.  ``version`` is that of a
-    table of another format.
-    """
-
-    declared: pa.Schema | None = None
     partition_types: Mapping[str, pa.DataType] = field(default_factory=dict)
     derived: Derived | None = None
-    plain: bool = False
-    trust: Trust = "listing"
-    folders: CatalogFolders | None = None
-    version: AtVersion = NEWEST
 
 
 NO_OPTIONS: Final = Options()
@@ -182,10 +171,10 @@ class TableState:
     def vanished(self) -> Ints:
         """The rows of the manifest whose file is deleted or changed, and not replaced.
 
-        None where another version of a table with a log may have the file.
+        None where another version of the table may have the file.
         """
         manifest = self.snapshot.manifest
-        is_gone = np.full(len(manifest), self.other_log is None)
+        is_gone = np.full(len(manifest), not self.source.has_versions)
         replaced = manifest.rows_of(sorted(self.snapshot.rewrites.replaced))
         kept = np.concatenate([self.rows, replaced])
         is_gone[kept[kept >= 0]] = False
@@ -242,8 +231,6 @@ class TableState:
 
         They are known of files that have not changed since they were indexed.
         """
-        if self.other_log is not None:  # it may round the times of files
-            return [None] * len(files)
         hashes = as_one_array(self.snapshot.manifest.files["columns"])
         known: list[int | None] = take(hashes, self.rows[files]).to_pylist()
         return known
@@ -298,11 +285,6 @@ class TableState:
             _indexes=replace(self._indexes, columns=columns),
         )
 
-    @property
-    def other_log(self) -> OtherLog | None:
-        """The log of another format, if that says which files the table has."""
-        return self.source if isinstance(self.source, OtherLog) else None
-
     @cached_property
     def deleted(self) -> tuple[Ints, Ints] | None:
         """At least and at most so many rows of each file are deleted; None: no row."""
@@ -314,10 +296,9 @@ class TableState:
         Raises:
             PlanError: it would return other rows or columns.
         """
-        other = self.other_log
-        if other is not None and (why := other.unlike_plain(paths)):
+        if why := self.source.unlike_plain(paths):
             raise PlanError(
-                f"{reader} cannot read the rows of the {other.format} table "
+                f"{reader} cannot read the rows of the {self.source.format} table "
                 f"{self.folder!r}: {why} (accepted: plan.to_arrow(), to_duckdb(), "
                 "to_polars() or to_pandas(), which do)"
             )
@@ -364,9 +345,9 @@ class TableState:
     def places_in(self, derived: Derived) -> dict[str, str]:
         """Where files have the columns that a declaration names, by their names.
 
-        Empty for a plain folder, whose columns keep their names.
+        Empty if the files say which columns there are, which then keep their names.
         """
-        if self.other_log is None:
+        if self.source.schema is None:
             return {}
         texts = " ".join([*derived.columns, *derived.columns.values()]).lower()
         own = [
@@ -394,9 +375,8 @@ class TableState:
 
     def written(self, done: Snapshot) -> TableState:
         """The table after a commit of this process that replaced files."""
-        log, options = self.other_log, self.options
-        if log is not None:
-            options = replace(options, version=log.after(options.version))
+        version = self.source.after(self.options.version)
+        options = replace(self.options, version=version)
         return _open(self.location, options, done.compact())
 
     def listed(self) -> TableState:
@@ -439,24 +419,22 @@ class TableState:
         """The same table, of whose partition columns something else is declared."""
         return self._copy(derived=derived)
 
-    def require_no_other_log(self, action: str) -> None:
-        """Refuse to change data files that the log of another format names."""
-        if self.other_log is not None:
-            raise self._not_written(action, "skipindex does not write its log")
+    def require_appendable(self) -> None:
+        """Refuse to add data files where the source does not take them."""
+        self._require_written("append to", self.source.why_not_added)
 
     def require_rewritable(self, action: str) -> None:
-        """Refuse to replace data files where a log of another format names them so."""
-        log = self.other_log
-        if log is not None and (why := log.why_not_rewritten()):
-            raise self._not_written(action, why)
+        """Refuse to replace data files where the source does not take others."""
+        self._require_written(action, self.source.why_not_rewritten())
 
-    def _not_written(self, action: str, why: str) -> TableError:
+    def _require_written(self, action: str, why_not: str) -> None:
         name = self.source.format
-        return TableError(
-            f"cannot {action} {self.folder!r}: it is a {name} table, and {why} "
-            f"(accepted: a plain folder of Parquet files, or a writer of {name}, and "
-            "refresh_indexes after it)"
-        )
+        if why_not:
+            raise TableError(
+                f"cannot {action} {self.folder!r}: it is a {name} table, and {why_not} "
+                f"(accepted: a plain folder of Parquet files, or a writer of {name}, "
+                "and refresh_indexes after it)"
+            )
 
     def check_names(self, *, case_sensitive: bool) -> None:
         """Refuse folders that spell a partition column in two ways, as Spark does."""
@@ -566,7 +544,7 @@ def open_state(
             "plain=True reads no log, so it takes no version (accepted: one of the two)"
         )
     types = partition_types or {}
-    options = Options(schema, types, derived, plain, trust, folders, version)
+    options = Options(schema, plain, trust, folders, version, types, derived)
     return _open(location_of(table), options, insist=True)
 
 
@@ -588,17 +566,8 @@ def _open(
     insist: bool = False,
     files: Listing | None = None,
 ) -> TableState:
-    observed = list_from_log(
-        location,
-        trust=options.trust,
-        insist=insist,
-        schema=options.declared,
-        plain=options.plain,
-        known=known,
-        files=files,
-        version=options.version,
-    )
-    if isinstance(observed.source, OtherLog):
+    observed = observe(location, options, known, insist=insist, files=files)
+    if observed.source.schema is not None:
         if insist and (options.declared is not None or options.partition_types):
             raise TableError(
                 f"{location.full('')!r} is a {observed.source.format} table, and takes "
@@ -615,4 +584,4 @@ def table_of(location: Location, files: Sequence[FileInfo]) -> TableState:
     """A table of these files alone, whatever else there is; no index knows them."""
     path = files[0].path
     schema, refused = read_schema(location, path)
-    return TableState(location, Observed(list(files), schema, refused, path))
+    return TableState(location, folder_of(list(files), schema, refused, path))

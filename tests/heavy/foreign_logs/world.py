@@ -21,7 +21,7 @@ from skipindex.errors import (
     SkipIndexError,
     UnsupportedTypeError,
 )
-from skipindex.source.source import OtherLog
+from skipindex.source.source import LogSource
 from tests.heavy.foreign_logs.rows import (
     Column,
     Kind,
@@ -185,7 +185,7 @@ class World:
         of = [self.columns, *(one.fields for one in every(self.columns))]
         return next(some for some in of if any(one is column for one in some))
 
-    def race(self, by: type[OtherLog], optimize: Callable[[], object]) -> None:
+    def race(self, by: type[LogSource], optimize: Callable[[], object]) -> None:
         """Another act when the files of ``optimize`` are written and not committed."""
         names = sorted(self.racing)
         act, commit = self.acts[self.rng.choice(names)], by.replace_files

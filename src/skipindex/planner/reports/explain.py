@@ -164,8 +164,7 @@ def plan_html(plan: Explainable) -> str:
 def _listed(table: TableState) -> str:
     n = table.n_unlisted
     others = f" (and those of {n} folders, which were not listed)" if n else ""
-    log = table.other_log
-    of = "" if log is None else f" of {log.described}"
+    of = f" of {table.source.described}" if table.source.has_versions else ""
     return f"{len(table)} files{of}{others}"
 
 

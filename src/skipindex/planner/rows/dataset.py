@@ -35,7 +35,7 @@ from skipindex.source import (
 )
 from skipindex.source.partitions.hive import PartitionColumn, partition_domain
 from skipindex.source.partitions.inference import INSTANT
-from skipindex.source.source import OtherLog
+from skipindex.source.source import LogSource
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.store_input import (
@@ -217,8 +217,7 @@ class Files:
         where = table.location.full(listed.path)
         try:
             with self.open_input(i) as source:
-                # A store reads no other content; other logs may round the time.
-                if table.location.is_local and table.other_log is None:
+                if table.location.is_local:  # a store reads no other content
                     now = table.location.stat(listed.path)
                     if now is not None and not listed.is_same(now):
                         raise self.changed(i, "was replaced")
@@ -290,7 +289,7 @@ def chosen_of(whole: pa.Schema, columns: Sequence[str] | None) -> pa.Schema:
 
 
 def of_log(
-    log: OtherLog, table: TableState, files: Sequence[int], whole: pa.Schema
+    log: LogSource, table: TableState, files: Sequence[int], whole: pa.Schema
 ) -> Iterator[pa.Table]:
     """The rows of files as the log of another format reads them, file by file."""
     for one in log.rows(table.location, table.paths_at(np.array(files, np.int64))):

@@ -39,7 +39,7 @@ from skipindex.planner.rows.selected import (
 )
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import RowLimit
-from skipindex.source.source import OtherLog
+from skipindex.source.source import LogSource
 from skipindex.table import ColumnInfo, TableState
 
 if TYPE_CHECKING:
@@ -235,8 +235,7 @@ class _Source:
         self.limit = None if rows == "files" else plan.row_limit.limit
         """How many rows are wanted at most."""
         paths = self._table.paths_at(np.array(self._files, np.int64))
-        log = self._table.other_log
-        self._log = log if log is not None and log.unlike_plain(paths) else None
+        self._log = self._table.source.reader(paths)
         if self._log is None:
             self._reader = self._reader_of(self._files)
             whole = self._reader.schema
@@ -338,7 +337,7 @@ class _Source:
             case_sensitive=session.case_sensitive,
         )
 
-    def _of_log(self, log: OtherLog) -> ds.Dataset:
+    def _of_log(self, log: LogSource) -> ds.Dataset:
         """The rows in memory, as the log of another format reads them."""
         tables = partial(of_log, log, self._table, self._files, self._whole)
 

@@ -102,10 +102,9 @@ class Located:
         )
 
         table, located = self._table, dict(self._by_file())
-        log, files = table.other_log, [*located]
-        if log is not None and log.unlike_plain(
-            table.paths_at(np.array(files, np.int64))
-        ):
+        files = [*located]
+        log = table.source.reader(table.paths_at(np.array(files, np.int64)))
+        if log is not None:
             whole = pa.schema([field.remove_metadata() for field in log.schema])
             schema, reader = chosen_of(whole, columns), None
         else:
@@ -240,9 +239,8 @@ class Located:
         self, file: int, rows: tuple[Ints, Ints]
     ) -> tuple[Ints, Ints] | None:
         """The ``rows`` that are not deleted; None if that is not known."""
-        log = self._table.other_log
-        assert log is not None
-        deleted = log.deleted_rows(self._table.listing[file].path)
+        path = self._table.listing[file].path
+        deleted = self._table.source.deleted_rows(path)
         if deleted is None:
             return None if len(rows[0]) else rows
         left = ~np.isin(rows[0], deleted.to_array())

@@ -85,7 +85,7 @@ def native_paths(
     paths = [*map(table.location.full, table.paths_at(np.array(files, np.int64)))]
     hidden = {name for partition in table.partitions for name in partition.names}
     simple = all(map(_is_simple, schema.types)) and hidden.isdisjoint(schema.names)
-    if not (simple and paths and table.location.is_local and table.other_log is None):
+    if not (simple and paths and table.location.is_local):
         raise NotNativeError
     if any(_PATTERN & set(path) for path in paths):
         raise NotNativeError

@@ -29,7 +29,6 @@ from skipindex.source import (
     require_plain,
     stored_schema,
 )
-from skipindex.source.partitions.hive import partition_values
 from skipindex.storage.file_system.location import Location
 from skipindex.table import TableState
 
@@ -80,8 +79,6 @@ def eligible_files(table: TableState, chosen: Sequence[int]) -> list[EligibleFil
                 f"partition column as {list(partition.names)} (expected one spelling)"
             )
 
-    log = table.other_log
-    values_of = partition_values if log is None else log.partition_of
     unknown = [i for i in chosen if not table.n_rows.known[i]]
     read = row_counts(table.location, [table.paths[i] for i in unknown])
     n_rows = dict(zip(unknown, read, strict=True))
@@ -89,7 +86,7 @@ def eligible_files(table: TableState, chosen: Sequence[int]) -> list[EligibleFil
     return [
         EligibleFile(
             path := table.paths[i],
-            values_of(path),
+            table.source.partition_of(path),
             int(table.sizes[i]),
             n_rows[i] if i in n_rows else int(counted[i]),
         )
@@ -101,7 +98,7 @@ def check_rewritable(
     table: TableState, files: Sequence[EligibleFile]
 ) -> dict[str, list[str]]:
     """The columns, by the paths of files, that would lose their type if Spark wrote."""
-    if table.other_log is None:
+    if not table.source.has_versions:  # a log may have come since it was opened
         everything = (file.path for file in table.location.list())
         require_plain(table.location, everything, insist=False)
 

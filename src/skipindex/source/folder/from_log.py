@@ -6,8 +6,7 @@ alone (``log.exclusive``).  Where that is in doubt, the folder is listed.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,34 +14,25 @@ import pyarrow.compute as pc
 
 from skipindex.errors import TableError
 from skipindex.log import (
-    LOOKS,
-    Listing,
     Snapshot,
     check_folder,
-    never_still,
-    newest_usable,
     warn_of_damage,
 )
 from skipindex.log.manifest import Manifest, as_one_array
 from skipindex.log.replacements import without_files
 from skipindex.log.unchanged import match
-from skipindex.source.formats import log_in, other_format
-from skipindex.source.observed import (
-    Observed,
+from skipindex.source.folder.folder import (
+    OWN_LOG,
     first_in_java,
     listed_beside,
-    observe,
     read_schema,
 )
+from skipindex.source.formats import other_format
 from skipindex.source.partitions.hive import partition_values
-from skipindex.source.source import NEWEST, OWN_LOG, AtVersion
-from skipindex.storage.deadline import carried
+from skipindex.source.source import Observed
 from skipindex.storage.file_system.file_info import FileInfo, Marks
 from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import Location
-
-Trust: TypeAlias = Literal["listing", "log"]
-"""What says which files a table has."""
 
 _ACCEPTED: Final = (
     "accepted: trust='listing', or first write_table(…, exclusive=True) or "
@@ -50,65 +40,7 @@ _ACCEPTED: Final = (
 )
 
 
-def check_trust(trust: str) -> None:
-    """Raise ``TableError`` if this is no trust."""
-    if trust not in get_args(Trust):
-        raise TableError(
-            f"cannot open a table with trust={trust!r} (accepted: 'listing', 'log')"
-        )
-
-
-def list_from_log(
-    location: Location,
-    *,
-    trust: Trust,
-    insist: bool,
-    schema: pa.Schema | None = None,
-    plain: bool = False,
-    known: Snapshot | None = None,
-    files: Listing | None = None,
-    version: AtVersion = NEWEST,
-) -> Observed:
-    """The table below ``location`` as it is now, by its log or by a listing.
-
-    A listing it is too where the log is in doubt; a note says why.
-
-    If ``insist``, it is an error that the log does not name all files.  ``schema``,
-    ``plain``, ``known``, ``files`` and ``version`` are those of ``observe``.
-    """
-    doubt: tuple[str, ...] = ()
-    gone = ""
-    for _ in range(LOOKS if trust == "log" else 0):
-        with ThreadPoolExecutor(1) as pool:  # a store is asked for both at once
-            foreign = pool.submit(carried(log_in), location)
-            snapshot = newest_usable(location, known)
-            why = _why_not(location, snapshot, insist=insist)
-        if other := foreign.result():
-            why = why or f"{other!r} is a log of another format"
-        if gone and known is not None and snapshot.version == known.version:
-            why = why or f"{gone!r}, which it names, was deleted or changed"
-        if why:
-            doubt = (f"the files were listed, not taken from the log: {why}",)
-            break
-        result = _observed(location, snapshot, schema)
-        if not isinstance(result, str):
-            return result
-        known, gone = snapshot, result
-    else:
-        if trust == "log":
-            raise never_still(location)
-    seen = observe(
-        location,
-        schema=schema,
-        plain=plain,
-        known=known,
-        files=files,
-        version=version,
-    )
-    return seen.noted(doubt) if doubt else seen
-
-
-def _why_not(location: Location, snapshot: Snapshot, *, insist: bool) -> str:
+def why_not(location: Location, snapshot: Snapshot, *, insist: bool) -> str:
     """Why a listing is needed; empty if the log is enough."""
     is_whole = snapshot.damaged is None and not snapshot.lost
     if not snapshot.is_exclusive:
@@ -124,7 +56,7 @@ def _why_not(location: Location, snapshot: Snapshot, *, insist: bool) -> str:
     return "" if len(snapshot.manifest) else "it names none"
 
 
-def _observed(
+def by_log(
     location: Location, snapshot: Snapshot, schema: pa.Schema | None
 ) -> Observed | str:
     """What the log says; the path of the file with the schema if it has gone."""
@@ -137,9 +69,8 @@ def _observed(
             raise
         return path
     warn_of_damage(snapshot)
-    return Observed(
-        listing, columns, refused, path, snapshot, notes=snapshot.notes, source=OWN_LOG
-    )
+    notes = snapshot.notes
+    return Observed(listing, columns, refused, path, OWN_LOG, snapshot, notes=notes)
 
 
 def _files_of(manifest: Manifest) -> FileList:

@@ -31,7 +31,7 @@ from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.rows.condition import condition_of, distinct_in
 from skipindex.planner.rows.dataset import dataset_of
 from skipindex.planner.rows.values import joined
-from skipindex.source import Observed, declared_schema
+from skipindex.source import declared_schema, folder_of
 from skipindex.spark.catalyst.conditions import conditions
 from skipindex.spark.catalyst.literals import INTEGERS
 from skipindex.spark.pruning.judged_columns import judged_columns
@@ -184,7 +184,8 @@ class _SideReader:
 
     @cached_property
     def _state(self) -> TableState:
-        observed = Observed(self._files, *self._schema, schema_path=self._side.paths[0])
+        path = self._side.paths[0]
+        observed = folder_of(self._files, *self._schema, path)
         state = TableState(self._location, observed, Options(declared=self._schema[0]))
         state.check_names(case_sensitive=self._session.case_sensitive)
         return state

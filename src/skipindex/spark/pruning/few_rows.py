@@ -74,7 +74,7 @@ def few_rows(
     Raises:
         SkipIndexError: Spark may read other values, or a file changed.
     """
-    if plan is None or plan.table.other_log is not None:
+    if plan is None or plan.table.source.has_versions:
         return None
     table, files = plan.table, np.flatnonzero(plan.evaluation.possible)
     n_rows = table.n_rows.or_else(-1)[files]

@@ -60,8 +60,8 @@ def columns_of_iceberg(
     Raises:
         PlanError: the table was opened at another snapshot.
     """
-    log, declared = state.other_log, declared_schema(scan.data)
-    if log is None or log.version != read.snapshot or declared is None:
+    log, declared = state.source, declared_schema(scan.data)
+    if log.version != read.snapshot or declared is None:
         raise PlanError(f"the scan reads snapshot {read.snapshot} of the table")
     read_as = {field_id_name(int(i)): name for i, name in read.names.items()}
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from skipindex.errors import TableError
 from skipindex.planner.plan import Plan
-from skipindex.source import Observed, declared_schema
+from skipindex.source import declared_schema, folder_of
 from skipindex.spark.pruning.protocol import Question
 from skipindex.spark.pruning.tables import ScannedTable
 from skipindex.spark.pruning.verdicts import verdict
@@ -90,7 +90,7 @@ def _table(location: Location, data: str, folders: tuple[str, ...]) -> ScannedTa
     if result is None:
         raise TableError(f"not a Spark schema: {data[:80]!r}")
     files = [FileInfo(f"{folder}/0.parquet", 1, 0) for folder in folders]
-    return ScannedTable(TableState(location, Observed(files, *result, schema_path="")))
+    return ScannedTable(TableState(location, folder_of(files, *result)))
 
 
 def nulls_first(row: Sequence[Any]) -> list[tuple[bool, Any]]:

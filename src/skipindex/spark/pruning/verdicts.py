@@ -112,7 +112,7 @@ class Verdict:
     @cached_property
     def ranges(self) -> Mapping[int, Ints]:
         """The row groups that can hold a match; see ``byte_ranges``."""
-        if self.plan is None or self.plan.table.other_log is not None:
+        if self.plan is None or self.plan.table.source.has_versions:
             return {}
         return byte_ranges(self.plan.evaluation)
 

@@ -55,8 +55,9 @@ def read_files(
     """
     if not by_ids:
         table.require_plain_rows(paths, "Spark")
-    is_plain = table.other_log is None and not table.options.plain
-    rows = _given(spark, table, paths, schema, is_pruned=pruned and is_plain)
+    # The rule opens the folder as it is now, and by its log.
+    pruned &= not (table.source.has_versions or table.options.plain)
+    rows = _given(spark, table, paths, schema, is_pruned=pruned)
     if rows is None:
         rows = _listed(spark, table, paths, schema)
     # Given a schema, Spark puts the partition columns last, also those that have

@@ -51,7 +51,8 @@ def opened_in(
         # A partition column of NULLs alone has no type; Spark infers that again.
         merged = [f for f in _spark_schema(spark, opened) if f.dataType != NullType()]
         return opened.with_schema(declared(StructType(merged)))
-    if opened is table or opened.other_log or is_true(spark, _INFERENCE):
+    says_types = opened.source.schema is not None or is_true(spark, _INFERENCE)
+    if opened is table or says_types:
         return opened
     texts = {p.name: pa.string() for p in opened.partitions if p.raw}
     return opened.with_partition_types(texts)

@@ -113,7 +113,7 @@ def appendable(
     """The table as it is now, opened; an error if no rows can be added to it."""
     opened = open_state(table, fresh=True)
     location = opened.location
-    opened.require_no_other_log("append to")
+    opened.require_appendable()
     require_no_sidecar(location, "append")
     if name and opened.partitions and opened.options.folders is None:
         raise TableError(

@@ -24,7 +24,7 @@ from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
 from skipindex.rewrite.selection.attributes import JoinedAttribute
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import ROWS_PER_FILE
-from skipindex.source import Observed, require_plain, require_unbucketed
+from skipindex.source import folder_of, require_plain, require_unbucketed
 from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.derived import computed, in_session
@@ -133,4 +133,4 @@ def _planned(
     hive = "/".join(f"{name}=0" for name in partition_by)
     schema = declared(StructType(fields))
     files = [FileInfo(f"{hive}/0.parquet", 1, 0)]
-    return TableState(location, Observed(files, schema, {}, schema_path=""))
+    return TableState(location, folder_of(files, schema, {}))

@@ -1,27 +1,31 @@
-"""A table at one moment: its files, its newest commit and its schema.
-
-The three belong together: if a rewrite is committed meanwhile, the table is listed
-again.
-"""
+"""A plain folder: Parquet files, and folders that name partition values."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import TypeAlias
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
-from skipindex import log
-from skipindex.errors import TableError, first_line
-from skipindex.log import LOOKS, Listing, Snapshot, look, never_still, no_snapshot
-from skipindex.source.formats import source_of
+from skipindex.errors import CommitConflictError, TableError, first_line
+from skipindex.log import Snapshot
+from skipindex.log.live import live_files as counted_files
+from skipindex.log.manifest import Manifest
+from skipindex.log.properties import TableProperties
+from skipindex.log.replacements import without_files
 from skipindex.source.parquet.files import UNREADABLE, column_reader
 from skipindex.source.parquet.spark_json import Typed, given_schema
 from skipindex.source.parquet.stored import footer_schema
-from skipindex.source.partitions.hive import partition_folders
-from skipindex.source.source import LISTED, NEWEST, AtVersion, OtherLog, Source
+from skipindex.source.partitions.hive import (
+    PartitionColumn,
+    partition_columns,
+    partition_folders,
+)
+from skipindex.source.source import Change, Observed, Replaced, Source
+from skipindex.storage.file_system.file_info import SECOND
+from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     SUMMARIES,
@@ -29,116 +33,61 @@ from skipindex.storage.file_system.names import (
     is_data_name,
     is_hidden_copy,
     is_shown,
-    published,
 )
-
-CatalogFolders: TypeAlias = Callable[[], frozenset[str] | None]
-"""The folders of the partitions that a catalog has now; None is "those there are"."""
 
 
 @dataclass(frozen=True, slots=True)
-class Observed:
-    """A table as it stood at one moment.
+class Folder(Source):
+    """Parquet files, and folders that name the values of partition columns."""
 
-    ``refused`` has the columns that are not indexed, and why; ``schema_path`` is the
-    file that the schema is taken from.  ``folders`` are those whose names are partition
-    values, of empty files too, and ``notes`` warn about parts of the commit that were
-    ignored.  ``visible`` has the files that a reader of the folder reads; None is those
-    of ``listing``.  ``source`` says which files the table has, and what is in them.
-    """
+    def partitions(
+        self,
+        files: FileList,
+        types: Mapping[str, pa.DataType],
+        folders: Sequence[str],
+    ) -> list[PartitionColumn]:
+        """See ``Source``."""
+        is_flat = not folders and not files.has_folders
+        # Not ``files.paths``, which would stay in memory.
+        paths = [] if is_flat else files.paths_at(np.arange(len(files)))
+        return partition_columns(paths, types, folders)
 
-    listing: Sequence[FileInfo]
-    schema: pa.Schema
-    refused: Mapping[str, str]
-    schema_path: str
-    snapshot: Snapshot = field(default_factory=no_snapshot)
-    folders: Sequence[str] = ()
-    notes: tuple[str, ...] = ()
-    visible: Sequence[FileInfo] | None = None
-    source: Source = LISTED
+    def replace(self, location: Location, changes: Sequence[Change]) -> Replaced:
+        """See ``Source``; hidden files count from a commit of skipindex on."""
 
-    def noted(self, notes: tuple[str, ...]) -> Observed:
-        """The same with more notes."""
-        return replace(self, notes=(*self.notes, *notes))
-
-    def among(self, folders: frozenset[str], location: Location) -> Observed:
-        """The same without the files of other folders, as Spark reads of a catalog."""
-        files = [file for file in self.listing if _partition_of(file.path) in folders]
-        if self.listing and not files:
-            raise TableError(
-                f"the catalog has none of the folders of {location.full('')!r} that "
-                "hold files (accepted: a table after MSCK REPAIR TABLE, or its path)"
+        def replaced(base: Snapshot) -> tuple[Manifest, TableProperties, set[str]]:
+            there = {file.path: file for file in live_files(location, base)}
+            for one in changes:
+                _require_unchanged(one.old, there)
+            rewrites = base.rewrites.with_replaced(
+                [(one.old, one.new) for one in changes],
+                now=location.now() / SECOND,
+                has_defaults=any(one.has_defaults for one in changes),
             )
-        visible = self.visible
-        if visible is not None:
-            visible = [file for file in visible if _partition_of(file.path) in folders]
-        shown = [folder for folder in self.folders if folder in folders]
-        return replace(self, listing=files, folders=shown, visible=visible)
+            gone = {path for one in changes for path in one.paths}
+            trash = set(
+                filter(is_hidden_copy, gone)
+            )  # readers that list see the others
+            properties = rewrites.to_properties(base.properties)
+            return without_files(base.manifest, trash), properties, there.keys() - gone
+
+        return replaced
 
 
-def observe(
-    location: Location,
-    *,
-    schema: pa.Schema | None = None,
-    plain: bool = False,
-    known: Snapshot | None = None,
-    files: Listing | None = None,
-    version: AtVersion = NEWEST,
+LISTED: Final = Folder("a listing", {}, None, None, None)
+"""A folder that was listed."""
+OWN_LOG: Final = replace(LISTED, format="the log of skipindex")
+"""A folder whose files all stand in its log of indexes."""
+
+
+def folder_of(
+    files: Sequence[FileInfo],
+    schema: pa.Schema,
+    refused: Mapping[str, str],
+    schema_path: str = "",
 ) -> Observed:
-    """The table below ``location`` as it is now.
-
-    If ``schema`` is None, the columns are taken from a footer.  ``plain`` takes a table
-    of another format for a plain folder.  Segments of ``known``, an earlier snapshot,
-    are not read again.  ``files`` lists those that count, which may be none, instead of
-    all.  ``version`` is that of a table of another format.
-    """
-    missing = ""
-
-    def begin(
-        everything: Sequence[FileInfo],
-    ) -> Callable[[Snapshot], Observed | str]:
-        source = None
-        if not plain:
-            paths = (file.path for file in everything)
-            source = source_of(location, paths, version)
-        if source is not None:
-            return partial(_of_log, location, everything, source)
-        may_be_empty = files is not None
-        return _Folder(location, everything, schema, may_be_empty=may_be_empty).observed
-
-    for _ in range(LOOKS):
-        result = look(location, known, begin, files)
-        if isinstance(result, Observed):
-            return result
-        missing = result
-    if missing:
-        raise TableError(
-            f"{location.full(missing)!r} is gone, which the table's own log names "
-            "(accepted: a version whose files have not been deleted by a vacuum)"
-        )
-    raise never_still(location)
-
-
-def _of_log(
-    location: Location,
-    everything: Sequence[FileInfo],
-    source: OtherLog,
-    snapshot: Snapshot,
-) -> Observed | str:
-    """A table of another format; the path of a file that it names and is gone."""
-    listing, missing = source.among(everything)
-    if missing:
-        return missing
-    source.check(location, listing)
-    return Observed(
-        listing,
-        source.schema,
-        source.refused,
-        min(source.sizes, default=""),
-        snapshot,
-        notes=snapshot.notes,
-        source=source,
-    )
+    """A plain folder with these files alone, of which nothing was committed."""
+    return Observed(files, schema, refused, schema_path, LISTED)
 
 
 class SparkListing:
@@ -192,7 +141,7 @@ class SparkListing:
         return info.path in self._read
 
 
-class _Folder:
+class FolderListing:
     """All files below a plain folder, and the columns of the table in it."""
 
     def __init__(
@@ -223,7 +172,7 @@ class _Folder:
     def observed(self, snapshot: Snapshot) -> Observed | str:
         """The table; a text if the file that has its columns came or went."""
         location, everything, shown = self._location, self._everything, self._shown
-        listing, remarks = log.live_files(location, everything, snapshot, shown.is_read)
+        listing, remarks = counted_files(location, everything, snapshot, shown.is_read)
         visible = None
         if snapshot.rewrites.hidden:  # else a reader of the folder reads the same files
             visible = list(filter(shown.is_read, everything))
@@ -238,14 +187,8 @@ class _Folder:
             return ""  # deleted or written since it was listed, by a vacuum perhaps
         notes = (*snapshot.notes, *remarks)
         return Observed(
-            listing, *columns, path, snapshot, shown.folders, notes, visible
+            listing, *columns, path, LISTED, snapshot, shown.folders, notes, visible
         )
-
-
-def _partition_of(path: str) -> str:
-    """The folder that a file is in, or will be once it is published."""
-    shown = published(path) if is_hidden_copy(path) else path
-    return shown.rpartition("/")[0]
 
 
 def live_files(location: Location, snapshot: Snapshot) -> list[FileInfo]:
@@ -259,8 +202,19 @@ def listed_beside(
     """All files there are now, what Spark would read, and what holds the rows."""
     everything = list(location.list())
     shown = SparkListing(everything)
-    live, _ = log.live_files(location, everything, snapshot, shown.is_read)
+    live, _ = counted_files(location, everything, snapshot, shown.is_read)
     return everything, shown, live
+
+
+def _require_unchanged(
+    files: Sequence[FileInfo], there: Mapping[str, FileInfo]
+) -> None:
+    for file in files:
+        if not file.is_same(there.get(file.path)):
+            raise CommitConflictError(
+                f"optimize: {file.path!r} was changed or rewritten by another writer "
+                "meanwhile; nothing was replaced, try again"
+            )
 
 
 def _of_path(files: Sequence[FileInfo], path: str) -> FileInfo | None:
