@@ -29,10 +29,11 @@ import skipindex as sx
 from benchmarks._manifests import Bounds, manifest_of
 from benchmarks._report import Measure, best_seconds, show
 from skipindex.expressions import Predicate, col, to_sql
-from skipindex.log import Snapshot, commit, newest_snapshot
-from skipindex.log.exclusive import DECLARED
+from skipindex.log import Snapshot, newest_snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import NO_PROPERTIES, TableProperties
+from skipindex.source import commit
+from skipindex.source.folder.exclusive import DECLARED
 from skipindex.storage.file_system.location import Location, location_of
 from ssb.files import size_of
 

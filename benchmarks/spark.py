@@ -34,9 +34,10 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 import skipindex as sx
 from benchmarks._report import Measure, show
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
+from skipindex.source import commit
 from skipindex.storage.file_system.location import location_of
 from ssb.progress import progress_lines
 from ssb.session import local_session

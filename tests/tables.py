@@ -34,10 +34,11 @@ from skipindex.expressions.atoms import (
     Value,
     Wildcard,
 )
-from skipindex.log import Snapshot, commit, latest_version
+from skipindex.log import Snapshot, latest_version
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.planner.stages.pack_cache import DEFAULT_SESSION
+from skipindex.source import commit
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from tests import oracle

@@ -55,23 +55,23 @@ MOST_ENTRIES = 16
 BUDGETS = {
     "": 432,
     "advice": 2100,
-    "api": 4796,
-    "build": 2648,
+    "api": 4794,
+    "build": 2650,
     "cli": 1483,
     "conditions": 8651,
     "expressions": 1982,
     "indexes": 7439,
     "layout": 2427,
-    "log": 3176,
+    "log": 2410,
     "planner": 10110,
-    "rewrite": 3840,
-    "spark": 7707,
+    "rewrite": 3835,
+    "spark": 7710,
     "storage": 5482,
-    "table": 3025,
+    "table": 3028,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 raises a number lowers another one by as much."""
-BUDGETS_BESIDE = {"benchmarks": 4646, "ssb": 8539}
+BUDGETS_BESIDE = {"benchmarks": 4649, "ssb": 8539}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

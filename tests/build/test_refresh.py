@@ -14,10 +14,11 @@ from skipindex.advice import advised_build as advice_build
 from skipindex.api.types import BuildReport
 from skipindex.build import task
 from skipindex.indexes import IndexSpec
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.verify_table import verify
+from skipindex.source import commit
 from tests.indexes.columns import SPECS, fits, spec_id
 from tests.tables import (
     build,

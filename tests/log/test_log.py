@@ -18,13 +18,13 @@ from skipindex.log import (
     FORMAT,
     Change,
     Snapshot,
-    commit,
     latest_version,
     newest_snapshot,
     read_snapshot,
 )
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
+from skipindex.source import commit
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, commit_path
 from tests.log.pieces import saying

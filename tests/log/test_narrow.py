@@ -14,11 +14,12 @@ from hypothesis import strategies as st
 
 from benchmarks._manifests import manifest_of
 from skipindex.expressions.domain import Domain
-from skipindex.log import commit, read_snapshot
 from skipindex.log import narrow as narrow_module
+from skipindex.log import read_snapshot
 from skipindex.log.manifest import Manifest, StatsColumn, joined
 from skipindex.log.narrow import narrowed, shared
 from skipindex.log.properties import NO_PROPERTIES
+from skipindex.source import commit
 from skipindex.storage.file_system.location import location_of
 from skipindex.table.summaries import Summary, summaries_to_arrow
 

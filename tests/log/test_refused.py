@@ -16,14 +16,14 @@ from crc32c import crc32c
 
 from skipindex.errors import CorruptIndexError, StorageError
 from skipindex.log import (
-    commit,
     latest_version,
     manifest,
     newest_for_writer,
     newest_snapshot,
     properties,
 )
-from skipindex.log.replacements import Replacement
+from skipindex.source import commit
+from skipindex.source.folder.replacements import Replacement
 from skipindex.storage import checks
 from skipindex.storage.checks import RefusedError, canonical, unsealed
 from skipindex.storage.file_system.file_info import SECOND

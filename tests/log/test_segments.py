@@ -24,17 +24,17 @@ from skipindex.errors import CorruptIndexError, StorageError
 from skipindex.log import (
     Change,
     Snapshot,
-    commit,
     latest_version,
     newest_snapshot,
     read_snapshot,
 )
 from skipindex.log.compaction import FANOUT, to_rewrite
 from skipindex.log.manifest import Manifest, with_column
+from skipindex.log.moved import with_moved, without_files
 from skipindex.log.properties import TableProperties
-from skipindex.log.replacements import with_moved, without_files
 from skipindex.log.segments import Segment, check_segments
 from skipindex.log.unchanged import unchanged_rows
+from skipindex.source import commit
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS
 from tests.log.pieces import PIECES, SPECS, TYPE, facts, piece

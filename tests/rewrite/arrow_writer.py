@@ -15,12 +15,11 @@ import skipindex as sx
 from skipindex.api import open_table
 from skipindex.build.runners import LocalRunner
 from skipindex.layout import CurveLayout
-from skipindex.log import commit
 from skipindex.rewrite.optimize import OptimizeOptions, OptimizeReport, optimize_files
 from skipindex.rewrite.selection.grouping import Group
 from skipindex.rewrite.selection.target import EligibleFile, Target
 from skipindex.rewrite.transaction import GroupWriter
-from skipindex.source import DataFile
+from skipindex.source import DataFile, commit
 from skipindex.source.parquet.stored import stored_schema
 from skipindex.storage.file_system.location import location_of
 from tests.log.pieces import saying

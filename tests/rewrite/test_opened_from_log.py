@@ -16,14 +16,15 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import TableError
-from skipindex.log import commit, newest_snapshot
-from skipindex.log.exclusive import DECLARED
+from skipindex.log import newest_snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite import arrival
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source import commit
+from skipindex.source.folder.exclusive import DECLARED
 from skipindex.storage.file_system.location import Location, location_of
 from tests.rewrite.arriving import arrived, copied, fill
 from tests.rewrite.arrow_writer import optimized

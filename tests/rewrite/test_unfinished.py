@@ -20,6 +20,7 @@ from skipindex.rewrite import arrival, publish
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.replacements import Rewrites
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import MANIFESTS, published
@@ -69,7 +70,7 @@ def test_files_that_arrive_count_each_for_itself(folder: Path, lost: str) -> Non
     for retention in (None, NOW):
         vacuum(folder, retention=retention)
         assert totals(folder) == [3, 40 if waits else 3]
-    assert bool(open_table(folder).state.snapshot.rewrites.replacements) == waits
+    assert bool(Rewrites.of(open_table(folder).state.snapshot).replacements) == waits
 
 
 def test_a_file_whose_hidden_name_is_gone_counts_by_its_visible_one(
@@ -98,7 +99,7 @@ def test_a_rewrite_that_changes_while_it_is_linked_is_void(tmp_path: Path) -> No
     assert seen_by_both(tmp_path)[0] == wanted
     vacuum(tmp_path, retention=NOW)
     assert seen_by_both(tmp_path) == (wanted, wanted)
-    assert not open_table(tmp_path).state.snapshot.rewrites.replacements
+    assert not Rewrites.of(open_table(tmp_path).state.snapshot).replacements
 
 
 @pytest.mark.parametrize("where", ["_ended", "_delete_names"])
@@ -126,7 +127,7 @@ def test_a_visible_file_that_is_written_again_has_no_index(
     vacuum(folder)
     assert kept(folder, "x = 108") == [path]
     check_rows(folder, seen_alike(folder))
-    assert not open_table(folder).state.snapshot.rewrites.replacements
+    assert not Rewrites.of(open_table(folder).state.snapshot).replacements
 
 
 def test_a_commit_of_a_newer_library_is_no_garbage(folder: Path) -> None:

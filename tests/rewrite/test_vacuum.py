@@ -17,14 +17,15 @@ import pytest
 import skipindex as sx
 from skipindex.api import open_table
 from skipindex.errors import TableError
-from skipindex.log import Snapshot, commit, latest_version
+from skipindex.log import Snapshot, latest_version
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.log.replacements import Rewrites
 from skipindex.rewrite import staging
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source import commit
 from skipindex.source.folder import folder
+from skipindex.source.folder.replacements import Rewrites
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from tests.rewrite.arriving import arrived
@@ -126,8 +127,8 @@ def backdate(folder: Path, *, days: float) -> None:
 
     def change(base: Snapshot) -> tuple[Manifest, TableProperties]:
         names = ("replacements", "shown", "trash")
-        older = {name: earlier(getattr(base.rewrites, name)) for name in names}
-        rewrites = replace(base.rewrites, **older)
+        older = {name: earlier(getattr(Rewrites.of(base), name)) for name in names}
+        rewrites = replace(Rewrites.of(base), **older)
         return base.manifest, rewrites.to_properties(base.properties)
 
     commit(location_of(folder), change, operation="test")
@@ -143,7 +144,7 @@ def test_hidden_copies_go_a_retention_later(tmp_path: Path) -> None:
     report = vacuum(folder)
     assert set(report.deleted) == hidden
     assert not hidden & everything(folder)
-    rewrites = open_table(folder).state.snapshot.rewrites
+    rewrites = Rewrites.of(open_table(folder).state.snapshot)
     assert rewrites == Rewrites(changes=rewrites.changes)
 
 
@@ -368,7 +369,7 @@ def test_a_rewrite_that_comes_and_goes_while_a_table_is_listed_loses_no_row(
 
     monkeypatch.setattr(Location, "list", of_between)
     table = open_table(folder)
-    rewrites = table.state.snapshot.rewrites
+    rewrites = Rewrites.of(table.state.snapshot)
     assert rewrites == Rewrites(changes=rewrites.changes)
     assert rows_of(folder, table.paths) == before
 
@@ -427,7 +428,7 @@ def test_a_finished_write_leaves_one_name_of_each_file(
         build(folder, {"x": "bitmap"})
     arrived(folder, mode)
     table = open_table(folder)
-    rewrites = table.state.snapshot.rewrites
+    rewrites = Rewrites.of(table.state.snapshot)
     assert rewrites == Rewrites(changes=rewrites.changes)
     assert not list(folder.rglob("_skipindex-*"))
     assert {path.stat().st_nlink for path in folder.rglob("*.parquet")} == {1}
@@ -450,7 +451,7 @@ def test_hidden_names_that_an_overwrite_did_not_delete_go_after_the_retention(
         patch.setattr(Location, "delete", dying)
         with pytest.raises(Killed):
             arrived(folder, SaveMode.OVERWRITE)
-    rewrites = open_table(folder).state.snapshot.rewrites
+    rewrites = Rewrites.of(open_table(folder).state.snapshot)
     assert rewrites == Rewrites(changes=rewrites.changes)
     hidden = list(folder.rglob("_skipindex-*/*.hidden"))
     assert len(hidden) == 2

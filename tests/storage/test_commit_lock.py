@@ -11,7 +11,8 @@ import pytest
 
 from skipindex.api import set_commit_lock
 from skipindex.errors import StorageError
-from skipindex.log import commit, newest_snapshot
+from skipindex.log import newest_snapshot
+from skipindex.source import commit
 from skipindex.storage.file_system.location import Location, location_of
 from tests.log.test_log import add
 from tests.storage.s3_server import s3_server

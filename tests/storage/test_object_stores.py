@@ -21,10 +21,12 @@ from benchmarks.moto_server import S3, SERVER_KEY, SERVER_SECRET
 from skipindex.build import task
 from skipindex.build.task import read_column
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.log import Snapshot, commit, live, newest_snapshot
+from skipindex.log import Snapshot, newest_snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import NO_PROPERTIES
 from skipindex.rewrite.arrival import SaveMode, arrive
+from skipindex.source import commit
+from skipindex.source.folder import live
 from skipindex.storage.file_system import object_store
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from tests.log.test_log import add

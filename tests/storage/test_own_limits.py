@@ -12,16 +12,12 @@ import pytest
 
 import skipindex.log.segments as of_segments
 from skipindex.errors import TableError
-from skipindex.log import (
-    Snapshot,
-    commit,
-    commits,
-    latest_version,
-)
+from skipindex.log import Snapshot, commits, latest_version
 from skipindex.log.commits import newest_snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode
+from skipindex.source import commit
 from skipindex.storage import checks
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import MANIFESTS

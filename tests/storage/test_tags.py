@@ -9,9 +9,10 @@ import pyarrow as pa
 import pytest
 
 from skipindex.log.manifest import Manifest, with_column
+from skipindex.log.moved import with_moved
 from skipindex.log.properties import TableProperties
-from skipindex.log.replacements import Replacement, with_moved
 from skipindex.log.unchanged import match
+from skipindex.source.folder.replacements import Replacement
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.file_list import FileList
 from tests.log.pieces import facts, manifest_of, piece

@@ -31,11 +31,12 @@ import pytest
 import skipindex as sx
 from skipindex.build.builder import index_files
 from skipindex.build.runners import LocalRunner
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source import commit
 from skipindex.storage.file_system.location import Location
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import optimized

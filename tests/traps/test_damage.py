@@ -19,10 +19,11 @@ import pytest
 from crc32c import crc32c
 
 import skipindex as sx
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source import commit
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from tests.tables import (

@@ -32,10 +32,11 @@ from skipindex.errors import (
     StorageError,
     TableError,
 )
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source import commit
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import FOLDER
 from tests.oracle import matching

@@ -37,8 +37,7 @@ from skipindex.errors import LayoutError, PredicateError, TableError
 from skipindex.expressions import Predicate
 from skipindex.layout.quality import Quality, layout_quality
 from skipindex.layout.workload.workload import Workload
-from skipindex.log import Change, CommitInfo, Snapshot, commit, history
-from skipindex.log.exclusive import DECLARED
+from skipindex.log import Change, CommitInfo, Snapshot, history
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.planner.plan import Plan, plan_files, record_plan
@@ -55,7 +54,8 @@ from skipindex.rewrite.optimize import (
 from skipindex.rewrite.selection.target import CUBE_SIZE, RATIO
 from skipindex.rewrite.vacuum import VacuumReport, vacuum
 from skipindex.rewrite.verify_table import TableReport, verify
-from skipindex.source import difference_from_log
+from skipindex.source import commit, difference_from_log
+from skipindex.source.folder.exclusive import DECLARED
 from skipindex.storage.disk_cache import warm
 from skipindex.storage.file_system.names import PACKS
 from skipindex.table import (

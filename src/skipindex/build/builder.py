@@ -26,11 +26,12 @@ from skipindex.build.wanted import SpecKey, wanted_of, without_asked
 from skipindex.errors import SkipIndexError, one_line
 from skipindex.indexes import parse_spec
 from skipindex.indexes.file_map import FILE_MAP
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
+from skipindex.log.moved import without_vanished
 from skipindex.log.properties import NO_PROPERTIES, TableProperties, schema_record
-from skipindex.log.vanished import without_vanished
 from skipindex.notebook import InNotebook
+from skipindex.source import commit
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState

@@ -21,10 +21,11 @@ from skipindex.build.tiers import (
     small,
     worn,
 )
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
+from skipindex.log.moved import without_vanished
 from skipindex.log.properties import TableProperties
-from skipindex.log.vanished import without_vanished
+from skipindex.source import commit
 from skipindex.storage.blobs import Refs, spec_key
 from skipindex.table import TableState
 

@@ -27,8 +27,9 @@ import random
 import time
 import uuid
 import warnings
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 from typing import Any, Final
 
 from skipindex.errors import (
@@ -38,11 +39,9 @@ from skipindex.errors import (
     StorageError,
     TableError,
 )
-from skipindex.log.exclusive import stamped
 from skipindex.log.manifest import Manifest
 from skipindex.log.narrow import narrowed, shared
 from skipindex.log.properties import NO_PROPERTIES, TableProperties
-from skipindex.log.replacements import Rewrites
 from skipindex.log.segments import (
     Loaded,
     Lost,
@@ -157,10 +156,11 @@ class Snapshot:
         mark = (self.properties.exclusive or {}).get("commit")
         return mark == self.version == self.newest and not self.lost
 
-    @property
-    def rewrites(self) -> Rewrites:
-        """The replacements of the table, and its trash."""
-        return Rewrites.from_properties(self.properties)
+
+@cache
+def no_snapshot() -> Snapshot:
+    """The snapshot of a table without a commit."""
+    return Snapshot(-1, Manifest.empty())
 
 
 @dataclass(frozen=True, slots=True)
@@ -423,7 +423,6 @@ def commit(
     operation: str,
     known: Snapshot | None = None,
     forget: bool = False,
-    added: Collection[str] = (),
 ) -> Snapshot:
     """Apply ``change`` to the newest snapshot and commit the result.
 
@@ -435,12 +434,10 @@ def commit(
     who was so slow that its number had been taken and deleted; it may apply its change
     twice if it was committed and so slow afterwards.  A newest
     commit that is damaged is passed over with a warning: the change is applied to
-    the newest one that is whole, and its properties and indexes stay.  That the log
-    names all files of the table ends with a warning where the change shows otherwise.
+    the newest one that is whole, and its properties and indexes stay.
 
     Segments of ``known``, an earlier snapshot, are not read again.  If ``forget``, what
-    the next snapshot does not say stands in none of its segments.  ``added`` are the
-    visible files that the writer has made itself.
+    the next snapshot does not say stands in none of its segments.
 
     Raises:
         IndexVersionError: another version wrote the newest commit.
@@ -454,13 +451,6 @@ def commit(
         if version >= MAX_VERSION:
             raise TableError(f"{location.full(commit_path(base.newest))!r} is the last")
         manifest, properties = change(base)
-        properties, why = stamped(
-            (base.manifest, base.properties),
-            (manifest, properties),
-            version,
-            added,
-            was_exclusive=base.is_exclusive,
-        )
         of = None if location.sidecar is None else {"of": uri_of(location)}
         properties = replace(properties, sidecar=of)
         with _refusing(location, operation):
@@ -481,8 +471,6 @@ def commit(
             _require_readable(data)
         made = _created(location, commit_path(version), data)
         if made and _counts(location, version, nonce):
-            if why:
-                warn_of_others(location, why)
             return Snapshot(
                 version,
                 stored.manifest,
@@ -568,14 +556,6 @@ def _counts(location: Location, version: int, nonce: str) -> bool:
         ) from error
     except CorruptIndexError:
         return False
-
-
-def warn_of_others(location: Location, why: str) -> None:
-    """Warn that the log does not name all files of the table any more."""
-    warnings.warn(
-        f"{location.full('')!r} is no longer declared exclusive: {why}",
-        stacklevel=3,
-    )
 
 
 def warn_of_damage(snapshot: Snapshot) -> None:

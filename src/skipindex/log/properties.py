@@ -55,7 +55,7 @@ class TableProperties:
         derived: what the partition columns were computed from.
         runs: how the runs that wrote files have clustered or joined them.
         rewrites: what ``Rewrites.from_properties`` reads.
-        exclusive: that the log names all files (``log.exclusive``).
+        exclusive: that the log names all files (``source.folder.exclusive``).
         retention: how long superseded history is kept, in seconds.
         sidecar: of which table the log is, where it is not in the table's folder.
         streams: by stream, the number of its last batch (``rewrite.batch``).

@@ -33,17 +33,18 @@ from skipindex.errors import (
     StorageError,
     TableError,
 )
-from skipindex.log import Snapshot, commit, newest_for_writer
+from skipindex.log import Snapshot, newest_for_writer
 from skipindex.log.manifest import Manifest
+from skipindex.log.moved import with_moved, without_files
 from skipindex.log.properties import TableProperties
-from skipindex.log.replacements import Replacement, with_moved, without_files
 from skipindex.rewrite.at_once import at_once
 from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.expiry import expire_now_and_then, store_time
 from skipindex.rewrite.publish import EndedError, Publisher
 from skipindex.rewrite.selection.eligible_files import row_counts
 from skipindex.rewrite.staging import delete_files, hide_staged, sync_left, undeleted
-from skipindex.source import other_format
+from skipindex.source import commit, other_format
+from skipindex.source.folder.replacements import Replacement, Rewrites
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     FOLDER,
@@ -107,7 +108,7 @@ def arrive(
         _require_own(location, location.list())
     if batch is not None:
         known = newest_for_writer(location, known=known)
-        for one in known.rewrites.replacements:
+        for one in Rewrites.of(known).replacements:
             if one.overwrites and not one.old:
                 _publish(location, one, known, replaces=False)  # of a killed run
         if batch.is_in(known.properties):
@@ -221,7 +222,7 @@ def _added(
             _require_created(location, base, {*targets})
         # Others see a file once it is visible, and may have rewritten or deleted it.
         now = at_once(location, location.stat, targets)
-        entries = base.rewrites.entries
+        entries = Rewrites.of(base).entries
         rewritten = {file.path for one in entries for file in one.old}
         places = {
             source: file
@@ -242,7 +243,7 @@ def _require_created(location: Location, base: Snapshot, mine: Collection[str]) 
         file.size > 0 and is_data_file(file.path) and file.path not in mine
         for file in location.list()
     )
-    if others or len(base.manifest) or base.rewrites.replacements:
+    if others or len(base.manifest) or Rewrites.of(base).replacements:
         raise TableError(
             f"{location.full('')!r} was created by another writer meanwhile; nothing "
             "was added"
@@ -278,11 +279,11 @@ def _committed(
         since = store_time(location)
         if batch is not None:
             arrival = replace(arrival, since=since)
-            rewrites = base.rewrites.with_added(arrival)
+            rewrites = Rewrites.of(base).with_added(arrival)
             properties = rewrites.to_properties(base.properties | news)
             return base.manifest.merge(fresh), properties | batch.recorded(properties)
         arrival = replace(arrival, old=_visible_files(location), since=since)
-        rewrites = base.rewrites.overwritten(arrival, now=since)
+        rewrites = Rewrites.of(base).overwritten(arrival, now=since)
         # A batch that was overwritten is not added again.
         kept = TableProperties(streams=base.properties.streams)
         return fresh, rewrites.to_properties(kept) | news
@@ -300,7 +301,7 @@ def _committed(
 def _is_committed(location: Location, names: Iterable[str], base: Snapshot) -> bool:
     """Whether the hidden files of a run are in a table, published or not."""
     names = set(names)
-    return not names.isdisjoint(base.rewrites.hidden) or any(
+    return not names.isdisjoint(Rewrites.of(base).hidden) or any(
         location.stat(published(name)) for name in names
     )
 
@@ -429,7 +430,7 @@ def _is_taken_back(location: Location, made: Sequence[str], *, by_file: bool) ->
     if newest.damaged is not None:  # which may be the commit of this writer
         return False
     gone = {*made, *map(published, made)}
-    entries = newest.rewrites.entries
+    entries = Rewrites.of(newest).entries
     if not gone.isdisjoint(f.path for r in entries for f in (*r.old, *r.new)):
         return False
     is_named = not gone.isdisjoint(newest.manifest.paths)

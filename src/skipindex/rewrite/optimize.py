@@ -51,7 +51,8 @@ from skipindex.rewrite.selection.target import (
 from skipindex.rewrite.selection.within import plan_within
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
 from skipindex.source import require_unbucketed
-from skipindex.storage.file_system.names import published, round_of
+from skipindex.source.folder.replacements import Rewrites
+from skipindex.storage.file_system.names import round_of
 from skipindex.storage.file_system.sidecar import require_no_sidecar
 from skipindex.table import Overlap, TableState, overlaps_of
 
@@ -261,7 +262,7 @@ def choose_groups(
     budget = budget_of(options)
     column_requests(table, request)  # what cannot be built is refused now
     chosen = choose(table, options.where, timezone=timezone)
-    arriving = _arriving(table)
+    arriving = Rewrites.of(table.snapshot).arriving  # they are for the next run
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
     if target.cluster_by:
         target = sized(target, table, options, files)
@@ -380,7 +381,7 @@ def require_own(table: TableState, *, in_place: bool) -> None:
     snapshot = table.snapshot
     # A layout alone may have been declared of a folder of other writers.
     is_own = snapshot.properties.layout is not None and (
-        snapshot.rewrites.changes > 0
+        Rewrites.of(snapshot).changes > 0
         or any(map(round_of, table.paths))
         or not len(table)
     )
@@ -441,18 +442,6 @@ def target_of(table: TableState, options: OptimizeOptions, request: Request) -> 
         options.ratio,
         known,
     )
-
-
-def _arriving(table: TableState) -> set[str]:
-    """Files that are getting their visible names; they are for the next run."""
-    replacements = table.snapshot.rewrites.replacements
-    return {
-        path
-        for r in replacements
-        if r.overwrites
-        for file in r.new
-        for path in (file.path, published(file.path))
-    }
 
 
 def _properties(

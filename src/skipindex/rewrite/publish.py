@@ -24,20 +24,20 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.log import Snapshot, commit, newest_for_writer
+from skipindex.log import Snapshot, newest_for_writer
 from skipindex.log.manifest import Manifest
+from skipindex.log.moved import with_moved, without_files
 from skipindex.log.properties import TableProperties
-from skipindex.log.replacements import (
+from skipindex.rewrite.at_once import at_once
+from skipindex.rewrite.selection.eligible_files import count_rows
+from skipindex.rewrite.staging import sync_left
+from skipindex.source import commit
+from skipindex.source.folder.replacements import (
     Replacement,
     Rewrites,
     is_in,
     is_shown_in,
-    with_moved,
-    without_files,
 )
-from skipindex.rewrite.at_once import at_once
-from skipindex.rewrite.selection.eligible_files import count_rows
-from skipindex.rewrite.staging import sync_left
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import hidden_twin, published
 
@@ -70,7 +70,7 @@ class Publisher:
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
         """The replacements to publish, and those that do not fit any more."""
-        result = snapshot.rewrites.replacements
+        result = Rewrites.of(snapshot).replacements
         there = self._there(result)
         over = [r for r in result if not r.overwrites and r.first_mismatch(there)]
         due = [
@@ -97,7 +97,7 @@ class Publisher:
                     lambda base: self._with_shown(base, linked),
                     operation="vacuum",
                 )
-        rewrites = newest_for_writer(self.location, known=self.known).rewrites
+        rewrites = Rewrites.of(newest_for_writer(self.location, known=self.known))
         for one in rewrites.shown:
             self._delete_old(one)
         self._take_back(rewrites)
@@ -182,10 +182,10 @@ class Publisher:
         self, base: Snapshot, linked: Mapping[tuple[str, ...], bool]
     ) -> tuple[Manifest, TableProperties]:
         """``base``, where what is linked is shown, and what is void is trash."""
-        there = self._there(base.rewrites.replacements)
+        there = self._there(Rewrites.of(base).replacements)
         shown: list[Replacement] = []
         void: list[Replacement] = []
-        for one in base.rewrites.replacements:
+        for one in Rewrites.of(base).replacements:
             if one.overwrites:
                 continue
             if one.first_mismatch(there):
@@ -199,7 +199,9 @@ class Publisher:
         places |= {file.path: None for one in void for file in one.new}
         replaced = {file.path for one in shown for file in one.old}
         left = replace(base, manifest=without_files(base.manifest, replaced))
-        return _committed(left, base.rewrites.ended(shown, void, now=self.now), places)
+        return _committed(
+            left, Rewrites.of(base).ended(shown, void, now=self.now), places
+        )
 
     def _ended(
         self, base: Snapshot, overwrite: Replacement
@@ -214,11 +216,11 @@ class Publisher:
         return _committed(base, rewrites, places)
 
     def _without(self, base: Snapshot, overwrite: Replacement) -> Rewrites:
-        open_ = base.rewrites.replacements
+        open_ = Rewrites.of(base).replacements
         left = tuple(one for one in open_ if one.names != overwrite.names)
         if left == open_:
             raise EndedError("publish: another writer has ended the publication")
-        return replace(base.rewrites, replacements=left)
+        return replace(Rewrites.of(base), replacements=left)
 
     def _places(self, files: Sequence[FileInfo]) -> dict[str, FileInfo | None]:
         """The visible file of each hidden name; None where no index may follow."""

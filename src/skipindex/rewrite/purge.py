@@ -15,10 +15,11 @@ from typing import Final
 from skipindex.build.merge import rewrite_packs
 from skipindex.build.repair import without_packs
 from skipindex.errors import CorruptIndexError
-from skipindex.log import Snapshot, commit, latest_version, newest_for_writer
+from skipindex.log import Snapshot, latest_version, newest_for_writer
 from skipindex.log.manifest import Manifest
+from skipindex.log.moved import without_vanished
 from skipindex.log.properties import TableProperties
-from skipindex.log.vanished import without_vanished
+from skipindex.source import commit
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import (
     PACKS,

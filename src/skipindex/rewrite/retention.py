@@ -17,6 +17,7 @@ from skipindex.log import (
     read_snapshot,
     segments_of,
 )
+from skipindex.source.folder.replacements import Rewrites
 from skipindex.storage.checks import RefusedError
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import PACKS, is_commit, version_of
@@ -38,7 +39,7 @@ def referenced(
     ``listing`` has all files of the table.  ``keep`` is the retention in seconds; with
     0 the newest commit alone counts.  It began at ``since``, in seconds since 1970.
     """
-    needed = newest.rewrites.hidden
+    needed = Rewrites.of(newest).hidden
     seen: set[str] = set()
     commits = sorted((f for f in listing if is_commit(f.path)), key=lambda f: f.path)
     recent = [f for f in commits if f.mtime > since * NS]
@@ -52,7 +53,7 @@ def referenced(
         with _unless_damaged():
             if file in commits[-1:]:
                 snapshot = read_snapshot(location, version)
-                needed |= parts_of(snapshot) | snapshot.rewrites.hidden
+                needed |= parts_of(snapshot) | Rewrites.of(snapshot).hidden
             else:
                 for segment in segments_of(location, version):
                     needed |= _parts_of_segment(location, segment, seen)

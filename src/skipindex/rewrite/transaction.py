@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from skipindex.errors import TableError
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.selection.cubes import Run, runs_of, with_runs
@@ -31,6 +31,7 @@ from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
 from skipindex.rewrite.staging import delete_files, hide_staged
+from skipindex.source import commit
 from skipindex.source.partitions.hive import partition_values
 from skipindex.source.source import Change
 from skipindex.storage.file_system.location import FileInfo, Location

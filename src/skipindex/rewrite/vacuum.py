@@ -16,15 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from skipindex.errors import IndexVersionError, TableError
-from skipindex.log import (
-    Snapshot,
-    check_folder,
-    commit,
-    latest_version,
-    newest_for_writer,
-    warn_of_damage,
-    warn_of_others,
-)
+from skipindex.log import Snapshot, latest_version, newest_for_writer, warn_of_damage
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties, retention_of
 from skipindex.notebook import InNotebook
@@ -34,7 +26,14 @@ from skipindex.rewrite.publish import Publisher, is_own_copy
 from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.rewrite.retention import NS, referenced
 from skipindex.rewrite.staging import delete_with_checksum
-from skipindex.source import difference_from_log, live_files
+from skipindex.source import (
+    check_folder,
+    commit,
+    difference_from_log,
+    live_files,
+    warn_of_others,
+)
+from skipindex.source.folder.replacements import Rewrites
 from skipindex.source.formats import log_above, log_in
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import (
@@ -156,7 +155,7 @@ class _Run:
 
     def waiting(self) -> str:
         """What is not visible after this run, and for how long."""
-        keep, rewrites = timedelta(seconds=self._keep), self._snapshot.rewrites
+        keep, rewrites = timedelta(seconds=self._keep), Rewrites.of(self._snapshot)
         if self.foreign_log and (rewrites.entries or rewrites.trash):
             return (
                 f"rewritten files are not published: {self.foreign_log!r} may name the "
@@ -181,7 +180,7 @@ class _Run:
     def empty_trash(self) -> None:
         """Delete hidden files that count no more, once the retention is over."""
         self._snapshot = _newest(self._location)
-        rewrites = self._snapshot.rewrites
+        rewrites = Rewrites.of(self._snapshot)
         if self._snapshot.damaged is not None or not (rewrites.shown or rewrites.trash):
             return
         cutoff = self._time() - self._keep
@@ -200,7 +199,7 @@ class _Run:
         short, emptied = {one.names for one in bare}, {trash.file for trash in due}
 
         def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            known = base.rewrites
+            known = Rewrites.of(base)
             shown = tuple(
                 replace(one, old=()) if one.names in short else one
                 for one in known.shown
@@ -239,7 +238,7 @@ class _Run:
     def _live(self) -> set[str]:
         """Paths of the files that hold the rows of the table, and of copies of them."""
         live = {file.path for file in live_files(self._location, self._snapshot)}
-        rewrites = self._snapshot.rewrites
+        rewrites = Rewrites.of(self._snapshot)
         return live | {f.path for r in rewrites.replacements for f in (*r.old, *r.new)}
 
     def sweep(self, *, dry_run: bool) -> None:
@@ -299,7 +298,7 @@ class _Run:
         there = {file.path: file for file in self._location.list()}
         due, _ = self.publisher.due(self._snapshot)
         self.n_due = sum(len(r.new) for r in due)
-        rewrites, cutoff = self._snapshot.rewrites, self.publisher.cutoff
+        rewrites, cutoff = Rewrites.of(self._snapshot), self.publisher.cutoff
         gone = [file.path for r in due for file in r.old]
         gone += [one.file.path for one in rewrites.trash if one.since <= cutoff]
         gone += [

@@ -20,6 +20,7 @@ from skipindex.planner.stages.derived_partitions import misplaced
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.retention import parts_of
 from skipindex.source import difference_from_log
+from skipindex.source.folder.replacements import Rewrites
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     FOLDER,
@@ -123,7 +124,7 @@ def _log(table: TableState, listing: list[FileInfo]) -> tuple[list[str], set[str
             if not any(str(error) in note for note in damaged):
                 damaged.append(f"{file.path}: {error}")
             continue
-        needed |= parts_of(snapshot) | snapshot.rewrites.hidden
+        needed |= parts_of(snapshot) | Rewrites.of(snapshot).hidden
         damaged += [
             str(one)
             for one in snapshot.lost

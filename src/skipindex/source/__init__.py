@@ -6,10 +6,15 @@ No index is known here.
 
 from __future__ import annotations
 
+from skipindex.source.folder.exclusive import commit as commit
+from skipindex.source.folder.exclusive import warn_of_others as warn_of_others
 from skipindex.source.folder.folder import SparkListing as SparkListing
 from skipindex.source.folder.folder import folder_of as folder_of
 from skipindex.source.folder.folder import live_files as live_files
 from skipindex.source.folder.from_log import difference_from_log as difference_from_log
+from skipindex.source.folder.live import Listing as Listing
+from skipindex.source.folder.live import check_folder as check_folder
+from skipindex.source.folder.live import newest_usable as newest_usable
 from skipindex.source.formats import other_format as other_format
 from skipindex.source.formats import require_plain as require_plain
 from skipindex.source.formats import require_unbucketed as require_unbucketed

@@ -15,10 +15,17 @@ from typing import Final, Literal, TypeAlias, get_args
 import pyarrow as pa
 
 from skipindex.errors import TableError
-from skipindex.log import LOOKS, Listing, Snapshot, look, never_still, newest_usable
+from skipindex.log import Snapshot
 from skipindex.source.delta import delta_source
 from skipindex.source.folder.folder import FolderListing
 from skipindex.source.folder.from_log import by_log, why_not
+from skipindex.source.folder.live import (
+    LOOKS,
+    Listing,
+    look,
+    never_still,
+    newest_usable,
+)
 from skipindex.source.formats import log_in, other_format, refused
 from skipindex.source.iceberg import iceberg_source
 from skipindex.source.source import (

@@ -22,10 +22,12 @@ from skipindex.conditions.columns import ColumnInfo
 from skipindex.errors import PlanError, TableError
 from skipindex.expressions import stored_name
 from skipindex.expressions.arrays import Ints
-from skipindex.log import Listing, Snapshot, no_snapshot
+from skipindex.log import Snapshot, no_snapshot
 from skipindex.log.manifest import as_one_array
 from skipindex.log.unchanged import match
+from skipindex.source import Listing
 from skipindex.source.folder.folder import LISTED, folder_of, read_schema
+from skipindex.source.folder.replacements import Rewrites
 from skipindex.source.opening import Opening, Trust, check_trust, observe
 from skipindex.source.parquet.files import DataFile, column_reader
 from skipindex.source.partitions.inference import INSTANT
@@ -175,7 +177,7 @@ class TableState:
         """
         manifest = self.snapshot.manifest
         is_gone = np.full(len(manifest), not self.source.has_versions)
-        replaced = manifest.rows_of(sorted(self.snapshot.rewrites.replaced))
+        replaced = manifest.rows_of(sorted(Rewrites.of(self.snapshot).replaced))
         kept = np.concatenate([self.rows, replaced])
         is_gone[kept[kept >= 0]] = False
         return np.flatnonzero(is_gone)

@@ -11,9 +11,10 @@ import pytest
 import skipindex as sx
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes.file_map import FILE_MAP, FileMap
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
+from skipindex.source import commit
 from skipindex.storage.file_system.location import location_of
 from tests.tables import build, flip, forget_open_packs, packs, put, put_all, set_mtime
 

@@ -20,13 +20,14 @@ import skipindex as sx
 from skipindex.build.column_requests import Request
 from skipindex.errors import CorruptIndexError
 from skipindex.indexes.kinds.run_length import RunLengthIndex
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.planner.stages import coded_files, row_marks
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.planner.stages.records import ROWS
 from skipindex.planner.stages.rows import RowEvaluator, RowVerdict
+from skipindex.source import commit
 from tests.quick_run import examples
 from tests.tables import build, put, put_all
 

@@ -10,10 +10,11 @@ import pyarrow as pa
 import pytest
 
 import skipindex as sx
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.planner.stages.records import Stage
+from skipindex.source import commit
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import PACKS
 from tests.tables import build, flip, forget_open_packs, put, put_all

@@ -13,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 import skipindex as sx
 from skipindex.api.types import JoinedAttribute
 from skipindex.errors import LayoutError
-from skipindex.log import Snapshot, commit
+from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
+from skipindex.source import commit
 from tests.spark.reading.whole import columns, rows
 
 pytestmark = pytest.mark.spark

@@ -25,6 +25,7 @@ from skipindex.planner.plan import plan_files
 from skipindex.planner.recorded import RecordedQueries, drift
 from skipindex.rewrite.optimize import OptimizeOptions, choose_groups, require_own
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.replacements import Rewrites
 from skipindex.table import TableState
 from skipindex.table.status import as_requested, unmet_request
 
@@ -313,12 +314,8 @@ class Subject:
 
     def _vacuum(self, _: Budget) -> Offer | None:
         snapshot = self.state.snapshot
-        rewrites, keep = snapshot.rewrites, retention_of(snapshot.properties)
-        begin = time.time() - keep.total_seconds()
-        due = [one for one in rewrites.replacements if one.since <= begin]
-        old = [one.since for one in rewrites.shown]
-        old += [one.since for one in rewrites.trash]
-        n_due, n_waste = sum(len(one.new) for one in due), sum(t <= begin for t in old)
+        keep = retention_of(snapshot.properties).total_seconds()
+        n_due, n_waste = Rewrites.of(snapshot).due(time.time() - keep)
         if not (n_due or n_waste):
             return None
         why = f"{n_due} rewritten files can be published, {n_waste} deletions are due"

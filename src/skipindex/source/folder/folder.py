@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from skipindex.errors import CommitConflictError, TableError, first_line
 from skipindex.log import Snapshot
-from skipindex.log.live import live_files as counted_files
 from skipindex.log.manifest import Manifest
+from skipindex.log.moved import without_files
 from skipindex.log.properties import TableProperties
-from skipindex.log.replacements import without_files
+from skipindex.source.folder.live import counted_files
+from skipindex.source.folder.replacements import Rewrites
 from skipindex.source.parquet.files import UNREADABLE, column_reader
 from skipindex.source.parquet.spark_json import Typed, given_schema
 from skipindex.source.parquet.stored import footer_schema
@@ -59,15 +60,14 @@ class Folder(Source):
             there = {file.path: file for file in live_files(location, base)}
             for one in changes:
                 _require_unchanged(one.old, there)
-            rewrites = base.rewrites.with_replaced(
+            rewrites = Rewrites.of(base).with_replaced(
                 [(one.old, one.new) for one in changes],
                 now=location.now() / SECOND,
                 has_defaults=any(one.has_defaults for one in changes),
             )
             gone = {path for one in changes for path in one.paths}
-            trash = set(
-                filter(is_hidden_copy, gone)
-            )  # readers that list see the others
+            # Readers that list the folder see the others until vacuum publishes.
+            trash = set(filter(is_hidden_copy, gone))
             properties = rewrites.to_properties(base.properties)
             return without_files(base.manifest, trash), properties, there.keys() - gone
 
@@ -174,7 +174,9 @@ class FolderListing:
         location, everything, shown = self._location, self._everything, self._shown
         listing, remarks = counted_files(location, everything, snapshot, shown.is_read)
         visible = None
-        if snapshot.rewrites.hidden:  # else a reader of the folder reads the same files
+        if Rewrites.of(
+            snapshot
+        ).hidden:  # else a reader of the folder reads the same files
             visible = list(filter(shown.is_read, everything))
         if not (self._typed or listing or self._may_be_empty):
             raise TableError(_nothing_there(location, everything))

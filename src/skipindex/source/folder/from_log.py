@@ -1,7 +1,7 @@
 """Opening a table from its log without listing the folder.
 
 The log names all files of a table only where it says that they change through skipindex
-alone (``log.exclusive``).  Where that is in doubt, the folder is listed.
+alone (``exclusive``).  Where that is in doubt, the folder is listed.
 """
 
 from __future__ import annotations
@@ -13,13 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skipindex.errors import TableError
-from skipindex.log import (
-    Snapshot,
-    check_folder,
-    warn_of_damage,
-)
+from skipindex.log import Snapshot, warn_of_damage
 from skipindex.log.manifest import Manifest, as_one_array
-from skipindex.log.replacements import without_files
+from skipindex.log.moved import without_files
 from skipindex.log.unchanged import match
 from skipindex.source.folder.folder import (
     OWN_LOG,
@@ -27,6 +23,8 @@ from skipindex.source.folder.folder import (
     listed_beside,
     read_schema,
 )
+from skipindex.source.folder.live import check_folder
+from skipindex.source.folder.replacements import Rewrites
 from skipindex.source.formats import other_format
 from skipindex.source.partitions.hive import partition_values
 from skipindex.source.source import Observed
@@ -60,8 +58,9 @@ def by_log(
     location: Location, snapshot: Snapshot, schema: pa.Schema | None
 ) -> Observed | str:
     """What the log says; the path of the file with the schema if it has gone."""
-    listing = _files_of(without_files(snapshot.manifest, snapshot.rewrites.replaced))
-    path, info = _schema_file(location, snapshot, listing)
+    rewrites = Rewrites.of(snapshot)
+    listing = _files_of(without_files(snapshot.manifest, rewrites.replaced))
+    path, info = _schema_file(location, rewrites, listing)
     try:
         columns, refused = read_schema(location, path, info, schema)
     except TableError:
@@ -82,13 +81,17 @@ def _files_of(manifest: Manifest) -> FileList:
 
 
 def _schema_file(
-    location: Location, snapshot: Snapshot, listing: FileList
+    location: Location, rewrites: Rewrites, listing: FileList
 ) -> tuple[str, FileInfo]:
     """The file that Spark takes the schema from: the first of the visible ones."""
     # Files that were rewritten are visible until they are published.
-    rewrites = snapshot.rewrites.replacements
-    hidden = [file.path for r in rewrites for file in r.new]
-    old = {file.path: file for r in rewrites if not r.overwrites for file in r.old}
+    hidden = [path for one in rewrites.replacements for path in one.names]
+    old = {
+        file.path: file
+        for one in rewrites.replacements
+        if not one.overwrites
+        for file in one.old
+    }
     is_hidden = pc.is_in(listing.names, value_set=pa.array(hidden, pa.binary()))
     shown = listing.names.filter(pc.invert(is_hidden))
     names = shown if len(shown) or old else listing.names
@@ -120,7 +123,7 @@ def difference_from_log(location: Location, snapshot: Snapshot) -> str:
         if partition_values(f"{folder}/") not in valued:
             return f"the folder {folder!r} has only empty files"
     listing = FileList.of(live)
-    manifest = without_files(snapshot.manifest, snapshot.rewrites.replaced)
+    manifest = without_files(snapshot.manifest, Rewrites.of(snapshot).replaced)
     rows, known = match(manifest, listing.names, listing.marks)
     if (rows < 0).any():
         first = int(np.argmax(rows < 0))

@@ -22,8 +22,8 @@ import numpy as np
 
 from skipindex.errors import TableError, first_line
 from skipindex.log import latest_version
-from skipindex.log.replacements import Replacement
 from skipindex.source import NEWEST, AtVersion, declared_schema
+from skipindex.source.folder.replacements import Replacement, Rewrites
 from skipindex.storage.deadline import Deadline, seconds_left
 from skipindex.storage.file_system.file_info import mark_of
 from skipindex.storage.file_system.location import Location, location_of
@@ -283,9 +283,7 @@ class Tables:
             state = given.listed()
         # Spark lists the folder, so what counts are the files that it finds there.
         result = ScannedTable(state.shown())
-        rewrites = state.snapshot.rewrites
-        standing = rewrites.standing(state.paths) if rewrites.replacements else ()
-        if standing:
+        if standing := Rewrites.of(state.snapshot).standing(state.listing):
             result.counted = ScannedTable(state, standing)
         with self._lock:
             self._recent += filter(None, (result, result.counted))

@@ -16,15 +16,20 @@ from skipindex.build.runners import Progress
 from skipindex.build.wanted import asked_before
 from skipindex.errors import TableError
 from skipindex.layout import Workload
-from skipindex.log import check_folder, newest_usable
-from skipindex.log.exclusive import DECLARED
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
 from skipindex.rewrite.selection.attributes import JoinedAttribute
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import ROWS_PER_FILE
-from skipindex.source import folder_of, require_plain, require_unbucketed
+from skipindex.source import (
+    check_folder,
+    folder_of,
+    newest_usable,
+    require_plain,
+    require_unbucketed,
+)
+from skipindex.source.folder.exclusive import DECLARED
 from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.derived import computed, in_session

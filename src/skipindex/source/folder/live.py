@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from functools import cache
 from operator import attrgetter
 from typing import Final, TypeAlias, TypeVar
 
@@ -26,6 +25,7 @@ from skipindex.log.commits import (
     warn_of_damage,
 )
 from skipindex.log.manifest import Manifest
+from skipindex.source.folder.replacements import Rewrites
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import is_hidden_copy, published
@@ -39,12 +39,6 @@ LOOKS: Final = 20
 
 Listing: TypeAlias = Callable[[], Iterable[FileInfo]]
 """What lists the files below the folder of a table."""
-
-
-@cache
-def no_snapshot() -> Snapshot:
-    """The snapshot of a table without a commit."""
-    return Snapshot(-1, Manifest.empty())
 
 
 def check_folder(location: Location) -> None:
@@ -88,10 +82,10 @@ def look(
             everything = _list(location, listing)
         except OSError as error:
             raise TableError(str(error)) from error
-        before = snapshot.rewrites
+        before = Rewrites.of(snapshot)
         if _latest(location) != snapshot.newest:
             snapshot = newest_usable(location, snapshot)
-        if snapshot.rewrites == before:
+        if Rewrites.of(snapshot) == before:
             if snapshot.version >= 0:
                 warn_of_damage(snapshot)
             return begin(everything)(snapshot)
@@ -170,7 +164,7 @@ def newest_usable(location: Location, known: Snapshot | None) -> Snapshot:
         )
 
 
-def live_files(
+def counted_files(
     location: Location,
     everything: Sequence[FileInfo],
     snapshot: Snapshot,
@@ -185,7 +179,7 @@ def live_files(
     if location.is_local:
         _require_listed(location, there, snapshot)
     _require_known(location, there, snapshot)
-    return snapshot.rewrites.live_files(there, is_read)
+    return Rewrites.of(snapshot).live_files(there, is_read)
 
 
 def _require_listed(
@@ -194,7 +188,7 @@ def _require_listed(
     """Refuse a listing that lacks hidden files of the log that are there."""
     # Hidden folders that are closed to this user are omitted from listings.  What is
     # there through a link alone is none of our files.
-    for replacement in snapshot.rewrites.replacements:
+    for replacement in Rewrites.of(snapshot).replacements:
         for file in replacement.new:
             if file.path in there:
                 continue
@@ -218,7 +212,7 @@ def _require_known(
     """Refuse to count rows where a commit that cannot be read now may name more."""
     if not snapshot.refused or snapshot.damaged is None:
         return
-    named = snapshot.rewrites.hidden
+    named = Rewrites.of(snapshot).hidden
     for path in there:
         is_hidden = is_hidden_copy(path) and path not in named
         if is_hidden and published(path) not in there:

@@ -20,19 +20,16 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from skipindex.errors import CommitConflictError
-from skipindex.log.manifest import Manifest, with_column
+from skipindex.log.commits import Snapshot
 from skipindex.log.properties import TableProperties
 from skipindex.storage.file_system.file_info import SECOND, FileInfo
+from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.names import published
 
 _LAST_DAY: Final = 253_402_214_400.0
@@ -214,16 +211,36 @@ class Rewrites:
         rewrites = (one for one in self.replacements if not one.overwrites)
         return {file.path for one in rewrites for file in one.old}
 
-    def standing(self, counted: Collection[str]) -> list[Replacement]:
-        """The rewrites whose hidden files are among the paths that count.
+    @property
+    def arriving(self) -> set[str]:
+        """The paths of files that are getting their visible names, by both names."""
+        names = (path for r in self.replacements if r.overwrites for path in r.names)
+        return {path for name in names for path in (name, published(name))}
+
+    def due(self, begin: float) -> tuple[int, int]:
+        """How many files a vacuum can publish, and how many deletions are due.
+
+        ``begin`` is when the retention began, in seconds since 1970.
+        """
+        over = [one.since for one in self.shown] + [one.since for one in self.trash]
+        files = [len(r.new) for r in self.replacements if r.since <= begin]
+        return sum(files), sum(since <= begin for since in over)
+
+    def standing(self, counted: FileList) -> list[Replacement]:
+        """The rewrites whose hidden files are among those that count.
 
         There are none while an overwrite is open, whose rows no reader of the folder
         sees yet.
         """
-        if any(one.overwrites for one in self.replacements):
+        if not self.replacements or any(one.overwrites for one in self.replacements):
             return []
-        paths = set(counted)
+        paths = set(counted.paths)
         return [one for one in self.replacements if paths.issuperset(one.names)]
+
+    @classmethod
+    def of(cls, snapshot: Snapshot) -> Rewrites:
+        """The rewrites that a commit names."""
+        return cls.from_properties(snapshot.properties)
 
     @classmethod
     def from_properties(cls, properties: TableProperties) -> Rewrites:
@@ -402,32 +419,3 @@ def _remove_copies(hidden: Iterable[FileInfo], infos: dict[str, FileInfo]) -> No
     for file in hidden:
         if is_shown_in(infos, file):
             del infos[published(file.path)]
-
-
-def without_files(manifest: Manifest, paths: Collection[str]) -> Manifest:
-    """The manifest without the files at these paths."""
-    result = manifest.rows_of(list(paths))
-    mask: np.ndarray = np.ones(len(manifest), np.bool_)
-    mask[result[result >= 0]] = False
-    return manifest if mask.all() else manifest.only(mask)
-
-
-def with_moved(manifest: Manifest, moved: Mapping[str, FileInfo]) -> Manifest:
-    """The manifest with files at other paths, by the path that they have in it.
-
-    The rows are in the same order; the content of the files is the same.
-    """
-    rows = manifest.rows_of(list(moved))
-    places = list(moved.values())
-    place_of: np.ndarray = np.full(len(manifest), -1, np.int64)
-    place_of[rows[rows >= 0]] = np.flatnonzero(rows >= 0)
-    files = manifest.files
-    for name in ("path", "mtime", "tag"):
-        there = pa.array([getattr(place, name) for place in places], files[name].type)
-        fresh = there.take(pa.array(place_of, mask=place_of < 0))
-        if name != "tag":  # a new place has its own, or none
-            fresh = pc.coalesce(fresh, files[name])
-        else:
-            fresh = pc.if_else(pa.array(place_of < 0), files[name], fresh)
-        files = with_column(files, name, fresh)
-    return replace(manifest, files=files)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from skipindex.errors import CommitConflictError
 from skipindex.log.properties import TableProperties
-from skipindex.log.replacements import Replacement, Rewrites, Trash
+from skipindex.source.folder.replacements import Replacement, Rewrites, Trash
 from skipindex.storage.file_system.location import FileInfo
 from skipindex.storage.file_system.names import is_data_file
 
