@@ -27,8 +27,11 @@ from skipindex.errors import (
     UnsupportedTypeError,
 )
 from skipindex.source.field_ids import field_id_name
+from skipindex.spark.pruning.query_planner import QueryPlanner
+from skipindex.spark.pruning.tables import Tables
 from tests.delta.logs import actions_of, commit, delete_rows, protocol
 from tests.source.test_formats import CALLS
+from tests.spark.pruning.questions import equal, skipped
 from tests.tables import LOGGED, check_logged
 
 
@@ -468,6 +471,23 @@ def test_partition_values_are_those_of_the_log(tmp_path: Path) -> None:
     assert table.plan("p = 'x'").to_pandas()["a"].tolist() == [2]
     with pytest.raises(PlanError, match="does not have its partition values"):
         table.state.require_plain_rows(table.state.paths, "Spark")
+
+
+def test_spark_takes_the_partition_values_of_plain_files_from_their_folders(
+    tmp_path: Path,
+) -> None:
+    """A session that is enabled skips no file by what the log says of them."""
+    path = tmp_path / "t"
+    kinds = pa.schema({"id": pa.int64(), "month": pa.int32()})
+    rows = pa.table({"id": [1, 2], "month": [1, 2]}, schema=kinds)
+    write_deltalake(path, rows, partition_by=["month"])
+    (log,) = path.glob("_delta_log/*.json")
+    log.write_text(log.read_text().replace('{"month":"1"}', '{"month":"7"}'))
+    sx.build_indexes(path, {"id": "exact"}, workers=1)
+    planner = QueryPlanner(Tables())
+    assert skipped(planner, path, equal("month", 1)) == []
+    (other,) = skipped(planner, path, equal("id", 1))
+    assert other.startswith("month=2/")
 
 
 def test_partitions_of_times_are_refused(tmp_path: Path) -> None:

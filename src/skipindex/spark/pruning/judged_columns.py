@@ -29,7 +29,7 @@ def judged_columns(
 
     A column of the files is one that no partition column hides.  A partition column is
     one that Spark takes from the folders' names, as the table does: a catalog may say
-    otherwise.
+    otherwise, and so may a log that Spark does not read.
     """
     data, partitions = scan.data_types, scan.partitions_types
     taken = {*partitions, *(n for p in state.partitions for n in p.names)}
@@ -40,7 +40,7 @@ def judged_columns(
         for name, kind in data.items()
         if (name if case_sensitive else name.lower()) not in taken
     }
-    if scan.is_catalog_table:
+    if scan.is_catalog_table or state.source.has_versions:
         return judged
     for column in state.partitions:
         kind = partitions.get(column.name, "")
