@@ -20,7 +20,7 @@ LEVELS = (
     {"storage"},
     {"conditions"},
     {"log"},
-    {"indexes"},
+    {"indexes", "source"},
     {"table"},
     {"build"},
     {"planner"},
@@ -48,9 +48,16 @@ WITHIN: Mapping[str, tuple[set[str], ...]] = {
         {"plan"},
         {"answers", "before_listing"},
     ),
+    "source": (
+        {"field_ids", "partitions"},
+        {"log_statistics", "parquet"},
+        {"formats", "iceberg_writing", "source"},
+        {"delta", "folder", "iceberg"},
+        {"opening"},
+    ),
 }
 """The same for the entries of these packages."""
-MOST_ENTRIES = 16
+MOST_ENTRIES = 17
 """Of a folder: modules and folders, without ``__init__`` and ``__main__``."""
 BUDGETS = {
     "": 432,
@@ -65,6 +72,7 @@ BUDGETS = {
     "log": 2410,
     "planner": 10110,
     "rewrite": 3835,
+    "source": 4797,
     "spark": 7710,
     "storage": 5482,
     "table": 3028,
@@ -211,6 +219,7 @@ def test_module_names_have_no_underscore_in_front(graph: Graph) -> None:
     [
         ("indexes/interface.py", "import skipindex.planner.plan", "upwards"),
         ("table/schema.py", "from skipindex.build import task", "upwards"),
+        ("source/source.py", "from skipindex.indexes import file_map", "upwards"),
         ("planner/stages/limit.py", "from skipindex.planner import plan", "inner"),
         (
             "conditions/trees/times.py",
@@ -218,6 +227,7 @@ def test_module_names_have_no_underscore_in_front(graph: Graph) -> None:
             "inner",
         ),
         ("conditions/sql/tokens.py", "import skipindex.table", "upwards"),
+        ("source/delta.py", "import skipindex.source.folder.folder", "inner"),
         (
             "storage/pack/format.py",
             "def f():\n    import skipindex.log",

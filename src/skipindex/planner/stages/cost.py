@@ -52,7 +52,7 @@ SECONDS_PER_STEP: Final = 2e-6
 
 
 _SHARE_OF_COLUMNS: Final = 1 / 8
-"""Of the bytes of a file, those of the columns that a query reads."""
+"""The part of the bytes of a file that a query reads."""
 
 
 class Reader(NamedTuple):
