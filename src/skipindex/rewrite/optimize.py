@@ -308,21 +308,22 @@ def _rewritable(
     table: TableState, groups: Sequence[Group]
 ) -> tuple[list[Group], tuple[str, ...]]:
     """The groups whose rows Spark reads and writes as they are; a note on others."""
-    reasons = {
-        group: table.source.left(table.location, [file.path for file in group.files])
+    reasons = [
+        table.source.left(table.location, [file.path for file in group.files])
         for group in groups
-    }
-    groups = [group for group, why in reasons.items() if not why]
-    n_left = sum(len(group.files) for group, why in reasons.items() if why)
-    notes = _note(n_left, next(filter(None, reasons.values()), ""))
-    foreign = check_rewritable(
-        table, [file for group in groups for file in group.files]
-    )
-    kept = [g for g in groups if foreign.keys().isdisjoint(f.path for f in g.files)]
-    n_left = sum(len(group.files) for group in groups if group not in kept)
+    ]
+    alike = [group for group, why in zip(groups, reasons, strict=True) if not why]
+    why = next(filter(None, reasons), "")
+    notes = _note(_n_files(groups) - _n_files(alike), why)
+    foreign = check_rewritable(table, [file for group in alike for file in group.files])
+    kept = [g for g in alike if foreign.keys().isdisjoint(f.path for f in g.files)]
     columns = ", ".join(sorted({name for names in foreign.values() for name in names}))
     why = f"Spark would write {columns} with other types"
-    return kept, notes + _note(n_left, why)
+    return kept, notes + _note(_n_files(alike) - _n_files(kept), why)
+
+
+def _n_files(groups: Sequence[Group]) -> int:
+    return sum(len(group.files) for group in groups)
 
 
 def _planned(
