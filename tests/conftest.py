@@ -10,6 +10,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from tests.quick_run import EXAMPLES, NO_CODEGEN, RUN, QuickRun, is_quick, mark_slow
+from tests.rebase import REBASE
 
 if TYPE_CHECKING:  # nothing but the tests that are marked so needs Spark
     from pyspark.sql import SparkSession
@@ -40,18 +41,10 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 # No test reads what another one has cached on disk.
 os.environ["SKIPINDEX_CACHE_DIR"] = ""
 
-
-REBASE = {
-    f"spark.sql.parquet.{kind}RebaseModeIn{way}": "CORRECTED"
-    for kind in ("datetime", "int96")
-    for way in ("Read", "Write")
-}
-"""Spark 3 refuses days before 1582, where Spark 4 takes them as they are."""
-
-
 NEED_PYSPARK = {
     *("spark", "ssb", "benchmarks", "heavy/queries", "heavy/test_runner.py"),
     *("heavy/soundness/test_by_spark.py", "heavy/soundness/test_foreign.py"),
+    "conditions/catalogue/test_by_spark.py",
 }
 """What is left out where PySpark is not installed: it imports it."""
 

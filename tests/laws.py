@@ -81,11 +81,15 @@ LAWS: Final = (
     Law(
         "Literals",
         (
-            *("conditions/binding", "conditions/functions", "conditions/sql"),
-            *("planner/test_nanoseconds.py", "expressions/test_domain.py"),
+            *("conditions/catalogue", "conditions/binding", "conditions/functions"),
+            *(
+                "conditions/sql",
+                "planner/test_nanoseconds.py",
+                "expressions/test_domain.py",
+            ),
             *("source/test_stored.py", "spark/catalyst", "spark/semantics"),
         ),
-        ("soundness-spark", "soundness-foreign", "queries"),
+        ("conditions", "soundness-spark", "soundness-foreign", "queries"),
     ),
     Law(
         "Checked bytes",

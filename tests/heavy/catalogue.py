@@ -101,6 +101,7 @@ def rounds(
 SWEEPS: Final[Mapping[str, Sweep]] = {
     "queries": Sweep("queries", "queries.sweep.cases"),
     "operators": Sweep("queries", "queries.operators.sweep.cases"),
+    "conditions": Sweep("answers", "conditions.cases"),
     "soundness": Sweep("verdicts", "soundness.cases.by_oracle"),
     "soundness-spark": Sweep("verdicts", "soundness.cases.by_spark"),
     "soundness-foreign": Sweep("verdicts", "soundness.cases.of_foreign"),
