@@ -10,15 +10,26 @@ from typing import Any, Final
 from zlib import crc32
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import skipindex as sx
+from skipindex.conditions.binding.constants import with_values
 from skipindex.conditions.sql.parser import parse
 from skipindex.errors import PlanError
-from skipindex.expressions import to_sql
+from skipindex.expressions import (
+    And,
+    ColumnComparison,
+    Not,
+    Or,
+    Predicate,
+    Reference,
+    to_sql,
+)
 from skipindex.planner.rows import engines
 from skipindex.spark.catalyst.conditions import conditions
-from tests.conditions.catalogue.entries import Entry
+from tests import oracle
+from tests.conditions.catalogue.entries import Entry, entries
 from tests.conditions.catalogue.tables import KINDS, SHAPE_TYPES, rows_of, table_of
 from tests.conditions.catalogue.trees import TABLE, versions
 
@@ -30,6 +41,8 @@ FORMS: Final[Mapping[str, Mapping[int, int]]] = {
 }
 """Conditions around one, and what is said of a row by what is said without them."""
 TYPES: Final = {name: kind for name, (_, kind) in SHAPE_TYPES.items()}
+VALUES: Final = {"+": True, "-": False, "?": None}
+_INTEGERS: Final = ("i", "l", "y", "a b", "x.y", "tick`s", "order")
 _BEHIND: Final = ("(select", "input_file_name")
 ALONE: Final = ("minmax", *KINDS, "ngram_bloom", "token_bloom")
 
@@ -176,6 +189,69 @@ def _of_plan(entry: Entry, text: str, *kinds: str) -> Iterator[str]:
         yield plan_wrong(entry.table, plan, truth)
 
 
+def limit_wrong(entry: Entry, truth: str) -> str:
+    """What is wrong with the files of a plan for a few rows."""
+    bounds, numbers = rows_of(entry.table).bounds, true_rows(truth).tolist()
+    if len(truth) < bounds[-1]:
+        return ""
+    for limit in (1, 5):
+        plan = sx.plan_files(
+            entry.text, table=table_of(entry.table), timezone=entry.zone, limit=limit
+        )
+        files = [int(path.partition(".")[0]) for path in plan.paths]
+        spans = [range(bounds[file], bounds[file + 1]) for file in files]
+        n_read = sum(any(n in span for span in spans) for n in numbers)
+        if n_read < min(limit, len(numbers)):
+            return f"with LIMIT {limit} reads {n_read} rows, of {len(numbers)}"
+    return ""
+
+
+@cache
+def _python_rows(table: str) -> list[oracle.Row]:
+    rows = pa.concat_tables(rows_of(table).files).to_pylist()
+    return [{**row, "nr": number} for number, row in enumerate(rows)]
+
+
+@cache
+def _recorded(table: str) -> Mapping[str, str]:
+    return {one.text: one.known[0] for one in entries(table) if one.known}
+
+
+def _is_plain(tree: Predicate) -> bool:
+    """Whether no function of a column is compared with another one."""
+    match tree:
+        case And(children) | Or(children):
+            return all(map(_is_plain, children))
+        case Not(child):
+            return _is_plain(child)
+        case ColumnComparison(left, _, right):
+            return isinstance(left, Reference) and isinstance(right, Reference)
+    return True
+
+
+def parsed_truth(entry: Entry) -> str | None:
+    """What the tree that is parsed is for each row, to the oracle.
+
+    What it cannot evaluate is what Spark says of that part, if this is recorded.  None
+    if it is not, or if the oracle does not cast a literal.
+    """
+
+    def judge(text: str, row: oracle.Row) -> bool | None:
+        return VALUES[_recorded(entry.table)[text][row["nr"]]]
+
+    tree = with_values(parse(entry.text), entry.zone)
+    if not _is_plain(tree):
+        return None
+    try:
+        truth = [
+            oracle.evaluate(tree, row, unsupported=judge, integers=_INTEGERS)
+            for row in _python_rows(entry.table)
+        ]
+    except (KeyError, TypeError, ValueError, ArithmeticError):
+        return None
+    return "".join(sign for one in truth for sign in VALUES if VALUES[sign] is one)
+
+
 def _of_selection(entry: Entry, plan: sx.Plan) -> Iterator[str]:
     """What is wrong with the rows that the plan selects."""
     for truth in entry.known:
@@ -233,7 +309,15 @@ def _asked(entry: Entry, *, is_whole: bool) -> Iterator[tuple[str, Iterator[str]
     if doubt_of(plan) != entry.doubt:
         trouble = f"{doubt_of(plan)} rows are in doubt, and not {entry.doubt}"
         yield "the plan", iter([f"{trouble} (write it with --marks if that is meant)"])
-    others = {f"the plan of {form!r}": partial(_of_form, entry, form) for form in FORMS}
+    if entry.table == "every" and entry.known:
+        ours = parsed_truth(entry)
+        trouble = f"the tree is {ours}, and not {entry.known[0]}"
+        yield "the parser", iter([trouble] * (ours not in {None, entry.known[0]}))
+    limits = (limit_wrong(entry, truth) for truth in entry.known)
+    others: dict[str, Callable[[], Iterator[str]]] = {"the plan": lambda: limits}
+    others |= {
+        f"the plan of {form!r}": partial(_of_form, entry, form) for form in FORMS
+    }
     for kind in ALONE:
         others[f"the plan by {kind}"] = partial(_of_plan, entry, entry.text, kind)
     for version in versions():
@@ -245,7 +329,8 @@ def _asked(entry: Entry, *, is_whole: bool) -> Iterator[tuple[str, Iterator[str]
     others["the text that is written"] = partial(_of_again, entry, plan)
     names = list(others)
     if not is_whole:
-        names = [names[crc32(entry.text.encode()) % len(names)]]
+        turn = crc32(entry.text.encode()) % (2 * len(names))
+        names = names[turn : turn + 1]
     for name in names:
         yield name, others[name]()
 
@@ -253,7 +338,8 @@ def _asked(entry: Entry, *, is_whole: bool) -> Iterator[tuple[str, Iterator[str]
 def wrong(entry: Entry, *, is_whole: bool = False) -> Iterator[str]:
     """What is wrong with the answers to a condition, and who gave them.
 
-    A quick run asks for the plan, and one of the others, which depends on the text.
+    A quick run asks for the plan, and for every second condition one of the others,
+    which depends on the text.
     """
     for name, troubles in _asked(entry, is_whole=is_whole):
         for trouble in filter(None, troubles):

@@ -1,7 +1,7 @@
 """The tables of the catalogue: few rows, whose values are at the edges of each type.
 
-A row has a number in the column ``nr``, from 0 on.  Files have pages of one row, every
-second one without dictionaries.
+A row has a number in the column ``nr``, from 0 on.  Files have pages of one row; every
+second file is without dictionaries, and stores decimals as integers.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Rows:
                 folder / f"{i}.parquet",
                 rows.append_column("nr", numbers),
                 use_dictionary=i % 2 == 0,
+                store_decimal_as_integer=i % 2 == 1,
                 write_batch_size=1,
                 max_rows_per_page=1,
             )

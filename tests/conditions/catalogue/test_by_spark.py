@@ -15,7 +15,7 @@ from tests.spark.versions import FAILED, SPARK
 
 pytestmark = pytest.mark.spark
 
-SOME = 10
+SOME = 8
 """Conditions of each table that a quick run asks for."""
 
 

@@ -1,18 +1,31 @@
 """The conditions of the catalogue: everyone who is asked finds the rows of Spark.
 
-The quick run asks for each condition the planner with all kinds of index, and by turns
-one kind alone and one engine; the sweep ``conditions`` asks all of them, and Spark.
+The quick run asks for each condition the planner with all kinds of index, and of half
+of them one other: a kind alone, an engine and so on.  The sweep ``conditions`` asks
+all of them, and Spark.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 import pytest
 
+from skipindex.spark.catalyst.conditions import conditions
 from tests.conditions.catalogue.entries import BASE, Entry, entries, entry_of
-from tests.conditions.catalogue.judges import plan_of, plan_wrong, rows_wrong, wrong
+from tests.conditions.catalogue.judges import (
+    TYPES,
+    parsed_truth,
+    plan_of,
+    plan_wrong,
+    rows_wrong,
+    wrong,
+)
 from tests.conditions.catalogue.tables import MADE, rows_of
+from tests.conditions.catalogue.trees import versions
 
-PARTS = 4
+PARTS = 8
 """Parts of a long file, which run in several processes."""
 
 
@@ -48,6 +61,12 @@ def test_plans_are_exact_for_most_conditions() -> None:
     assert sum(not one.refused for one in known) > 0.75 * len(known)
 
 
+def test_the_oracle_evaluates_most_trees_that_are_parsed() -> None:
+    """What a tree is apart from functions of columns, FALSE apart from NULL."""
+    every = [one for one in entries("every") if one.known]
+    assert sum(parsed_truth(one) is not None for one in every) > 0.7 * len(every)
+
+
 LIE = Entry("hours", "UTC", "t < TIMESTAMP '2024-10-27 00:00:00'")
 
 
@@ -72,3 +91,38 @@ def test_a_failure_names_the_condition_who_was_asked_and_the_rows() -> None:
         "hours.txt [UTC]: t < TIMESTAMP '2024-10-27 00:00:00'\n"
         "    the plan: skips files with the rows [5]"
     )
+
+
+# --- final conditions -----------------------------------------------------------
+
+DIFFER = {
+    "s = 5",  # ANSI mode casts text to a bigint
+    "ntz > timestamp'2020-02-01 00:00:00'",
+    "cast(ntz as timestamp) > timestamp'2020-02-01 00:00:00'",
+    "i > (select max(k) from u)",
+    "i = 3 and i = 4",
+    "dte > current_date() - interval 3 days",  # they were recorded on two days
+    "s = 'it''s \"q\" \\u65e5'",
+}
+"""Conditions of which the first and the last version make something else."""
+
+
+def test_final_conditions_of_versions_differ_in_few_conditions() -> None:
+    """Where they do not, the planner reads one SQL."""
+    old, *_, new = versions().values()
+    texts = old.keys() & new.keys()
+    assert len(texts) > 100
+
+    def read(trees: Mapping[str, str]) -> set[tuple[str, str]]:
+        return {(text, conditions(trees[text], TYPES).text) for text in texts}
+
+    assert {text for text, _ in read(old) ^ read(new)} <= DIFFER
+
+
+def test_nothing_is_judged_of_columns_of_other_types() -> None:
+    other = {name: f"other than {kind}" for name, kind in TYPES.items()}
+    for trees in versions().values():
+        for json in trees.values():
+            text = conditions(json, other).text
+            words = re.findall(r"\w+", re.sub(r"'(?:\\.|[^'\\])*'", "", text))
+            assert TYPES.keys().isdisjoint(words), text

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,12 +14,17 @@ from pyspark.sql import functions as sf
 
 import skipindex as sx
 from skipindex.expressions import Predicate, to_sql
+from skipindex.planner.plan import Verdict
+from tests.quick_run import NO_CODEGEN
+from tests.spark.versions import FAILED
 from tests.tables import build
 
 ZONE = "spark.sql.session.timeZone"
 
 NO_PUSHDOWN = {"spark.sql.parquet.filterPushdown": "false"}
 """Spark itself loses NaN and -0.0 with it (trap C-2), so no judge has it on."""
+INTERPRETED = {**NO_PUSHDOWN, **NO_CODEGEN}
+"""To compile hundreds of conditions takes longer than to run them."""
 
 
 @contextmanager
@@ -51,6 +57,51 @@ def rows_of_each(df: DataFrame, conditions: Sequence[str | Column]) -> list[list
         sorted(repr(row["row"]) for row in judged if row[f"c{i}"])
         for i in range(len(some))
     ]
+
+
+def is_taken(frame: DataFrame, condition: str | Column) -> bool:
+    """Whether Spark's analyser takes a condition."""
+    try:
+        frame.where(condition)
+    except FAILED:  # some it does not refuse in words
+        return False
+    return True
+
+
+def counts_by_file(
+    frame: DataFrame, conditions: Sequence[str | Column]
+) -> list[Counter[str] | None]:
+    """The matching rows of every file by each condition; None where Spark fails."""
+    files = [unquote(file).rpartition("/")[2] for file in frame.inputFiles()]
+    some = [sf.expr(x) if isinstance(x, str) else x for x in conditions]
+    named = [condition.alias(f"c{i}") for i, condition in enumerate(some)]
+    try:
+        rows = frame.select(sf.input_file_name().alias("own file"), *named).collect()
+    except FAILED:
+        if len(conditions) == 1:
+            return [None]
+        half = len(conditions) // 2
+        first, second = conditions[:half], conditions[half:]
+        return counts_by_file(frame, first) + counts_by_file(frame, second)
+    counts: list[Counter[str] | None] = []
+    for i in range(len(conditions)):
+        own = Counter(dict.fromkeys(files, 0))
+        for row in rows:
+            own[unquote(row[0]).rpartition("/")[2]] += row[i + 1] is True
+        counts.append(own)
+    return counts
+
+
+def check_counts(plan: sx.Plan, counts: Mapping[str, int], text: str) -> None:
+    """Law 1, and bounds that enclose the truth."""
+    kept = set(plan.paths)
+    for file, n in counts.items():
+        assert file in kept or n == 0, f"{text} in {file}"
+    for task in plan.tasks:
+        n = counts[task.path]
+        assert task.matching is not None
+        assert task.matching[0] <= n <= task.matching[1], f"{text} in {task.path}"
+        assert task.verdict is not Verdict.ALL or n == task.n_rows, f"{text}: {task}"
 
 
 def columns(df: DataFrame) -> list[tuple[str, str]]:

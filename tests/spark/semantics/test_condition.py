@@ -19,6 +19,8 @@ import skipindex as sx
 from skipindex.conditions.sql.parser import parse
 from skipindex.expressions import literal_sql, to_sql
 from skipindex.spark.engine import condition_text
+from tests.conditions.catalogue.by_spark import session
+from tests.conditions.catalogue.tables import table_of
 from tests.spark.reading.whole import NO_PUSHDOWN, rows, rows_of_each, settings
 from tests.tables import build, put_all
 
@@ -214,3 +216,104 @@ def test_a_python_function_is_no_built_in_of_its_name(
 def test_what_has_no_text_keeps_the_files(spark: SparkSession, table: sx.Table) -> None:
     for column in (sf.rand() < 0.5, c("s").rlike("^a"), c("i") > c("`a.b`")):
         assert len(table.plan(column).paths) == 5
+
+
+# --- over columns of every type -------------------------------------------------
+
+
+def _alternating(levels: int) -> Column:
+    found = c("i") == 1
+    for k in range(levels):
+        found = (found & (c("l") > -k)) if k % 2 else (found | (c("y") == k))
+    return found
+
+
+OF_EVERY_TYPE: dict[str, Callable[[], Column]] = {
+    "isin()": lambda: c("i").isin([]),
+    "~isin()": lambda: ~c("i").isin([]),
+    "isin list": lambda: c("s").isin(["a", "b", None]),
+    "isin set": lambda: c("i").isin({1, 2}),
+    "getItem struct": lambda: c("st")["x"] == 1,
+    "getField": lambda: c("st").getField("y").getField("z") == "a",
+    "dotted": lambda: c("st.x") == 1,
+    "dotted []": lambda: c("st.y")["z"].startswith("a"),
+    "map": lambda: c("m")["k"] == 1,
+    "array": lambda: c("arr")[0] == 1,
+    "item by column": lambda: c("arr")[c("i") % 2] == 1,
+    "getItem": lambda: c("arr").getItem(0) == 1,
+    "struct()[x]": lambda: sf.struct(c("i").alias("q"))["q"] == 1,
+    "withField": lambda: c("st").withField("q", sf.lit(1))["q"] == 1,
+    "dropFields": lambda: c("st").dropFields("y")["x"] == 1,
+    "rlike": lambda: c("s").rlike("^a"),
+    "ilike": lambda: c("s").ilike("A%"),
+    "like escape": lambda: sf.like(c("s"), sf.lit("a/%"), sf.lit("/")),
+    "try_cast": lambda: c("s").try_cast("int") == 1,
+    "cast": lambda: c("i").cast("decimal(12,2)") == 1,
+    "cast struct": lambda: c("st").cast("string").contains("1"),
+    "cast interval": lambda: c("y").cast("interval day") > sf.expr("INTERVAL 0 DAY"),
+    "udf": lambda: sf.udf(lambda x: x, "int", useArrow=False)(c("i")) == 1,
+    "rand": lambda: sf.rand() >= 0,
+    "bitwise": lambda: c("i").bitwiseAND(1) == 1,
+    "~bitwise": lambda: sf.bitwise_not(c("i")) == -2,
+    "eqNullSafe": lambda: c("i").eqNullSafe(None),
+    "== None": lambda: c("i") == None,  # noqa: E711 (a NULL for Spark)
+    "isNaN": lambda: c("d").isNaN(),
+    "boolean": lambda: c("b"),
+    "~boolean": lambda: ~c("b"),
+    "xor": lambda: (c("i") == 1) != (c("l") == 1),
+    "between": lambda: c("d").between(0.5, 1.5),
+    "decimal > float": lambda: c("dec") > 1.5,
+    "decimal isin float": lambda: c("dec").isin(1.5, 2.0),
+    "int > float": lambda: c("i") > 1.5,
+    "string == int": lambda: c("s") == 1,
+    "bool == int": lambda: c("b") == 1,
+    "array literal": lambda: c("arr") == sf.array(sf.lit(1), sf.lit(2)),
+    "when": lambda: sf.when(c("i") > 1, c("s")).when(c("b"), "x") == "x",
+    "coalesce": lambda: sf.coalesce(c("st.x"), c("i"), sf.lit(0)) == 1,
+    "lambda": lambda: sf.exists("arr", lambda x: x > 1),
+    "window of time": lambda: sf.window("ts", "1 day").start > sf.lit("2020-01-01"),
+    "metadata": lambda: c("_metadata.file_name").endswith("parquet"),
+    "metadata []": lambda: c("_metadata")["file_size"] > 0,
+    "interval": lambda: c("ts") + sf.expr("INTERVAL 1 DAY") > "2020-01-01",
+    "make_interval": lambda: c("ts") > sf.now() - sf.make_interval(days=sf.lit(7)),
+    "substr": lambda: c("s").substr(1, 1) == "a",
+    "expr": lambda: sf.expr("i = 1 OR st.x = 2"),
+    "alias": lambda: (c("i") == 1).alias("named"),
+    "astype": lambda: c("i").astype("string") == "1",
+    "chain of AND": lambda: _chain(100, sf.lit(True)),
+    "alternating": lambda: _alternating(100),
+    "sum": lambda: sum([c("i")] + [sf.lit(1)] * 100, sf.lit(0)) == 101,
+    "nested NOT": lambda: _negated(101),
+}
+if not hasattr(Column, "try_cast"):  # methods of Spark 4
+    del OF_EVERY_TYPE["try_cast"], OF_EVERY_TYPE["isNaN"]
+
+
+def _chain(n: int, start: Column) -> Column:
+    for k in range(n):
+        start = start & (c("i") != 1000 + k)
+    return start
+
+
+def _negated(n: int) -> Column:
+    found = c("i") == 1
+    for _ in range(n):
+        found = ~found
+    return found
+
+
+@pytest.mark.slow
+def test_columns_of_every_kind(spark: SparkSession) -> None:
+    table, wrong = table_of("every"), {}
+    with session(spark, "UTC", ansi=False):
+        frame = spark.read.parquet(table.state.location.spark_path())
+        for name, make in OF_EVERY_TYPE.items():
+            column = make()
+            plan = table.plan(column, timezone="UTC")
+            plan.explain()
+            found = plan.read(spark).count(), plan.count(spark)
+            n = frame.where(column).count()
+            low, high = plan.count_bounds
+            if found != (n, n) or not low <= n <= (n if high is None else high):
+                wrong[name] = (found, n, plan.count_bounds, plan.where)
+    assert wrong == {}

@@ -20,10 +20,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from tests.spark.pruning.scans import files_of_run, rows_of
-from tests.spark.reading.whole import ZONE, settings
-from tests.spark.semantics.catalogue import accepted
-from tests.spark.semantics.test_catalogue import truth
-from tests.spark.semantics.test_functions import INTERPRETED, check
+from tests.spark.reading.whole import (
+    INTERPRETED,
+    ZONE,
+    check_counts,
+    counts_by_file,
+    is_taken,
+    settings,
+)
 from tests.spark.versions import frame_of
 from tests.tables import build, put
 
@@ -288,12 +292,12 @@ def judged(
     spark.sparkContext.setLogLevel("OFF")  # old settings overflow, and are meant to
     options = {**LAX, ZONE: "UTC", "spark.sql.legacy.timeParserPolicy": policy}
     with settings(spark, options):
-        said = list(truth(spark.read.parquet(str(folder)), conditions))
+        said = counts_by_file(spark.read.parquet(str(folder)), conditions)
     found = []
     for condition, counts in zip(conditions, said, strict=True):
         if counts is not None:
             plan = built.plan(condition, timezone="UTC")
-            check(plan, counts, f"{condition} ({policy})")
+            check_counts(plan, counts, f"{condition} ({policy})")
             found.append(plan.count_bounds)
     assert len(found) > 0.8 * len(said)
     return found
@@ -369,7 +373,7 @@ def queried(spark: SparkSession, folder: Path, *, seed: int, n: int) -> tuple[in
         right = left_out = 0
         for condition in conditions:
             text = f"SELECT dt, year, month, day FROM moved WHERE {condition}"
-            if not accepted(spark.table("moved"), condition):
+            if not is_taken(spark.table("moved"), condition):
                 continue
             whole = rows_of(spark.sql(text))
             sx.enable(spark)

@@ -32,8 +32,7 @@ from skipindex.expressions import Literal, literal_sql, to_sql
 from skipindex.expressions.literals import literal_of
 from skipindex.planner.plan import Plan
 from skipindex.spark.engine import condition_text
-from tests.spark.reading.whole import ZONE, settings
-from tests.spark.semantics.test_functions import INTERPRETED
+from tests.spark.reading.whole import INTERPRETED, ZONE, settings
 from tests.tables import build, put
 
 pytestmark = pytest.mark.spark

@@ -16,15 +16,10 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.errors import PlanError
-from tests.spark.reading.whole import ZONE, check_law_1, settings
-from tests.spark.semantics.test_functions import (
-    ALL,
-    INTERPRETED,
-    WILD,
-    check,
-    truth,
-    write,
-)
+from tests.conditions.catalogue.by_spark import frame_of, truths
+from tests.conditions.catalogue.entries import FAILS, entries
+from tests.conditions.catalogue.judges import plan_of, plan_wrong
+from tests.spark.reading.whole import INTERPRETED, ZONE, check_law_1, settings
 from tests.tables import build, kept, put_all
 
 pytestmark = pytest.mark.spark
@@ -194,22 +189,24 @@ def test_another_timestamp_type_is_refused(spark: SparkSession, tmp_path: Path) 
 
 
 CASES = [(name, value) for name, values in OTHERS.items() for value in values]
+ALL = [one.text for one in entries("functions")]
 SOME = sorted({*ALL[::5], *(text for text in ALL if "INTERVAL" in text)})
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "value"), CASES)
 def test_plans_are_right_under_every_value(
-    spark: SparkSession, tmp_path: Path, name: str, value: str
+    spark: SparkSession, name: str, value: str
 ) -> None:
-    table = write(tmp_path, WILD, rows=6)
     wanted = {**INTERPRETED, ZONE: "+05:30", "spark.sql.ansi.enabled": "false"}
     with settings(spark, wanted):
         before = spark.conf.get(name, None)
         spark.conf.set(name, value)
         try:
-            said = truth(spark, table, SOME)
+            said = truths(frame_of(spark, "functions"), SOME)
         finally:
             spark.conf.unset(name) if before is None else spark.conf.set(name, before)
-    for text in SOME:
-        check(table.plan(text, timezone="+05:30"), said[text], text)
+    for text, truth in zip(SOME, said, strict=True):
+        if truth != FAILS:
+            plan = plan_of("functions", text, "+05:30")
+            assert plan_wrong("functions", plan, truth) == "", text
