@@ -71,7 +71,7 @@ BUDGETS = {
     "layout": 2427,
     "log": 2410,
     "planner": 10110,
-    "rewrite": 3835,
+    "rewrite": 3836,
     "source": 4797,
     "spark": 7710,
     "storage": 5482,
