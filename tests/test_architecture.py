@@ -70,7 +70,7 @@ BUDGETS = {
     "indexes": 7439,
     "layout": 2427,
     "log": 2410,
-    "planner": 10110,
+    "planner": 10113,
     "rewrite": 3836,
     "source": 4797,
     "spark": 7710,

@@ -194,6 +194,7 @@ def test_the_first_files_are_of_all_writers_that_take_turns() -> None:
     [
         lambda of: of(cold=1e6),
         lambda of: of(cold=1e6, in_store=True),
+        lambda of: of(cold=1e5, is_kept=False),
         lambda of: of(read_by=ENGINES),
     ],
 )
@@ -203,7 +204,11 @@ def test_cold_indexes_and_fast_readers_make_asking_dearer(
     found = dense.plan(CONDITION).evaluation
 
     def of(
-        *, cold: float = 0.0, in_store: bool = False, read_by: cost.Reader = SPARK
+        *,
+        cold: float = 0.0,
+        is_kept: bool = True,
+        in_store: bool = False,
+        read_by: cost.Reader = SPARK,
     ) -> Price:
         files = np.arange(N_FILES)
         return Price.of(
@@ -211,6 +216,7 @@ def test_cold_indexes_and_fast_readers_make_asking_dearer(
             found.table,
             files,
             cold=cold,
+            is_kept=is_kept,
             reader=read_by,
             in_store=in_store,
         )

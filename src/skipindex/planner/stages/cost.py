@@ -202,20 +202,22 @@ class Price:
         files: np.ndarray,
         *,
         cold: float,
+        is_kept: bool,
         reader: Reader,
         in_store: bool,
     ) -> Price:
         """The price for some files of a table.
 
         ``asked`` are the conditions.  Indexes of ``cold`` bytes a file are not in
-        memory.
+        memory, which keeps them if ``is_kept``.
         """
         n_probed = len(set(asked)) * float(table.n_rows.or_else(0)[files].mean())
         asking = asking_seconds(asked, table, positional=True)
         asking += n_probed * _SECONDS_PER_ROW
         if cold:
             rate = STORE_BYTES_PER_SECOND if in_store else _COLD_BYTES_PER_SECOND
-            asking += _LATER * (cold / rate + n_probed * _COLD_SECONDS_PER_ROW)
+            first = cold / rate + n_probed * _COLD_SECONDS_PER_ROW
+            asking += _LATER * first if is_kept else first
         n_bytes = float(table.sizes[files].mean())
         rate = reader.bytes_per_second
         if in_store:

@@ -303,6 +303,7 @@ def _price_of_rows(evaluation: Evaluation, files: np.ndarray) -> Price:
         table,
         files,
         cold=reader.cold_bytes(evaluation.columns.values(), files),
+        is_kept=reader.cache.parts.limit > 0,
         reader=evaluation.read_by,
         in_store=not reader.is_local,
     )
