@@ -384,6 +384,45 @@ def hours() -> Rows:
     return Rows([*in_files({"t": column}, 2)])
 
 
+def groups() -> Rows:
+    """Six files of six rows, whose values differ from file to file."""
+    start = date(2020, 1, 1)
+    files = [
+        {
+            "s": [f"{k}-{'abc'[n % 3]}" for n in range(6)],
+            "x": [k * 7 + n % 4 for n in range(6)],
+            "d": [start + timedelta(days=31 * k + n) for n in range(6)],
+            "one": [N if n == 2 and k == 4 else f"only {k}" for n in range(6)],
+            "wide": [k - 1000, *[k] * 4, k + 1000],
+        }
+        for k in range(6)
+    ]
+    return Rows([pa.table(file) for file in files], texts=["s"])
+
+
+def numbers() -> Rows:
+    """Numbers that functions round, and decimals of many digits."""
+    columns: dict[str, Any] = {
+        "r": [3.0, -3.0, 4.5, math.inf, math.nan, N],
+        "n": [1 << 60, (1 << 60) + 1, 5, 0, N, 7],
+    }
+    for name, digits in (("five", 5), ("c", 9), ("ten", 10), ("big", 25)):
+        values = [*decimals("1.50", "-2.00"), N, N, *decimals("2.00"), N]
+        columns[name] = pa.array(values, pa.decimal128(digits, 2))
+    return Rows([*in_files(columns, 3)])
+
+
+def letters() -> Rows:
+    """Letters beyond ASCII."""
+    texts = ["Ann", "Ärger", "IÄ", "İ", "東京", "ﬁn", "Σ"]
+    return Rows([pa.table({"s": texts})], texts=["s"])
+
+
+def cases() -> Rows:
+    """Letters of which some have a case by the version of Unicode or the language."""
+    return Rows([pa.table({"s": [letter]}) for letter in "ÉẞĀЯßÍΔx"], texts=["s"])
+
+
 SHAPE_TYPES: Final[Mapping[str, tuple[pa.DataType, str]]] = {
     "i": (pa.int32(), "int"),
     "l": (pa.int64(), "bigint"),
@@ -464,6 +503,10 @@ MADE: Final[Mapping[str, Callable[[], Rows]]] = {
     "casts": casts,
     "stored": stored,
     "hours": hours,
+    "groups": groups,
+    "numbers": numbers,
+    "letters": letters,
+    "cases": cases,
     "shapes": shapes,
 }
 """By the name of the file of conditions."""

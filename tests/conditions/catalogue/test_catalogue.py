@@ -57,8 +57,8 @@ def test_every_condition_was_asked_once() -> None:
 def test_plans_are_exact_for_most_conditions() -> None:
     known = [one for one in entries() if one.known]
     assert len(known) > 2000
-    assert sum(one.doubt == 0 for one in known) > 0.75 * len(known)
-    assert sum(not one.refused for one in known) > 0.75 * len(known)
+    assert sum(one.doubt == 0 for one in known) > 0.7 * len(known)
+    assert sum(not one.refused for one in known) > 0.7 * len(known)
 
 
 def test_the_oracle_evaluates_most_trees_that_are_parsed() -> None:

@@ -238,29 +238,6 @@ def test_rows_are_those_of_the_oracle(data: st.DataObject) -> None:
         assert plan.count() == len(wanted)
 
 
-@pytest.mark.parametrize(
-    ("condition", "files"),
-    [
-        ("t >= '2024-10-27'", "12345"),
-        ("t < TIMESTAMP '2024-10-27 03:00:00'", "012"),
-        ("t >= TIMESTAMP '2024-10-27 03:00:00 Europe/Berlin'", "345"),
-        ("CAST(t AS DATE) = '2024-10-26'", "0"),
-        ("year(t) = 2024 AND to_date(t) > '2024-10-26'", "12345"),
-        ("date_trunc('DAY', t) = TIMESTAMP '2024-10-27 00:00:00'", "12345"),
-        ("date_trunc('DAY', t) <> TIMESTAMP '2024-10-27 00:00:00'", "0"),
-        ("date_format(t, 'yyyy-MM-dd') = '2024-10-26'", "0"),
-        ("hour(t) = 2", "2"),
-        ("day(t) = 26 AND minute(t) = 0", "0"),
-        ("dayofweek(t) IN (1, 3)", "12345"),
-        ("t + INTERVAL 1 DAY >= '2024-10-28'", "012345"),
-    ],
-)
-def test_whole_files_are_left_out(table: sx.Table, condition: str, files: str) -> None:
-    """By functions of the column too; a sum with an interval is known to a day."""
-    plan = table.plan(condition, timezone="Europe/Berlin")
-    assert [path[0] for path in plan.paths] == list(files)
-
-
 @given(places())
 def test_clocks_show_what_python_knows(place: tuple[str, int, list[int]]) -> None:
     zone, _, instants = place
