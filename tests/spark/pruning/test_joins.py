@@ -441,21 +441,31 @@ def test_keys_that_are_dates_and_decimals(side_star: Star) -> None:
     side_star.check(wide, N_FILES, "price")
 
 
-def test_folders_and_files_as_sides(side_star: Star) -> None:
+@pytest.fixture
+def parted(side_star: Star) -> str:
+    """The path of a side in two folders that name a value."""
     days(side_star.folder / "parted/p=1/0.parquet", 3, 4)
     days(side_star.folder / "parted/p=2/0.parquet", 4, 5, 6, name="e")
-    spark, path = side_star.spark, str(side_star.folder / "parted")
+    return str(side_star.folder / "parted")
+
+
+def test_folders_as_sides(side_star: Star, parted: str) -> None:
+    spark, path = side_star.spark, parted
     side_star.check(lambda: spark.read.parquet(path).where("p = 2"), 3)
     side_star.check(lambda: spark.read.parquet(path).where("p = 1 AND name = 'd'"), 2)
+    side_star.check(
+        lambda: spark.read.schema("k INT, p INT").parquet(path).where("p < 2"), 2
+    )
+
+
+def test_some_folders_and_files_as_sides(side_star: Star, parted: str) -> None:
+    spark, path = side_star.spark, parted
     side_star.check(lambda: spark.read.parquet(f"{path}/p=2").where("name = 'e'"), 3)
     one = f"{path}/p=2/0.parquet"
     side_star.check(lambda: spark.read.parquet(one).where("name = 'e'"), 3)
     two = (f"{path}/p=1", f"{path}/p=2")
     side_star.check(
         lambda: spark.read.option("basePath", path).parquet(*two).where("name = 'd'"), 2
-    )
-    side_star.check(
-        lambda: spark.read.schema("k INT, p INT").parquet(path).where("p < 2"), 2
     )
 
 
