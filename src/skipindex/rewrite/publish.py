@@ -182,10 +182,11 @@ class Publisher:
         self, base: Snapshot, linked: Mapping[tuple[str, ...], bool]
     ) -> tuple[Manifest, TableProperties]:
         """``base``, where what is linked is shown, and what is void is trash."""
-        there = self._there(Rewrites.of(base).replacements)
+        rewrites = Rewrites.of(base)
+        there = self._there(rewrites.replacements)
         shown: list[Replacement] = []
         void: list[Replacement] = []
-        for one in Rewrites.of(base).replacements:
+        for one in rewrites.replacements:
             if one.overwrites:
                 continue
             if one.first_mismatch(there):
@@ -199,9 +200,7 @@ class Publisher:
         places |= {file.path: None for one in void for file in one.new}
         replaced = {file.path for one in shown for file in one.old}
         left = replace(base, manifest=without_files(base.manifest, replaced))
-        return _committed(
-            left, Rewrites.of(base).ended(shown, void, now=self.now), places
-        )
+        return _committed(left, rewrites.ended(shown, void, now=self.now), places)
 
     def _ended(
         self, base: Snapshot, overwrite: Replacement
@@ -216,11 +215,12 @@ class Publisher:
         return _committed(base, rewrites, places)
 
     def _without(self, base: Snapshot, overwrite: Replacement) -> Rewrites:
-        open_ = Rewrites.of(base).replacements
+        rewrites = Rewrites.of(base)
+        open_ = rewrites.replacements
         left = tuple(one for one in open_ if one.names != overwrite.names)
         if left == open_:
             raise EndedError("publish: another writer has ended the publication")
-        return replace(Rewrites.of(base), replacements=left)
+        return replace(rewrites, replacements=left)
 
     def _places(self, files: Sequence[FileInfo]) -> dict[str, FileInfo | None]:
         """The visible file of each hidden name; None where no index may follow."""

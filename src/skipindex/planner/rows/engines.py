@@ -34,9 +34,9 @@ from skipindex.planner.rows.selected import (
     Bytes,
     blocks_of,
     is_faster_than_arrow,
-    n_blocks,
     rows_at,
 )
+from skipindex.planner.stages.cost import MOST_BLOCKS, n_blocks
 from skipindex.planner.stages.evaluation import Evaluation
 from skipindex.planner.stages.limit import RowLimit
 from skipindex.source.source import LogSource
@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     import polars as pl
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-_MOST_BLOCKS: Final = 0.25
-"""The fraction of the blocks of rows above which no page is looked for."""
+_MOST_BLOCKS: Final[float] = MOST_BLOCKS
 _TRIED: Final = 8
 """The first files, which may be above it together."""
 _MOST_BYTES: Final = 1 << 28

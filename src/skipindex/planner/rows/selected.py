@@ -23,12 +23,11 @@ from skipindex.planner.rows.pages import (
     index_ranges,
     wanted_pages,
 )
+from skipindex.planner.stages.cost import BLOCK
 from skipindex.source import UNREADABLE, DataFile
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.store_input import MAX_AHEAD, MAX_RANGE, Range
 
-_BLOCK: Final = 14
-"""Rows of 2 ** 14 are taken for a page, before the pages are known."""
 _DECODERS: Final = 4
 """Columns that are decoded together."""
 
@@ -47,13 +46,8 @@ Pages: TypeAlias = tuple[FlatColumn, Sequence[WantedPages]]
 
 def blocks_of(rows: Ints) -> int:
     """The number of blocks of rows, about a page each, that hold some rows."""
-    blocks = rows >> _BLOCK
+    blocks = rows >> BLOCK
     return int(np.count_nonzero(np.diff(blocks, prepend=-1)))
-
-
-def n_blocks(n_rows: int) -> int:
-    """The number of blocks in a file."""
-    return (n_rows >> _BLOCK) + 1
 
 
 class Bytes(NamedTuple):

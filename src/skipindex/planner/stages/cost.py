@@ -90,10 +90,10 @@ _MOST_LOST: Final = {False: 0.02, True: 4 * WAIT}
 """Seconds that asking may take beyond those that it is expected to spare, likewise."""
 _LITTLE: Final = 0.03
 """A price that is never too high."""
-_PAGE_ROWS: Final = 1 << 14
-_FEW_PAGES: Final = 1 / 4
-"""Rows of a page, and the fraction of the pages of a file up to which they are read
-alone."""
+BLOCK: Final = 14
+"""Rows of 2 ** 14 are taken for a page, before the pages are known."""
+MOST_BLOCKS: Final = 0.25
+"""The fraction of the blocks of rows above which no page is looked for."""
 FEW: Final = 64
 """Below one row in so many, an index is probed for these rows alone."""
 _OF_FEW: Final = 0.3
@@ -244,8 +244,8 @@ class Price:
         """Add files that were asked: their matching rows, all rows, and row groups."""
         self._matches += matches
         for n, every, some in zip(matches, n_rows.tolist(), n_groups, strict=True):
-            n_pages = -(-every // _PAGE_ROWS)
-            n_parts = n_pages if n <= _FEW_PAGES * n_pages else some
+            blocks = n_blocks(every)
+            n_parts = blocks if n <= MOST_BLOCKS * blocks else some
             # Of so many parts, those without one of the rows, spread at random.
             self._spared += (1.0 - 1.0 / max(1, n_parts)) ** n
 
@@ -265,6 +265,11 @@ class Price:
             f"the rows of {n_files} files were not probed: of {n} files that were, "
             f"{what}, and reading the files takes less time (kinds=… forces it)"
         )
+
+
+def n_blocks(n_rows: int) -> int:
+    """The number of blocks of rows in a file."""
+    return (n_rows >> BLOCK) + 1
 
 
 def _share_of_none(counts: Sequence[int]) -> float:

@@ -174,9 +174,8 @@ class FolderListing:
         location, everything, shown = self._location, self._everything, self._shown
         listing, remarks = counted_files(location, everything, snapshot, shown.is_read)
         visible = None
-        if Rewrites.of(
-            snapshot
-        ).hidden:  # else a reader of the folder reads the same files
+        # Else a reader of the folder reads the same files.
+        if Rewrites.of(snapshot).hidden:
             visible = list(filter(shown.is_read, everything))
         if not (self._typed or listing or self._may_be_empty):
             raise TableError(_nothing_there(location, everything))
