@@ -63,7 +63,7 @@ BUDGETS = {
     "": 432,
     "advice": 2100,
     "api": 4794,
-    "build": 2650,
+    "build": 2659,
     "cli": 1483,
     "conditions": 8651,
     "expressions": 1982,
@@ -71,10 +71,10 @@ BUDGETS = {
     "layout": 2427,
     "log": 2410,
     "planner": 10111,
-    "rewrite": 3836,
+    "rewrite": 3835,
     "source": 4796,
     "spark": 7710,
-    "storage": 5482,
+    "storage": 5493,
     "table": 3028,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

@@ -26,9 +26,11 @@ from loky.backend.process import LokyProcess
 
 import skipindex as sx
 from skipindex.api.types import Progress
-from skipindex.build import builder, runners
+from skipindex.build import builder, missing, runners
 from skipindex.build import task as task_module
+from skipindex.build.column_requests import column_requests
 from skipindex.build.pending_pack import ColumnRequest
+from skipindex.build.repair import Repair
 from skipindex.build.runners import ALONE_BYTES, LocalRunner
 from skipindex.build.task import BuildTask
 from skipindex.cli import main
@@ -165,6 +167,24 @@ def test_two_parameter_sets_of_one_kind_stand_side_by_side(folder: Path) -> None
     uses = table.state.blobs(table.state.resolve("a"))
     assert len(uses) == 8, "of four tasks"
     assert {use.entry.meta.spec["base"] for use in uses} == {2, 10}
+
+
+@pytest.mark.parametrize(
+    ("n_workers", "n_parts", "n_tasks"),
+    [(1, 1, 1), (2, 1, 2), (2, 3, 3), (1, 100, 4), (2, 100, 8), (9, 100, 10)],
+)
+def test_each_worker_has_one_task_and_of_large_tables_up_to_four(
+    tmp_path: Path, n_workers: int, n_parts: int, n_tasks: int
+) -> None:
+    """The table has so many times the bytes of a task, in ten files."""
+    table = sx.open_table(put_all(tmp_path, [numbers(i) for i in range(10)])).state
+    requests = column_requests(table, {"a": "bitmap"})
+    groups = missing.missing_of(table, requests, Repair(), None)
+    n_bytes = int(table.sizes.sum()) // n_parts
+    with mock.patch.object(missing, "_TASK_BYTES", n_bytes):
+        tasks = missing.deal(table, groups, n_workers, None)
+    assert len(tasks) == n_tasks
+    assert sorted(path for task in tasks for path in task.paths) == table.paths
 
 
 def test_another_column_is_added_to_what_is_there(folder: Path) -> None:

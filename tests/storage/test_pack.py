@@ -269,6 +269,32 @@ def test_reads_are_counted_and_neighbours_come_together() -> None:
     assert (count.parts, count.n_bytes) == (2, 104 + 50)
 
 
+def test_a_small_blob_with_parts_of_all_files_comes_in_one_read() -> None:
+    made = BlobBuilder(META, [b"shared" * 100, b"of all files"])
+    made.add([b"own" * 100], n_rows=1, identity=1)
+    _, data, entries = write_pack([made])
+    source, count = Bytes(data), ReadCount()
+    blob = Blob(source, entries[0])
+    assert source.reads == 1
+    assert blob.shared(count).read(0, 2) == [b"shared" * 100, b"of all files"]
+    own = blob.payload(0, count)
+    assert own is not None
+    assert own[0] == b"own" * 100
+    assert source.reads == 1
+    assert (count.parts, count.n_bytes) == (3, 600 + 12 + 300)
+    assert blob.n_bytes > 900, "what it holds of them counts"
+
+
+def test_parts_of_a_small_blob_are_checked_after_its_only_read() -> None:
+    made = BlobBuilder(META, [b"shared" * 100])
+    made.add([], n_rows=1, identity=1)
+    _, data, entries = write_pack([made])
+    damaged = data.replace(b"shared", b"Shared", 1)
+    parts = Blob(Bytes(damaged), entries[0]).shared(ReadCount())
+    with pytest.raises(CorruptIndexError, match="part 0 fails its crc32c"):
+        parts[0]
+
+
 def test_a_file_of_more_rows_than_32_bits_can_number() -> None:
     """A bloom filter takes it; the directory keeps the count modulo 2^32."""
     made, n_rows = BlobBuilder(META), (1 << 32) + 5

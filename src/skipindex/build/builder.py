@@ -11,7 +11,7 @@ import time
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from skipindex.build.column_requests import Request, column_requests
 from skipindex.build.memory import default_memory
@@ -36,9 +36,6 @@ from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import FOLDER
 from skipindex.table import TableState
 from skipindex.table.status import as_requested, unmet_request
-
-TASKS_PER_SLOT: Final = 4
-
 
 TableT_co = TypeVar("TableT_co", covariant=True)
 
@@ -253,7 +250,7 @@ def _indexed(
     if isinstance(runner, LocalRunner):
         asked_for = {i for files in missing.values() for i in files}
         runner = runner.sized(table.sizes[list(asked_for)].tolist())
-    tasks = deal(table, missing, runner.slots * TASKS_PER_SLOT, memory)
+    tasks = deal(table, missing, runner.slots, memory)
     asked = {path for task in tasks for path in task.paths}
     if not tasks:
         return Manifest.empty(), asked

@@ -5,18 +5,24 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 import numpy as np
 
 from skipindex.build.memory import left_out
 from skipindex.build.pending_pack import ColumnRequest, request_of
 from skipindex.build.repair import Repair
+from skipindex.build.runners import TASKS_PER_SLOT
 from skipindex.build.task import BuildTask
 from skipindex.indexes import MinMax, spec_to_json
 from skipindex.log.manifest import as_one_array
 from skipindex.storage.blobs import spec_key
 from skipindex.table import ColumnInfo, TableState
 from skipindex.table.column_indexes import take
+
+_TASK_BYTES: Final = 256 << 20
+"""Data files of so many bytes are indexed by one task, where every worker has one: each
+task writes a pack, and a plan opens them all."""
 
 
 def missing_of(
@@ -96,15 +102,18 @@ def _served(
 def deal(
     table: TableState,
     groups: Mapping[tuple[ColumnRequest, ...], list[int]],
-    n_tasks: int,
+    slots: int,
     memory: int | None,
 ) -> list[BuildTask]:
     """Tasks of nearly equal size: the largest file goes to the lightest task.
 
-    ``memory`` is the bytes that a worker may take, as for ``BuildTask``.
+    ``slots`` of them run at a time.  ``memory`` is the bytes that a worker may take, as
+    for ``BuildTask``.
     """
     tasks = []
     n_files = sum(map(len, groups.values()))
+    n_bytes = sum(int(table.sizes[files].sum()) for files in groups.values())
+    n_tasks = min(max(slots, n_bytes // _TASK_BYTES), slots * TASKS_PER_SLOT)
     for columns, files in groups.items():
         share = max(1, min(len(files), -(-n_tasks * len(files) // n_files)))
         heap: list[tuple[int, int, list[int]]] = [(0, i, []) for i in range(share)]

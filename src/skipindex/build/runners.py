@@ -28,6 +28,9 @@ fast at 38 MB with two kinds on every column, and at 150 MB with three indexes."
 _LEAST_BYTES: Final = 1 << 20
 """What a data file counts as: opening it takes some requests, however small it is."""
 
+TASKS_PER_SLOT: Final = 4
+"""Tasks of a worker, at most, so that slow ones are made up for."""
+
 _LOOK_SECONDS: Final = 0.2
 """How often it is looked how far the workers are."""
 

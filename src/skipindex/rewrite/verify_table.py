@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from skipindex.build.builder import TASKS_PER_SLOT
-from skipindex.build.runners import LocalRunner, Progress, Runner
+from skipindex.build.runners import TASKS_PER_SLOT, LocalRunner, Progress, Runner
 from skipindex.errors import SkipIndexError, one_line
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import FILE_MAP

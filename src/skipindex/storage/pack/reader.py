@@ -86,8 +86,11 @@ class Blob:
         self._cache = cache
         self._base = entry.offset
         check()
-        self._check_header()
-        raw = self._directory()
+        end = self._read_end()
+        is_whole = len(end) == entry.length
+        header = end if is_whole else source.read(self._base, HEADER.size)
+        self._check_header(header[: HEADER.size])
+        raw = self._directory(header[: HEADER.size], end)
         n_files, n_parts, n_meta, _ = COUNTS.unpack_from(raw)
         expected = COUNTS.size + 4 * (3 * n_files + 1) + 16 * n_parts + n_meta
         if expected != len(raw):
@@ -115,7 +118,10 @@ class Blob:
         # Looked up one at a time, where lists are several times faster than arrays.
         lists: list[list[int]] = [columns[i].tolist() for i in (0, 3, 4, 5)]
         self._first, self._start, self.lengths, self._crc = lists
-        self.n_bytes = len(raw) + _NUMBER_BYTES * sum(map(len, lists))
+        # Parts of all files are asked for at once, those of one perhaps never.
+        self._whole = end if is_whole and self._first[0] else memoryview(b"")
+        n_read = max(len(raw), len(self._whole))
+        self.n_bytes = n_read + _NUMBER_BYTES * sum(map(len, lists))
         try:
             meta = json.loads(bytes(raw[at:]))
         except (ValueError, RecursionError) as error:
@@ -343,8 +349,11 @@ class Blob:
         """Parts ``start .. stop - 1``, checked; those in a row come in one read."""
         parts = []
         for first, end in self._runs(start, stop):
-            begin = self._start[first]
-            raw = self.source.read(self._base + begin, self._span(first, end))
+            begin, n_bytes = self._start[first], self._span(first, end)
+            if 0 <= begin <= len(self._whole) - n_bytes:
+                raw = self._whole[begin : begin + n_bytes]
+            else:
+                raw = self.source.read(self._base + begin, n_bytes)
             for i in range(first, end):
                 at = self._start[i] - begin
                 part = raw[at : at + self.lengths[i]]
@@ -353,11 +362,19 @@ class Blob:
                 parts.append(part)
         return parts
 
-    def _check_header(self) -> None:
-        raw = self.source.read(self._base, HEADER.size)
-        if len(raw) < HEADER.size:
+    def _read_end(self) -> memoryview:
+        """The last bytes of the blob, all of a small one."""
+        length = self.entry.length
+        n_bytes = min(_GUESS, length)
+        end = self.source.read(self._base + length - n_bytes, n_bytes)
+        if len(end) < n_bytes:
             raise CorruptIndexError(f"{self._name}: the pack is cut off")
-        magic, container, version, _ = HEADER.unpack(raw)
+        return end
+
+    def _check_header(self, header: memoryview) -> None:
+        if len(header) < HEADER.size:
+            raise CorruptIndexError(f"{self._name}: the pack is cut off")
+        magic, container, version, _ = HEADER.unpack(header)
         if magic != MAGIC:
             raise CorruptIndexError(f"{self._name}: no blob begins there")
         if container > CONTAINER:
@@ -368,23 +385,17 @@ class Blob:
         if version != self.entry.meta.version:
             raise CorruptIndexError(f"{self._name}: payload version {version}")
 
-    def _directory(self) -> memoryview:
-        end = self._base + self.entry.length
-        n_guess = min(_GUESS, self.entry.length - HEADER.size)
-        guess = self.source.read(end - n_guess, n_guess)
-        if len(guess) < n_guess:
-            raise CorruptIndexError(f"{self._name}: the pack is cut off")
-        if len(guess) < TAIL.size:
+    def _directory(self, header: memoryview, end: memoryview) -> memoryview:
+        if len(end) < HEADER.size + TAIL.size:
             raise CorruptIndexError(f"{self._name}: too short")
-        start, length, crc = TAIL.unpack(guess[-TAIL.size :])
+        start, length, crc = TAIL.unpack(end[-TAIL.size :])
         if start + length + TAIL.size != self.entry.length:
             raise CorruptIndexError(f"{self._name}: the tail names no directory")
-        beyond = self.directory_range(self.entry, guess)
+        beyond = self.directory_range(self.entry, end)
         if beyond is None:
-            raw = guess[-TAIL.size - length : -TAIL.size]
+            raw = end[-TAIL.size - length : -TAIL.size]
         else:
             raw = self.source.read(*beyond)
-        header = self.source.read(self._base, HEADER.size)
         if crc32c(raw, crc32c(header)) != crc or length < COUNTS.size:
             raise CorruptIndexError(f"{self._name}: directory fails its crc32c")
         if crc != self.entry.crc:
