@@ -44,7 +44,9 @@ os.environ["SKIPINDEX_CACHE_DIR"] = ""
 NEED_PYSPARK = {
     *("spark", "ssb", "benchmarks", "heavy/queries", "heavy/test_runner.py"),
     *("heavy/soundness/test_by_spark.py", "heavy/soundness/test_foreign.py"),
-    "conditions/catalogue/test_by_spark.py",
+    *("conditions/catalogue/test_by_spark.py", "api/test_maintain.py"),
+    *("delta/test_replaced_files.py", "iceberg/test_replaced_snapshots.py"),
+    "rewrite/test_maintained.py",
 }
 """What is left out where PySpark is not installed: it imports it."""
 

@@ -8,14 +8,13 @@ import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import SparkSession
 
 import skipindex as sx
 from benchmarks.moto_server import S3
@@ -33,6 +32,9 @@ from tests.delta.logs import actions_of, commit, delete_rows, protocol
 from tests.source.test_formats import CALLS
 from tests.spark.pruning.questions import equal, skipped
 from tests.tables import LOGGED, check_logged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import shutil
 import sys
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,7 +19,6 @@ from pyiceberg.table import Table
 from pyiceberg.transforms import IdentityTransform
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType
-from pyspark.sql import SparkSession
 
 import skipindex as sx
 from benchmarks.moto_server import S3
@@ -30,6 +29,9 @@ from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.deletes import delete_positions
 from tests.source.test_formats import CALLS
 from tests.tables import LOGGED, check_logged
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @pytest.fixture

@@ -257,7 +257,7 @@ def test_no_test_needs_pyspark_but_those_that_are_left_out_without_it() -> None:
 import sys
 sys.modules["pyspark"] = sys.modules["py4j"] = None
 import pytest
-quick = ["--assert=plain", "-p", "no:cacheprovider"]  # nothing is run
+quick = ["--assert=plain", "-p", "no:cacheprovider", "-m", "not spark"]
 sys.exit(pytest.main(["--collect-only", "-qq", *quick]))
 """
     done = subprocess.run(
