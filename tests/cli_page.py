@@ -62,6 +62,7 @@ EXAMPLES: Final = (
     "describe /data/events",
     'plan /data/events "user = 123 AND status = 500"',
     'explain /data/events "user = 123 AND status = 500"',
+    "report /data/events",
     "maintain /data/events --dry-run",
     "refresh /data/events",
     "verify /data/events",
@@ -75,7 +76,7 @@ EXAMPLES: Final = (
 )
 """In this order: each works on what those before it have left."""
 LINES: Final = re.MULTILINE | re.DOTALL
-WITHOUT: Final = {"sample", "spark-conf", "completion"}
+WITHOUT: Final = {"sample", "spark-conf", "completion", "warm"}
 """Commands whose answer is of no table, or of the machine."""
 
 
