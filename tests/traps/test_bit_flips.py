@@ -67,7 +67,9 @@ def check_every_flip(kind: str, parts: list[bytes]) -> None:
         except CorruptIndexError:
             refused += 1
         source.flip(bit)
-    padding = sum(-len(part) % 8 for part in parts)
+    # Long parts with the same bytes are written once.
+    written = [p for i, p in enumerate(parts) if len(p) <= 16 or p not in parts[:i]]
+    padding = sum(-len(part) % 8 for part in written)
     assert refused == 8 * (entry.length - padding)
 
 
