@@ -35,10 +35,11 @@ from skipindex.expressions.domain import Domain
 from skipindex.log import Snapshot, read_snapshot
 from skipindex.log.manifest import Manifest, StatsColumn, summary_type
 from skipindex.log.properties import TableProperties
-from skipindex.rewrite.arrival import SaveMode, arrive
+from skipindex.rewrite.arrival import arrive
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.source import commit
 from skipindex.source.folder.exclusive import DECLARED
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.blobs import PackInfo
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import FOLDER, LOG, MANIFESTS

@@ -62,7 +62,7 @@ MOST_ENTRIES = 17
 BUDGETS = {
     "": 432,
     "advice": 2100,
-    "api": 4794,
+    "api": 4793,
     "build": 2659,
     "cli": 1483,
     "conditions": 8651,
@@ -71,15 +71,15 @@ BUDGETS = {
     "layout": 2427,
     "log": 2410,
     "planner": 10111,
-    "rewrite": 3835,
-    "source": 4796,
-    "spark": 7710,
-    "storage": 5493,
+    "rewrite": 2777,
+    "source": 5827,
+    "spark": 7713,
+    "storage": 5568,
     "table": 3028,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 raises a number lowers another one by as much."""
-BUDGETS_BESIDE = {"benchmarks": 4649, "ssb": 8539}
+BUDGETS_BESIDE = {"benchmarks": 4650, "ssb": 8539}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""

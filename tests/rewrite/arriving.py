@@ -18,11 +18,11 @@ from skipindex.build.runners import LocalRunner
 from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.rewrite import arrival
-from skipindex.rewrite.arrival import SaveMode, arrive
-from skipindex.rewrite.batch import Batch
+from skipindex.rewrite.arrival import arrive
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import Target
+from skipindex.source.folder.batch import Batch
+from skipindex.source.folder.new_files import NewFiles, SaveMode
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.table import table_of
 from tests.rewrite.killing import Killed, killed_at, killed_in
@@ -87,7 +87,7 @@ def overwrite_killed(
         **written: rows, as ``arrived`` takes them.
     """
     with pytest.MonkeyPatch.context() as patch, killed_in(Location, at):
-        patch.setattr(arrival, "_withdraw", lambda *_, **__: None)
+        patch.setattr(NewFiles, "withdraw", lambda *_, **__: None)
         arrived(folder, mode, **written)
 
 

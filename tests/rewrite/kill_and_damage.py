@@ -36,9 +36,9 @@ from unittest import mock
 
 from skipindex.api import open_table
 from skipindex.errors import TableError
-from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.batch import Batch
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.file_system.location import Location
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from tests.rewrite.arriving import arrived, fill, overwrite_killed

@@ -11,9 +11,9 @@ import pytest
 import skipindex as sx
 from skipindex.errors import TableError
 from skipindex.log import read_snapshot
-from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.new_files import SaveMode
+from skipindex.source.folder.publish import Publisher
 from skipindex.storage.file_system.location import location_of
 from tests.rewrite.arriving import again, arrived, fill, overwrite_killed
 from tests.rewrite.arrow_writer import optimized

@@ -8,10 +8,10 @@ import pytest
 
 from skipindex.errors import TableError
 from skipindex.log import read_snapshot
-from skipindex.rewrite import batch as batches
-from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder import batch as batches
+from skipindex.source.folder.batch import Batch
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.file_system.location import Location, location_of
 from tests.rewrite.arriving import arrived, fill, overwrite_killed
 from tests.rewrite.arrow_writer import optimized

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from skipindex.api import open_table
-from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.file_system.names import round_of
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import optimized

@@ -15,9 +15,8 @@ from skipindex.errors import CorruptIndexError, SkipIndexError, TableError
 from skipindex.log import latest_version, newest_snapshot, read_snapshot
 from skipindex.planner.stages.pack_cache import CacheSession
 from skipindex.rewrite import arrival, expiry
-from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.expiry import expire
-from skipindex.rewrite.retention import parts_of
+from skipindex.rewrite.expiry import expire, parts_of
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from tests.rewrite.arriving import arrived, fill

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from skipindex.errors import TableError
-from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.staging import delete_files
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.new_files import SaveMode
+from skipindex.source.folder.staging import delete_files
 from skipindex.storage.file_system.location import location_of
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import optimized

@@ -19,10 +19,10 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.expiry import expire
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.batch import Batch
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.file_system.location import Location, location_of
 from tests.rewrite.arriving import arrived, copied
 from tests.rewrite.arrow_writer import optimized

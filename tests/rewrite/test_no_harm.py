@@ -12,8 +12,8 @@ import pytest
 
 from skipindex.api import open_table
 from skipindex.errors import CommitConflictError
-from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.publish import Publisher
 from skipindex.storage.file_system.names import LOG, is_own_garbage, is_plain_path
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import killed_in, meanwhile

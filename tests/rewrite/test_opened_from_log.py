@@ -19,12 +19,11 @@ from skipindex.errors import TableError
 from skipindex.log import newest_snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.rewrite import arrival
-from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.source import commit
 from skipindex.source.folder.exclusive import DECLARED
+from skipindex.source.folder.new_files import NewFiles, SaveMode
+from skipindex.source.folder.publish import Publisher
 from skipindex.storage.file_system.location import Location, location_of
 from tests.rewrite.arriving import arrived, copied, fill
 from tests.rewrite.arrow_writer import optimized
@@ -329,7 +328,7 @@ def test_a_session_that_uses_the_table_lists_it(tmp_path: Path) -> None:
 
 def test_the_sweep_of_a_killed_writer_is_no_other_writer(tmp_path: Path) -> None:
     declared(tmp_path)
-    with killed_in(arrival, "_added"):
+    with killed_in(NewFiles, "_show"):
         arrived(tmp_path, SaveMode.APPEND)
     check_same(tmp_path)
 

@@ -28,14 +28,13 @@ from skipindex.errors import (
     UnsupportedTypeError,
 )
 from skipindex.log.manifest import Manifest
-from skipindex.rewrite import arrival
-from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.optimize import OptimizeOptions, optimize_files
-from skipindex.rewrite.selection import eligible_files as of_eligible
-from skipindex.rewrite.selection import target
+from skipindex.rewrite.selection import eligible_files, target
 from skipindex.rewrite.selection.cubes import runs_of
 from skipindex.rewrite.selection.target import EligibleFile, rows_by_default
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.new_files import NewFiles, SaveMode
+from skipindex.source.parquet import footers
 from skipindex.storage.file_system.names import round_of, visible_name
 from skipindex.table import Overlap
 from tests.quick_run import examples
@@ -327,7 +326,7 @@ def test_where_nothing_is_new_no_file_is_read_and_nothing_committed(
     def refuse(*_: Any) -> None:
         raise AssertionError("a footer is read")
 
-    monkeypatch.setattr(of_eligible, "column_reader", refuse)
+    monkeypatch.setattr(footers, "column_reader", refuse)
     report = optimized(folder)
     assert (report.files_in, report.files_left) == (0, len(report.table))
     assert report.overlap_after == report.overlap_before != {}
@@ -541,8 +540,8 @@ def test_what_may_be_null_inside_does_not_matter(tmp_path: Path) -> None:
         rows = pa.array([{"f": [1], "g": 2}] * 3, dtype)
         put(tmp_path / f"{i}.parquet", pa.table({"x": [i] * 3, "n": rows}))
     for others in ([field, ("h", pa.int8())], [field], [field, ("g", pa.int16())]):
-        assert not of_eligible._holds_alike(dtype, pa.struct(others))
-    assert len(of_eligible.eligible_files(open_table(tmp_path).state, [0, 1])) == 2
+        assert not eligible_files._holds_alike(dtype, pa.struct(others))
+    assert len(eligible_files.eligible_files(open_table(tmp_path).state, [0, 1])) == 2
 
 
 def test_a_column_that_is_a_partition_too_is_refused(tmp_path: Path) -> None:
@@ -780,7 +779,7 @@ def test_a_file_that_was_written_anew_under_its_name_is_rewritten(
             put(tmp_path / f"day={day}" / f"{i}.parquet", {"x": [i, 5], "i": [i, i]})
     optimized(tmp_path, cluster_by=["x"])
     with monkeypatch.context() as patch:
-        patch.setattr(arrival, "_publish", lambda *_: None)
+        patch.setattr(NewFiles, "_publish", lambda *_: None)
         arrived(tmp_path, SaveMode.APPEND)
     for i in range(n_changed):
         put(tmp_path / "day=1" / f"{i}.parquet", {"x": [i, 6, 7], "i": [i, i, i]})

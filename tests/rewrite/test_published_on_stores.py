@@ -13,7 +13,8 @@ import pytest
 from skipindex.errors import StorageError
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import NO_PROPERTIES
-from skipindex.rewrite.arrival import SaveMode, arrive
+from skipindex.rewrite.arrival import arrive
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.file_system import object_store
 from skipindex.storage.file_system.location import Location, location_of
 from tests.storage.s3_server import _Store, s3_server

@@ -13,10 +13,10 @@ import pytest
 import skipindex as sx
 from skipindex.log import latest_version
 from skipindex.log.manifest import Manifest
-from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.purge import BLANK
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.rewrite.verify_table import verify
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.file_system.location import location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS
 from skipindex.storage.pack import Blob, blob_offsets

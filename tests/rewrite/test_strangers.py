@@ -24,9 +24,10 @@ from skipindex.api import open_table
 from skipindex.errors import CommitConflictError, StorageError, TableError
 from skipindex.log import commits, latest_version
 from skipindex.rewrite import arrival
-from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder import new_files
+from skipindex.source.folder.new_files import SaveMode
+from skipindex.source.folder.publish import Publisher
 from skipindex.storage.checks import sealed, unsealed
 from skipindex.storage.file_system.local import LocalFiles
 from skipindex.storage.file_system.location import Location, location_of
@@ -264,7 +265,7 @@ def test_an_index_stays_behind_a_file_that_is_written_again_at_once(
 
 
 def test_a_table_whose_creation_was_withdrawn_can_be_created(tmp_path: Path) -> None:
-    with killed_in(arrival, "commit"):
+    with killed_in(new_files, "commit"):
         arrived(tmp_path / "t", SaveMode.CREATE)
     arrived(tmp_path / "t", SaveMode.CREATE)
     assert totals(tmp_path / "t") == [6, 6]
@@ -360,7 +361,7 @@ def test_what_cannot_be_deleted_is_told(
     monkeypatch.setattr(Location, "delete", refusing)
     with (
         pytest.warns(UserWarning, match="1 files of rows that were not added"),
-        killed_in(arrival, "commit"),
+        killed_in(new_files, "commit"),
     ):
         arrived(folder, SaveMode.APPEND)
     assert not list((folder / "day=3").glob("part-*-0.parquet"))
@@ -385,14 +386,14 @@ def test_what_came_since_an_overwrite_looked_stays(
     """A file that was empty when it was listed, and is full a moment later."""
     later = folder / "day=9" / "f.parquet"
     full = next((folder / "day=1").glob("*.parquet")).read_bytes()
-    sweep = arrival._sweep_marks
+    sweep = new_files._sweep_marks
 
     def sweeping(location: Location) -> None:
         later.parent.mkdir()
         later.write_bytes(b"")
-        with meanwhile(arrival, "delete_files", lambda: later.write_bytes(full)):
+        with meanwhile(new_files, "delete_files", lambda: later.write_bytes(full)):
             sweep(location)
 
-    monkeypatch.setattr(arrival, "_sweep_marks", sweeping)
+    monkeypatch.setattr(new_files, "_sweep_marks", sweeping)
     arrived(folder, SaveMode.OVERWRITE)
     assert later.exists()

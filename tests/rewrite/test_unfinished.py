@@ -16,10 +16,10 @@ import pytest
 
 from skipindex.api import open_table
 from skipindex.errors import StorageError, TableError
-from skipindex.rewrite import arrival, publish
-from skipindex.rewrite.arrival import SaveMode
-from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder import publish
+from skipindex.source.folder.new_files import NewFiles, SaveMode
+from skipindex.source.folder.publish import Publisher
 from skipindex.source.folder.replacements import Rewrites
 from skipindex.storage.checks import sealed
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
@@ -113,7 +113,7 @@ def test_a_visible_file_that_is_written_again_has_no_index(
     write = pq.write_table
     with pytest.MonkeyPatch.context() as patch, killed_in(Publisher, where):
         patch.setattr(pq, "write_table", lambda *a: write(*a, **plain))
-        patch.setattr(arrival, "_withdraw", lambda *_, **__: None)
+        patch.setattr(NewFiles, "withdraw", lambda *_, **__: None)
         arrived(folder, SaveMode.OVERWRITE, values=[101, 102, 103])
     (visible,) = (folder / "day=2").glob("part*.parquet")
     rows = [107, 108, 109, 110][: 3 if size == "same" else 4]

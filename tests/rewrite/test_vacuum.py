@@ -20,11 +20,10 @@ from skipindex.errors import TableError
 from skipindex.log import Snapshot, latest_version
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.rewrite import staging
-from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.source import commit
-from skipindex.source.folder import folder
+from skipindex.source.folder import folder, staging
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.source.folder.replacements import Rewrites
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import LOG, MANIFESTS, PACKS

@@ -14,10 +14,10 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import CommitConflictError
-from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.expiry import expire
-from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.new_files import SaveMode
+from skipindex.source.folder.publish import Publisher
 from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from tests.rewrite.arriving import arrived

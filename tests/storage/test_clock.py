@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skipindex as sx
-from skipindex.rewrite.arrival import SaveMode
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.file_system.file_info import SECOND, Clock, FileInfo, mark_of
 from skipindex.storage.file_system.location import Location
 from tests.rewrite.arriving import arrived

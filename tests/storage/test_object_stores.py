@@ -24,9 +24,10 @@ from skipindex.errors import CommitConflictError, TableError
 from skipindex.log import Snapshot, newest_snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import NO_PROPERTIES
-from skipindex.rewrite.arrival import SaveMode, arrive
+from skipindex.rewrite.arrival import arrive
 from skipindex.source import commit
 from skipindex.source.folder import live
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.file_system import object_store
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from tests.log.test_log import add

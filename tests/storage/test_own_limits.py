@@ -16,8 +16,8 @@ from skipindex.log import Snapshot, commits, latest_version
 from skipindex.log.commits import newest_snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.rewrite.arrival import SaveMode
 from skipindex.source import commit
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage import checks
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.names import MANIFESTS

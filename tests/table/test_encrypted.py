@@ -24,7 +24,8 @@ EVERY_WAY = """
 import sys
 import skipindex as sx
 from skipindex.cli import main
-from skipindex.rewrite.selection.eligible_files import eligible_files, row_counts
+from skipindex.rewrite.selection.eligible_files import eligible_files
+from skipindex.source.parquet.footers import row_counts
 
 folder = sys.argv[1]
 for indexes in (None, {"id": "bitmap"}, {"*": ["bitmap", "bloom"]}):

@@ -34,9 +34,9 @@ from skipindex.build.runners import LocalRunner
 from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
 from skipindex.source import commit
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.file_system.location import Location
 from tests.rewrite.arriving import arrived
 from tests.rewrite.arrow_writer import optimized

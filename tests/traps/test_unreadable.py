@@ -21,8 +21,8 @@ import pytest
 
 import skipindex as sx
 from skipindex.errors import SkipIndexError, StorageError
-from skipindex.rewrite.arrival import SaveMode
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.storage.file_system.descriptors import OPEN
 from tests.rewrite.arriving import arrived
 from tests.rewrite.killing import Killed
@@ -187,7 +187,9 @@ def test_a_commit_that_cannot_be_read_now_is_not_passed_over(
     build(tmp_path, {"x": "bitmap"})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("skipindex.storage.file_system.location.Location.copy", killed)
-        patch.setattr("skipindex.rewrite.arrival._withdraw", lambda *_, **__: None)
+        patch.setattr(
+            "skipindex.source.folder.new_files.NewFiles.withdraw", lambda *_, **__: None
+        )
         with pytest.raises(Killed):
             arrived(tmp_path, SaveMode.OVERWRITE)
     rows = rows_of(tmp_path, sx.open_table(tmp_path).paths)

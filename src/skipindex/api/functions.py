@@ -59,9 +59,9 @@ from skipindex.planner.before_listing import Question, open_needed
 from skipindex.planner.engine import engine_type
 from skipindex.planner.plan import WITHOUT_SPARK, Plan
 from skipindex.planner.stages.pack_cache import CacheSession
-from skipindex.rewrite.batch import Batch
 from skipindex.rewrite.selection.attributes import JoinedAttribute
 from skipindex.source import CatalogFolders, Trust
+from skipindex.source.folder.batch import Batch
 from skipindex.source.formats import is_metadata
 from skipindex.source.iceberg import version_of
 from skipindex.source.source import NEWEST, AtVersion

@@ -9,8 +9,8 @@ from typing import Final
 from skipindex.errors import CommitConflictError, IndexVersionError, TableError
 from skipindex.log import Snapshot, newest_for_writer
 from skipindex.notebook import InNotebook
-from skipindex.rewrite.staging import delete_with_checksum
-from skipindex.source.folder.replacements import Rewrites
+from skipindex.source.folder.hidden_files import hidden_paths
+from skipindex.source.folder.staging import delete_with_checksum
 from skipindex.source.formats import log_in
 from skipindex.storage.file_system.file_info import FileInfo
 from skipindex.storage.file_system.location import Location
@@ -136,8 +136,7 @@ def _check_rows_are_visible(
         for file in listing
         if is_hidden_copy(file.path) and not file.path.startswith(tuple(tables))
     ]
-    rewrites = Rewrites.of(snapshot)
-    if (hidden or rewrites.entries or rewrites.trash) and not log_in(location):
+    if (hidden or hidden_paths(snapshot)) and not log_in(location):
         n = len(hidden)
         raise TableError(
             f"only the log of {location.full('')!r} says which files belong to the "

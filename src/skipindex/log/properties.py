@@ -54,11 +54,11 @@ class TableProperties:
         choice: what the advisor chose.
         derived: what the partition columns were computed from.
         runs: how the runs that wrote files have clustered or joined them.
-        rewrites: what ``Rewrites.from_properties`` reads.
+        rewrites: what ``source.folder`` alone reads.
         exclusive: that the log names all files (``source.folder.exclusive``).
         retention: how long superseded history is kept, in seconds.
         sidecar: of which table the log is, where it is not in the table's folder.
-        streams: by stream, the number of its last batch (``rewrite.batch``).
+        streams: by stream, the number of its last batch (``source.folder.batch``).
         others: properties of other versions of this library.
     """
 
@@ -180,7 +180,7 @@ def _check_tags(value: Any) -> None:
 
 
 def _check_replacements(records: Any, *, is_open: bool) -> list[str]:
-    """Check replacements, as ``Rewrites`` writes them; the paths that they name."""
+    """Check replacements, of ``source.folder``; the paths that they name."""
     require(isinstance(records, list), "the replacements are not a list")
     old: list[str] = []
     new: list[str] = []

@@ -1,4 +1,4 @@
-"""Deleting old history after a commit, without looking at the data.
+"""Which files of old commits readers may still use, and deleting the others.
 
 A table keeps superseded commits, segments and packs for its retention, for readers that
 opened it before.  Vacuum deletes them later, and every 64th commit of a writer does.
@@ -11,13 +11,29 @@ newest when the retention began, is named by none between them.
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from typing import Final
 
-from skipindex.errors import CorruptIndexError, IndexVersionError, TableError
-from skipindex.log import Snapshot, newest_for_writer, read_snapshot
+from skipindex.errors import (
+    CorruptIndexError,
+    IndexVersionError,
+    StorageError,
+    TableError,
+)
+from skipindex.log import (
+    Segment,
+    Snapshot,
+    newest_for_writer,
+    read_file,
+    read_snapshot,
+    segments_of,
+)
 from skipindex.log.properties import RETENTION, retention_of
-from skipindex.rewrite.retention import NS, parts_of
+from skipindex.source.folder.hidden_files import hidden_paths
+from skipindex.storage.checks import RefusedError
+from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     LOG,
@@ -50,7 +66,7 @@ def retention_record(retention: timedelta | None) -> dict[str, float] | None:
 
 def store_time(location: Location) -> float:
     """Now by the clock that gives files their times, in seconds since 1970."""
-    return location.now() / NS
+    return location.now() / SECOND
 
 
 def expire_now_and_then(location: Location, snapshot: Snapshot) -> None:
@@ -75,7 +91,7 @@ def expire(location: Location, *, known: Snapshot | None = None) -> list[str]:
         return []
     now = store_time(location)
     keep = retention_of(newest.properties).total_seconds()
-    begin, young = (now - keep) * NS, (now - max(keep, LOG_AGE)) * NS
+    begin, young = (now - keep) * SECOND, (now - max(keep, LOG_AGE)) * SECOND
     commits = sorted(
         (file for file in location.list(LOG) if is_commit(file.path)),
         key=lambda file: file.path,
@@ -103,3 +119,67 @@ def _named(location: Location, file: FileInfo, newest: Snapshot) -> set[str]:
     if snapshot.lost:
         raise snapshot.lost[0].error
     return parts_of(snapshot) | {file.path}
+
+
+def referenced(
+    location: Location,
+    newest: Snapshot,
+    listing: Iterable[FileInfo],
+    *,
+    keep: float,
+    since: float,
+) -> set[str]:
+    """Paths that the newest commit refers to, or one within the retention.
+
+    ``listing`` has all files of the table.  ``keep`` is the retention in seconds; with
+    0 the newest commit alone counts.  It began at ``since``, in seconds since 1970.
+    """
+    needed = hidden_paths(newest)
+    seen: set[str] = set()
+    commits = sorted((f for f in listing if is_commit(f.path)), key=lambda f: f.path)
+    recent = [f for f in commits if f.mtime > since * SECOND]
+    older = [f for f in commits if f.mtime <= since * SECOND]
+    if keep and older:  # it was the newest when the retention began
+        recent.append(older[-1])
+    for file in {*commits[-1:], *(recent if keep else ())}:
+        needed.add(file.path)
+        version = version_of(file.path.rpartition("/")[2])
+        assert version is not None
+        with _unless_damaged():
+            if file in commits[-1:]:
+                snapshot = read_snapshot(location, version)
+                needed |= parts_of(snapshot) | hidden_paths(snapshot)
+            else:
+                for segment in segments_of(location, version):
+                    needed |= _parts_of_segment(location, segment, seen)
+    return needed
+
+
+@contextlib.contextmanager
+def _unless_damaged() -> Iterator[None]:
+    """What is damaged names nothing; what cannot be read may name anything."""
+    try:
+        yield
+    except (RefusedError, IndexVersionError) as error:
+        raise StorageError(f"nothing more was deleted: {error}") from error
+    except CorruptIndexError:
+        pass
+
+
+def _parts_of_segment(location: Location, segment: Segment, seen: set[str]) -> set[str]:
+    """Paths of a segment and of all packs that it names, unless it was ``seen``."""
+    if segment.name in seen:
+        return set()
+    seen.add(segment.name)
+    result = {segment.path}
+    with _unless_damaged():
+        packs = read_file(location, segment).packs
+        result |= {f"{PACKS}/{pack.name}" for pack in packs}
+    return result
+
+
+def parts_of(snapshot: Snapshot) -> set[str]:
+    """Paths of the segments and the packs of a commit."""
+    segments = (*snapshot.segments, *(one.segment for one in snapshot.lost))
+    packs = {f"{PACKS}/{pack.name}" for pack in snapshot.manifest.packs}
+    return {*(segment.path for segment in segments), *packs}

@@ -51,7 +51,7 @@ from skipindex.rewrite.selection.target import (
 from skipindex.rewrite.selection.within import plan_within
 from skipindex.rewrite.transaction import GroupWriter, Rewritten, rewrite
 from skipindex.source import require_unbucketed
-from skipindex.source.folder.replacements import Rewrites
+from skipindex.source.folder.hidden_files import arriving_paths, was_rewritten
 from skipindex.storage.file_system.names import round_of
 from skipindex.storage.file_system.sidecar import require_no_sidecar
 from skipindex.table import Overlap, TableState, overlaps_of
@@ -262,7 +262,7 @@ def choose_groups(
     budget = budget_of(options)
     column_requests(table, request)  # what cannot be built is refused now
     chosen = choose(table, options.where, timezone=timezone)
-    arriving = Rewrites.of(table.snapshot).arriving  # they are for the next run
+    arriving = arriving_paths(table.snapshot)  # they are for the next run
     files = eligible_files(table, [i for i in chosen if table.paths[i] not in arriving])
     if target.cluster_by:
         target = sized(target, table, options, files)
@@ -382,9 +382,7 @@ def require_own(table: TableState, *, in_place: bool) -> None:
     snapshot = table.snapshot
     # A layout alone may have been declared of a folder of other writers.
     is_own = snapshot.properties.layout is not None and (
-        Rewrites.of(snapshot).changes > 0
-        or any(map(round_of, table.paths))
-        or not len(table)
+        was_rewritten(snapshot) or any(map(round_of, table.paths)) or not len(table)
     )
     if not (in_place or is_own):
         raise TableError(

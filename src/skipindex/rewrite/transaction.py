@@ -27,11 +27,11 @@ from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
 from skipindex.rewrite.selection.cubes import Run, runs_of, with_runs
-from skipindex.rewrite.selection.eligible_files import count_rows
 from skipindex.rewrite.selection.grouping import Group, rounds
 from skipindex.rewrite.selection.target import Target
-from skipindex.rewrite.staging import delete_files, hide_staged
 from skipindex.source import commit
+from skipindex.source.folder.staging import delete_files, hide_staged
+from skipindex.source.parquet.footers import count_rows
 from skipindex.source.partitions.hive import partition_values
 from skipindex.source.source import Change
 from skipindex.storage.file_system.location import FileInfo, Location

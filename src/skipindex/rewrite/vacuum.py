@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -20,21 +20,21 @@ from skipindex.log import Snapshot, latest_version, newest_for_writer, warn_of_d
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties, retention_of
 from skipindex.notebook import InNotebook
-from skipindex.rewrite.at_once import at_once
-from skipindex.rewrite.expiry import LOG_AGE, store_time
-from skipindex.rewrite.publish import Publisher, is_own_copy
+from skipindex.rewrite.expiry import LOG_AGE, referenced, store_time
 from skipindex.rewrite.purge import blank_older_commits, forget
-from skipindex.rewrite.retention import NS, referenced
-from skipindex.rewrite.staging import delete_with_checksum
 from skipindex.source import (
     check_folder,
     commit,
     difference_from_log,
-    live_files,
+    kept_paths,
     warn_of_others,
 )
-from skipindex.source.folder.replacements import Rewrites
+from skipindex.source.folder.hidden_files import hidden_paths, waiting
+from skipindex.source.folder.publish import Publisher
+from skipindex.source.folder.staging import delete_with_checksum
 from skipindex.source.formats import log_above, log_in
+from skipindex.storage.at_once import at_once
+from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import (
     FOLDER,
@@ -45,7 +45,6 @@ from skipindex.storage.file_system.names import (
     is_hidden_copy,
     is_own_garbage,
     is_temporary,
-    published,
 )
 from skipindex.table import TableState, open_state, queries
 
@@ -104,7 +103,7 @@ def vacuum(
             run.publisher.run()
         run.compare()
         if not run.foreign_log:
-            run.empty_trash()
+            run.publisher.empty_trash(_newest(location), run.keep)
     if purge and not dry_run:
         given_up = forget(location, lambda: open_state(table, plain=True).listed())
         blank_older_commits(location)
@@ -142,7 +141,7 @@ class _Run:
         self._snapshot = _newest(location)
         if retention is None:
             retention = retention_of(self._snapshot.properties)
-        self._keep = keep = retention.total_seconds()
+        self.keep = keep = retention.total_seconds()
         warn_of_damage(self._snapshot)
         # Of another host's clock nothing is known, and a dry run writes no file.
         self._time = time.time if dry_run else partial(store_time, location)
@@ -155,13 +154,13 @@ class _Run:
 
     def waiting(self) -> str:
         """What is not visible after this run, and for how long."""
-        keep, rewrites = timedelta(seconds=self._keep), Rewrites.of(self._snapshot)
-        if self.foreign_log and (rewrites.entries or rewrites.trash):
+        if self.foreign_log and hidden_paths(self._snapshot):
             return (
                 f"rewritten files are not published: {self.foreign_log!r} may name the "
                 "files that they replace, so vacuum deletes no data files here"
             )
-        return rewrites.waiting(keep, since=self.publisher.cutoff)
+        keep = timedelta(seconds=self.keep)
+        return waiting(self._snapshot, keep, since=self.publisher.cutoff)
 
     def compare(self) -> None:
         """Commit that the log does not name all files, where a listing shows it."""
@@ -177,70 +176,6 @@ class _Run:
             commit(self._location, without, operation="vacuum")
             warn_of_others(self._location, why)
 
-    def empty_trash(self) -> None:
-        """Delete hidden files that count no more, once the retention is over."""
-        self._snapshot = _newest(self._location)
-        rewrites = Rewrites.of(self._snapshot)
-        if self._snapshot.damaged is not None or not (rewrites.shown or rewrites.trash):
-            return
-        cutoff = self._time() - self._keep
-        old = {file.path for one in rewrites.shown for file in one.old}
-        old |= {path for one in rewrites.shown for path in one.names if one.old}
-        result = at_once(self._location, self._location.stat, sorted(old))
-        there = {file.path: file for file in result if file is not None}
-        bare = [one for one in rewrites.shown if not one.left(there)]
-        over = [one for one in bare if one.since <= cutoff]
-        due = [trash for trash in rewrites.trash if trash.since <= cutoff]
-        self._delete_hidden([file for one in over for file in one.new])
-        self._delete_trash([trash.file for trash in due])
-        if not (over or due or any(one.old for one in bare)):
-            return
-        ended = {one.names for one in over}
-        short, emptied = {one.names for one in bare}, {trash.file for trash in due}
-
-        def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
-            known = Rewrites.of(base)
-            shown = tuple(
-                replace(one, old=()) if one.names in short else one
-                for one in known.shown
-                if one.names not in ended
-            )
-            trash = tuple(one for one in known.trash if one.file not in emptied)
-            left = replace(known, shown=shown, trash=trash)
-            return base.manifest, left.to_properties(base.properties)
-
-        self._snapshot = commit(self._location, without, operation="vacuum")
-
-    def _delete_hidden(self, files: Iterable[FileInfo]) -> None:
-        paths = [file.path for file in files]
-        result = at_once(self._location, self._location.stat, paths)
-        self._delete(file for file in result if file is not None)
-
-    def _delete_trash(self, files: Sequence[FileInfo]) -> None:
-        """Delete hidden files, and then the copies of them that are visible."""
-        # A publisher who sleeps makes no copy any more once the hidden file is gone.
-        location = self._location
-
-        def is_of_others(file: FileInfo) -> bool:
-            result = location.stat(published(file.path))
-            return result is not None and not is_own_copy(location, file, result)
-
-        others = at_once(location, is_of_others, files)
-        self._delete_hidden(files)
-        copies = [
-            published(file.path)
-            for file, is_other in zip(files, others, strict=True)
-            if not is_other
-        ]
-        result = at_once(location, location.stat, copies)
-        self._delete(file for file in result if file is not None)
-
-    def _live(self) -> set[str]:
-        """Paths of the files that hold the rows of the table, and of copies of them."""
-        live = {file.path for file in live_files(self._location, self._snapshot)}
-        rewrites = Rewrites.of(self._snapshot)
-        return live | {f.path for r in rewrites.replacements for f in (*r.old, *r.new)}
-
     def sweep(self, *, dry_run: bool) -> None:
         """Delete what no commit refers to.
 
@@ -251,14 +186,14 @@ class _Run:
         if self._snapshot.damaged is not None or self._snapshot.lost:
             return
         now = self._time()
-        cutoff, young = now - self._keep, now - max(self._keep, LOG_AGE)
+        cutoff, young = now - self.keep, now - max(self.keep, LOG_AGE)
         listing = list(self._location.list_own())
         folders = list(self._location.list_folders())
         needed = referenced(
-            self._location, self._snapshot, listing, keep=self._keep, since=cutoff
+            self._location, self._snapshot, listing, keep=self.keep, since=cutoff
         )
         if not self.foreign_log:
-            needed |= self._live()
+            needed |= kept_paths(self._location, self._snapshot)
         else:  # no data file is deleted, and folders mean nothing
             listing = [one for one in listing if one.path.startswith(f"{FOLDER}/")]
             folders = [one for one in folders if one.path.startswith(f"{FOLDER}/")]
@@ -272,9 +207,9 @@ class _Run:
             if file.path not in needed
             and not others.may_own(file.path)
             and (
-                file.mtime <= cutoff * NS
+                file.mtime <= cutoff * SECOND
                 if is_own_garbage(file.path)
-                else file.mtime <= young * NS and is_commit(file.path)
+                else file.mtime <= young * SECOND and is_commit(file.path)
             )
         ]
         if dry_run:
@@ -288,7 +223,7 @@ class _Run:
         for folder in sorted(folders, reverse=True, key=lambda file: file.path):
             is_ours = is_copy_folder(folder.path) and not others.may_own(folder.path)
             is_ours |= folder.path.startswith(f"{STAGING}/")
-            if is_ours and folder.mtime <= cutoff * NS:
+            if is_ours and folder.mtime <= cutoff * SECOND:
                 self._location.delete_folder(folder.path)
 
     def foretell(self) -> None:
@@ -296,14 +231,7 @@ class _Run:
         if self.foreign_log:
             return
         there = {file.path: file for file in self._location.list()}
-        due, _ = self.publisher.due(self._snapshot)
-        self.n_due = sum(len(r.new) for r in due)
-        rewrites, cutoff = Rewrites.of(self._snapshot), self.publisher.cutoff
-        gone = [file.path for r in due for file in r.old]
-        gone += [one.file.path for one in rewrites.trash if one.since <= cutoff]
-        gone += [
-            path for one in rewrites.shown if one.since <= cutoff for path in one.names
-        ]
+        self.n_due, gone = self.publisher.foretold(self._snapshot)
         self.deleted |= {path: there[path].size for path in gone if path in there}
 
     def _delete(self, files: Iterable[FileInfo]) -> None:

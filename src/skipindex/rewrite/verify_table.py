@@ -16,10 +16,10 @@ from skipindex.log import Snapshot, read_snapshot
 from skipindex.log.damage import check_tasks
 from skipindex.notebook import InNotebook
 from skipindex.planner.stages.derived_partitions import misplaced
+from skipindex.rewrite.expiry import parts_of
 from skipindex.rewrite.purge import BLANK
-from skipindex.rewrite.retention import parts_of
 from skipindex.source import difference_from_log
-from skipindex.source.folder.replacements import Rewrites
+from skipindex.source.folder.hidden_files import hidden_paths
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     FOLDER,
@@ -123,7 +123,7 @@ def _log(table: TableState, listing: list[FileInfo]) -> tuple[list[str], set[str
             if not any(str(error) in note for note in damaged):
                 damaged.append(f"{file.path}: {error}")
             continue
-        needed |= parts_of(snapshot) | Rewrites.of(snapshot).hidden
+        needed |= parts_of(snapshot) | hidden_paths(snapshot)
         damaged += [
             str(one)
             for one in snapshot.lost

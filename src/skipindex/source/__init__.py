@@ -10,12 +10,11 @@ from skipindex.source.folder.exclusive import commit as commit
 from skipindex.source.folder.exclusive import warn_of_others as warn_of_others
 from skipindex.source.folder.folder import SparkListing as SparkListing
 from skipindex.source.folder.folder import folder_of as folder_of
-from skipindex.source.folder.folder import live_files as live_files
+from skipindex.source.folder.folder import kept_paths as kept_paths
 from skipindex.source.folder.from_log import difference_from_log as difference_from_log
 from skipindex.source.folder.live import Listing as Listing
 from skipindex.source.folder.live import check_folder as check_folder
 from skipindex.source.folder.live import newest_usable as newest_usable
-from skipindex.source.formats import other_format as other_format
 from skipindex.source.formats import require_plain as require_plain
 from skipindex.source.formats import require_unbucketed as require_unbucketed
 from skipindex.source.opening import Trust as Trust
@@ -28,7 +27,6 @@ from skipindex.source.parquet.stored import footer_schema as footer_schema
 from skipindex.source.parquet.stored import has_int96 as has_int96
 from skipindex.source.parquet.stored import is_hybrid as is_hybrid
 from skipindex.source.parquet.stored import lacks as lacks
-from skipindex.source.parquet.stored import only_outside_spark as only_outside_spark
 from skipindex.source.parquet.stored import stored_schema as stored_schema
 from skipindex.source.source import NEWEST as NEWEST
 from skipindex.source.source import AtVersion as AtVersion

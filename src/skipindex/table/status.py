@@ -17,7 +17,7 @@ from skipindex.indexes.interface import IndexSpec
 from skipindex.log.properties import retention_of, schema_of
 from skipindex.notebook import bar, block, lines, paragraph, table
 from skipindex.source.folder.folder import LISTED
-from skipindex.source.folder.replacements import Rewrites
+from skipindex.source.folder.hidden_files import waiting
 from skipindex.storage.blobs import spec_key
 from skipindex.storage.file_system.names import PACKS, round_of
 from skipindex.table.statistics.overlap import Overlap, partition_numbers
@@ -212,7 +212,7 @@ def status_of(table: TableState) -> Status:
         undeclared=_undeclared(table),
         exclusive=table.snapshot.is_exclusive,
         retention_seconds=(properties.retention or {}).get("seconds"),
-        waiting=Rewrites.of(table.snapshot).waiting(retention_of(properties)),
+        waiting=waiting(table.snapshot, retention_of(properties)),
         notes=(*table.notes, *filter(None, [unmet_request(table)])),
     )
 

@@ -27,7 +27,7 @@ from skipindex.log.manifest import as_one_array
 from skipindex.log.unchanged import match
 from skipindex.source import Listing
 from skipindex.source.folder.folder import LISTED, folder_of, read_schema
-from skipindex.source.folder.replacements import Rewrites
+from skipindex.source.folder.hidden_files import replaced_paths
 from skipindex.source.opening import Opening, Trust, check_trust, observe
 from skipindex.source.parquet.files import DataFile, column_reader
 from skipindex.source.partitions.inference import INSTANT
@@ -177,7 +177,7 @@ class TableState:
         """
         manifest = self.snapshot.manifest
         is_gone = np.full(len(manifest), not self.source.has_versions)
-        replaced = manifest.rows_of(sorted(Rewrites.of(self.snapshot).replaced))
+        replaced = manifest.rows_of(sorted(replaced_paths(self.snapshot)))
         kept = np.concatenate([self.rows, replaced])
         is_gone[kept[kept >= 0]] = False
         return np.flatnonzero(is_gone)

@@ -10,8 +10,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from skipindex.rewrite.publish import Publisher
 from skipindex.rewrite.vacuum import vacuum
+from skipindex.source.folder.publish import Publisher
 from tests.rewrite.arrow_writer import make_own, optimized
 from tests.tables import build, put
 

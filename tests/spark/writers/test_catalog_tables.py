@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skipindex as sx
 from skipindex.errors import TableError
-from skipindex.rewrite.batch import Batch
+from skipindex.source.folder.batch import Batch
 from skipindex.spark.writers import append
 from tests.rewrite.killing import killed_in
 

@@ -18,7 +18,7 @@ from pyspark.sql import functions as sf
 
 import skipindex as sx
 from skipindex.errors import LayoutError
-from skipindex.rewrite.publish import Publisher
+from skipindex.source.folder.publish import Publisher
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.killing import Killed, killed_in
 from tests.rewrite.seen import NOW, listed

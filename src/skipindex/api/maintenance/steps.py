@@ -25,7 +25,7 @@ from skipindex.planner.plan import plan_files
 from skipindex.planner.recorded import RecordedQueries, drift
 from skipindex.rewrite.optimize import OptimizeOptions, choose_groups, require_own
 from skipindex.rewrite.vacuum import vacuum
-from skipindex.source.folder.replacements import Rewrites
+from skipindex.source.folder.hidden_files import due
 from skipindex.table import TableState
 from skipindex.table.status import as_requested, unmet_request
 
@@ -315,7 +315,7 @@ class Subject:
     def _vacuum(self, _: Budget) -> Offer | None:
         snapshot = self.state.snapshot
         keep = retention_of(snapshot.properties).total_seconds()
-        n_due, n_waste = Rewrites.of(snapshot).due(time.time() - keep)
+        n_due, n_waste = due(snapshot, time.time() - keep)
         if not (n_due or n_waste):
             return None
         why = f"{n_due} rewritten files can be published, {n_waste} deletions are due"

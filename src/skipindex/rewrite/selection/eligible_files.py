@@ -4,35 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final
 
 import pyarrow as pa
 
 from skipindex.build.column_requests import Request, requested
 from skipindex.conditions.sql.parser import parse
-from skipindex.errors import (
-    LayoutError,
-    PredicateError,
-    StorageError,
-    TableError,
-    first_line,
-)
+from skipindex.errors import LayoutError, PredicateError, TableError
 from skipindex.expressions import Predicate, Reference, to_sql
 from skipindex.expressions.extent import nodes
 from skipindex.planner.plan import Verdict, plan_files
 from skipindex.rewrite.selection.attributes import Attributes
 from skipindex.rewrite.selection.target import EligibleFile
-from skipindex.source import (
-    UNREADABLE,
-    column_reader,
-    only_outside_spark,
-    require_plain,
-    stored_schema,
-)
-from skipindex.storage.file_system.location import Location
+from skipindex.source import require_plain
+from skipindex.source.parquet.footers import THREADS, footer_of, row_counts
 from skipindex.table import TableState
-
-_THREADS: Final = 16
 
 
 def choose(
@@ -103,51 +88,14 @@ def check_rewritable(
         require_plain(table.location, everything, insist=False)
 
     def check(file: EligibleFile) -> list[str]:
-        _, schema, foreign = _footer(table.location, file.path)
+        _, schema, foreign = footer_of(table.location, file.path)
         if table.source.ids is None:
             _check_schema(table, file.path, schema)
         return foreign
 
-    with ThreadPoolExecutor(_THREADS) as pool:
+    with ThreadPoolExecutor(THREADS) as pool:
         result = zip(files, pool.map(check, files), strict=True)
         return {file.path: foreign for file, foreign in result if foreign}
-
-
-def count_rows(location: Location, paths: Sequence[str]) -> int:
-    """The rows of all these files, from their footers."""
-    return sum(row_counts(location, paths))
-
-
-def row_counts(location: Location, paths: Sequence[str]) -> list[int]:
-    """The rows of each of these files, from their footers.
-
-    Raises:
-        StorageError: one cannot be read now.
-    """
-    with ThreadPoolExecutor(_THREADS) as pool:
-        return list(pool.map(lambda path: _footer(location, path)[0], paths))
-
-
-def _unreadable(location: Location, path: str, error: Exception) -> StorageError:
-    """The error where a file cannot be read now, so nothing is known of it."""
-    return StorageError(f"cannot rewrite {location.full(path)!r}: {first_line(error)}")
-
-
-def _footer(location: Location, path: str) -> tuple[int, pa.Schema, list[str]]:
-    """The rows, the columns under Spark's types, and those of other types."""
-    try:
-        with column_reader(location, path) as file:
-            n_rows, (schema, _) = int(file.metadata.num_rows), stored_schema(file)
-            return n_rows, schema, only_outside_spark(file)
-    except UNREADABLE as error:
-        # What is no Parquet file is an error of Arrow, without a number.
-        refused = isinstance(error, StorageError) or (
-            isinstance(error, OSError)
-            and error.errno is not None
-            and not isinstance(error, FileNotFoundError)
-        )
-        told = _unreadable(location, path, error)
-        raise told if refused else TableError(str(told)) from error
 
 
 def _check_schema(table: TableState, path: str, schema: pa.Schema) -> None:

@@ -1,1 +1,1 @@
-"""Plain folders of Parquet files."""
+"""Plain folders of Parquet files: which of them count, and how new ones come to."""

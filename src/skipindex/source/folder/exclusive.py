@@ -110,7 +110,7 @@ def _unexplained(
     left[result[there]] = False
     gone = taken(before.files, np.flatnonzero(left))["path"].to_pylist()
     ours = {file.path for one in now.replacements for file in one.old}
-    ours |= {trash.file.path for trash in now.trash} | then.replaced
+    ours |= {trash.file.path for trash in now.trash} | then.replaced.keys()
     open_ = {one.new for one in now.replacements}
     ended = [one.new for one in then.replacements if one.new not in open_]
     ours |= {file.path for files in ended for file in files}

@@ -14,6 +14,7 @@ from skipindex.log import Snapshot
 from skipindex.log.manifest import Manifest
 from skipindex.log.moved import without_files
 from skipindex.log.properties import TableProperties
+from skipindex.source.folder.hidden_files import hidden_paths
 from skipindex.source.folder.live import counted_files
 from skipindex.source.folder.replacements import Rewrites
 from skipindex.source.parquet.files import UNREADABLE, column_reader
@@ -175,7 +176,7 @@ class FolderListing:
         listing, remarks = counted_files(location, everything, snapshot, shown.is_read)
         visible = None
         # Else a reader of the folder reads the same files.
-        if Rewrites.of(snapshot).hidden:
+        if hidden_paths(snapshot):
             visible = list(filter(shown.is_read, everything))
         if not (self._typed or listing or self._may_be_empty):
             raise TableError(_nothing_there(location, everything))
@@ -195,6 +196,13 @@ class FolderListing:
 def live_files(location: Location, snapshot: Snapshot) -> list[FileInfo]:
     """The files that now hold the table's rows, by path, as a commit names them."""
     return listed_beside(location, snapshot)[2]
+
+
+def kept_paths(location: Location, snapshot: Snapshot) -> set[str]:
+    """Paths of the files that hold the rows of the table, and of copies of them."""
+    live = {file.path for file in live_files(location, snapshot)}
+    open_ = Rewrites.of(snapshot).replacements
+    return live | {file.path for r in open_ for file in (*r.old, *r.new)}
 
 
 def listed_beside(

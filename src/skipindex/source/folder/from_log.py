@@ -23,6 +23,7 @@ from skipindex.source.folder.folder import (
     listed_beside,
     read_schema,
 )
+from skipindex.source.folder.hidden_files import replaced_paths
 from skipindex.source.folder.live import check_folder
 from skipindex.source.folder.replacements import Rewrites
 from skipindex.source.formats import other_format
@@ -86,12 +87,7 @@ def _schema_file(
     """The file that Spark takes the schema from: the first of the visible ones."""
     # Files that were rewritten are visible until they are published.
     hidden = [path for one in rewrites.replacements for path in one.names]
-    old = {
-        file.path: file
-        for one in rewrites.replacements
-        if not one.overwrites
-        for file in one.old
-    }
+    old = rewrites.replaced
     is_hidden = pc.is_in(listing.names, value_set=pa.array(hidden, pa.binary()))
     shown = listing.names.filter(pc.invert(is_hidden))
     names = shown if len(shown) or old else listing.names
@@ -123,7 +119,7 @@ def difference_from_log(location: Location, snapshot: Snapshot) -> str:
         if partition_values(f"{folder}/") not in valued:
             return f"the folder {folder!r} has only empty files"
     listing = FileList.of(live)
-    manifest = without_files(snapshot.manifest, Rewrites.of(snapshot).replaced)
+    manifest = without_files(snapshot.manifest, replaced_paths(snapshot))
     rows, known = match(manifest, listing.names, listing.marks)
     if (rows < 0).any():
         first = int(np.argmax(rows < 0))

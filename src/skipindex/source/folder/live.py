@@ -25,6 +25,7 @@ from skipindex.log.commits import (
     warn_of_damage,
 )
 from skipindex.log.manifest import Manifest
+from skipindex.source.folder.hidden_files import hidden_paths
 from skipindex.source.folder.replacements import Rewrites
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -212,7 +213,7 @@ def _require_known(
     """Refuse to count rows where a commit that cannot be read now may name more."""
     if not snapshot.refused or snapshot.damaged is None:
         return
-    named = Rewrites.of(snapshot).hidden
+    named = hidden_paths(snapshot)
     for path in there:
         is_hidden = is_hidden_copy(path) and path not in named
         if is_hidden and published(path) not in there:

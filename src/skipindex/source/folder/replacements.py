@@ -19,21 +19,16 @@ vacuum that sleeps may make, is ignored as long as it is listed there.
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from skipindex.errors import CommitConflictError
 from skipindex.log.commits import Snapshot
 from skipindex.log.properties import TableProperties
 from skipindex.storage.file_system.file_info import SECOND, FileInfo
-from skipindex.storage.file_system.file_list import FileList
 from skipindex.storage.file_system.names import published
 
-_LAST_DAY: Final = 253_402_214_400.0
-"""30 December 9999, in seconds since 1970."""
 There = Mapping[str, FileInfo]
 """The files that are there, by path."""
 
@@ -178,64 +173,13 @@ class Rewrites:
         return (*self.replacements, *self.shown)
 
     @property
-    def hidden(self) -> set[str]:
-        """The paths of all hidden files, of the trash too."""
-        files = {path for one in self.entries for path in one.names}
-        return files | {trash.file.path for trash in self.trash}
-
-    def waiting(self, retention: timedelta, *, since: float = -math.inf) -> str:
-        """Which rewritten files a reader of the folder does not see yet; empty if none.
-
-        Those count that were committed after ``since``, in seconds since 1970.
-        """
-        rewrites = [
-            r for r in self.replacements if not r.overwrites and r.since > since
-        ]
-        if not rewrites:
-            return ""
-        files = [file for one in rewrites for file in one.new]
-        first = min(one.since for one in rewrites) + retention.total_seconds()
-        due = datetime.fromtimestamp(min(first, _LAST_DAY), UTC)
-        return (
-            f"{len(files)} rewritten files ({sum(f.size for f in files) / 1e6:.1f} MB) "
-            f"are not visible to readers that list the folder: vacuum publishes them "
-            f"from {due:%Y-%m-%d %H:%M} UTC on, vacuum(retention=timedelta(0)) now"
-        )
-
-    @property
-    def replaced(self) -> set[str]:
-        """The paths of visible files that hidden ones were made of.
+    def replaced(self) -> dict[str, FileInfo]:
+        """The visible files that hidden ones were made of, by path.
 
         A reader that lists the folder reads them, so the log keeps their indexes.
         """
         rewrites = (one for one in self.replacements if not one.overwrites)
-        return {file.path for one in rewrites for file in one.old}
-
-    @property
-    def arriving(self) -> set[str]:
-        """The paths of files that are getting their visible names, by both names."""
-        names = (path for r in self.replacements if r.overwrites for path in r.names)
-        return {path for name in names for path in (name, published(name))}
-
-    def due(self, begin: float) -> tuple[int, int]:
-        """How many files a vacuum can publish, and how many deletions are due.
-
-        ``begin`` is when the retention began, in seconds since 1970.
-        """
-        over = [one.since for one in self.shown] + [one.since for one in self.trash]
-        files = [len(r.new) for r in self.replacements if r.since <= begin]
-        return sum(files), sum(since <= begin for since in over)
-
-    def standing(self, counted: FileList) -> list[Replacement]:
-        """The rewrites whose hidden files are among those that count.
-
-        There are none while an overwrite is open, whose rows no reader of the folder
-        sees yet.
-        """
-        if not self.replacements or any(one.overwrites for one in self.replacements):
-            return []
-        paths = set(counted.paths)
-        return [one for one in self.replacements if paths.issuperset(one.names)]
+        return {file.path: file for one in rewrites for file in one.old}
 
     @classmethod
     def of(cls, snapshot: Snapshot) -> Rewrites:

@@ -23,7 +23,8 @@ import numpy as np
 from skipindex.errors import TableError, first_line
 from skipindex.log import latest_version
 from skipindex.source import NEWEST, AtVersion, declared_schema
-from skipindex.source.folder.replacements import Replacement, Rewrites
+from skipindex.source.folder.hidden_files import standing
+from skipindex.source.folder.replacements import Replacement
 from skipindex.storage.deadline import Deadline, seconds_left
 from skipindex.storage.file_system.file_info import mark_of
 from skipindex.storage.file_system.location import Location, location_of
@@ -283,8 +284,8 @@ class Tables:
             state = given.listed()
         # Spark lists the folder, so what counts are the files that it finds there.
         result = ScannedTable(state.shown())
-        if standing := Rewrites.of(state.snapshot).standing(state.listing):
-            result.counted = ScannedTable(state, standing)
+        if rewrites := standing(state.snapshot, state.listing):
+            result.counted = ScannedTable(state, rewrites)
         with self._lock:
             self._recent += filter(None, (result, result.counted))
             if self._given.get(folder) is not given:

@@ -18,11 +18,12 @@ from skipindex.build.wanted import wanted_of
 from skipindex.errors import LayoutError, TableError, first_line
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.rewrite.arrival import SaveMode, arrive
-from skipindex.rewrite.batch import Batch
+from skipindex.rewrite.arrival import arrive
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import ROWS_PER_FILE
 from skipindex.source import require_unbucketed
+from skipindex.source.folder.batch import Batch
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.spark.catalog import add_partitions, named_by_folder
 from skipindex.spark.columns import spark_schema
 from skipindex.spark.runner import SparkRunner

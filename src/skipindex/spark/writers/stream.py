@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 
 from skipindex.errors import EngineError, TableError
-from skipindex.rewrite.batch import Batch
+from skipindex.source.folder.batch import Batch
 from skipindex.table import TableState
 
 _QUERY: Final = "sql.streaming.queryId"

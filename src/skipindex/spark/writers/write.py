@@ -18,7 +18,7 @@ from skipindex.errors import TableError
 from skipindex.layout import Workload
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties
-from skipindex.rewrite.arrival import SaveMode, arrive, is_leftover
+from skipindex.rewrite.arrival import arrive, is_leftover
 from skipindex.rewrite.selection.attributes import JoinedAttribute
 from skipindex.rewrite.selection.cubes import runs_of_write
 from skipindex.rewrite.selection.target import ROWS_PER_FILE
@@ -30,6 +30,7 @@ from skipindex.source import (
     require_unbucketed,
 )
 from skipindex.source.folder.exclusive import DECLARED
+from skipindex.source.folder.new_files import SaveMode
 from skipindex.spark.columns import declared
 from skipindex.spark.runner import SparkRunner
 from skipindex.spark.writers.derived import computed, in_session

@@ -7,7 +7,7 @@ A rewrite that is older than the retention is published:
 2. A commit says that they are shown: they count now, and what they replace does not.
 3. The replaced files are deleted, each as long as it is still the same.
 4. The hidden names are deleted when the retention is over once more, and a commit
-   leaves the entry out (``rewrite.vacuum``).
+   leaves the entry out.
 
 The files of an overwrite count from its own commit on.  So what it replaces is deleted
 after step 1, and a commit ends the entry; then the hidden names are deleted.
@@ -28,16 +28,17 @@ from skipindex.log import Snapshot, newest_for_writer
 from skipindex.log.manifest import Manifest
 from skipindex.log.moved import with_moved, without_files
 from skipindex.log.properties import TableProperties
-from skipindex.rewrite.at_once import at_once
-from skipindex.rewrite.selection.eligible_files import count_rows
-from skipindex.rewrite.staging import sync_left
-from skipindex.source import commit
+from skipindex.source.folder.exclusive import commit
 from skipindex.source.folder.replacements import (
     Replacement,
     Rewrites,
     is_in,
     is_shown_in,
 )
+from skipindex.source.folder.staging import sync_left
+from skipindex.source.parquet.footers import count_rows
+from skipindex.storage.at_once import at_once
+from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import hidden_twin, published
 
@@ -136,8 +137,7 @@ class Publisher:
         """The files of the replacements that are there, hidden and visible."""
         paths = {f.path for r in replacements for f in (*r.old, *r.new)}
         paths |= {published(f.path) for r in replacements for f in r.new}
-        result = at_once(self.location, self.location.stat, sorted(paths))
-        return {file.path: file for file in result if file is not None}
+        return {file.path: file for file in self._files_at(sorted(paths))}
 
     def _is_ours(self, file: FileInfo, there: Mapping[str, FileInfo]) -> bool:
         """Whether a file is in this very folder, unless there is none."""
@@ -270,6 +270,74 @@ class Publisher:
                 self.delete([result])
 
         at_once(self.location, remove, [trash.file for trash in rewrites.trash])
+
+    def foretold(self, snapshot: Snapshot) -> tuple[int, list[str]]:
+        """How many files a run would publish, and the paths that it would delete."""
+        due, _ = self.due(snapshot)
+        rewrites = Rewrites.of(snapshot)
+        gone = [file.path for one in due for file in one.old]
+        gone += [one.file.path for one in rewrites.trash if one.since <= self.cutoff]
+        over = (one for one in rewrites.shown if one.since <= self.cutoff)
+        gone += [path for one in over for path in one.names]
+        return sum(len(one.new) for one in due), gone
+
+    def empty_trash(self, snapshot: Snapshot, keep: float) -> None:
+        """Delete hidden files that count no more, once the retention is over.
+
+        ``keep`` is the retention in seconds.
+        """
+        rewrites = Rewrites.of(snapshot)
+        if snapshot.damaged is not None or not (rewrites.shown or rewrites.trash):
+            return
+        cutoff = self.location.now() / SECOND - keep
+        old = {file.path for one in rewrites.shown for file in one.old}
+        old |= {path for one in rewrites.shown for path in one.names if one.old}
+        there = {file.path: file for file in self._files_at(sorted(old))}
+        bare = [one for one in rewrites.shown if not one.left(there)]
+        over = [one for one in bare if one.since <= cutoff]
+        due = [trash for trash in rewrites.trash if trash.since <= cutoff]
+        self.delete(self._files_at([path for one in over for path in one.names]))
+        self._delete_trash([trash.file for trash in due])
+        if not (over or due or any(one.old for one in bare)):
+            return
+        ended = {one.names for one in over}
+        short, emptied = {one.names for one in bare}, {trash.file for trash in due}
+
+        def without(base: Snapshot) -> tuple[Manifest, TableProperties]:
+            known = Rewrites.of(base)
+            shown = tuple(
+                replace(one, old=()) if one.names in short else one
+                for one in known.shown
+                if one.names not in ended
+            )
+            trash = tuple(one for one in known.trash if one.file not in emptied)
+            left = replace(known, shown=shown, trash=trash)
+            return base.manifest, left.to_properties(base.properties)
+
+        commit(self.location, without, operation="vacuum")
+
+    def _files_at(self, paths: Sequence[str]) -> list[FileInfo]:
+        """The files of some paths that are there."""
+        result = at_once(self.location, self.location.stat, paths)
+        return [file for file in result if file is not None]
+
+    def _delete_trash(self, files: Sequence[FileInfo]) -> None:
+        """Delete hidden files, and then the copies of them that are visible."""
+        # A publisher who sleeps makes no copy any more once the hidden file is gone.
+        location = self.location
+
+        def is_of_others(file: FileInfo) -> bool:
+            result = location.stat(published(file.path))
+            return result is not None and not is_own_copy(location, file, result)
+
+        others = at_once(location, is_of_others, files)
+        self.delete(self._files_at([file.path for file in files]))
+        copies = [
+            published(file.path)
+            for file, is_other in zip(files, others, strict=True)
+            if not is_other
+        ]
+        self.delete(self._files_at(copies))
 
 
 def is_own_copy(location: Location, hidden: FileInfo, info: FileInfo) -> bool:

@@ -8,10 +8,10 @@ by a commit that names it, and last by visible names.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 from skipindex.errors import CommitConflictError, TableError
-from skipindex.rewrite.at_once import at_once
+from skipindex.storage.at_once import at_once
 from skipindex.storage.file_system.location import FileInfo, Location
 from skipindex.storage.file_system.names import (
     HIDDEN,
@@ -102,7 +102,7 @@ def undeleted() -> Iterator[None]:
 
 
 def delete_files(
-    location: Location, files: Sequence[str | FileInfo], *, folders: bool = False
+    location: Location, files: Iterable[str | FileInfo], *, folders: bool = False
 ) -> None:
     """Delete files, Hadoop's checksums of them, and hidden folders left empty.
 
@@ -111,6 +111,7 @@ def delete_files(
     that becomes empty is deleted.  Another writer may have made it a moment ago, so
     this is for a table that is replaced whole.
     """
+    files = list(files)
     paths = [file if isinstance(file, str) else file.path for file in files]
     parents = {path.rpartition("/")[0] for path in paths}
     own = {folder for folder in parents if not location.link_on_the_way(folder)}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from skipindex.rewrite.at_once import at_once
+from skipindex.storage.at_once import at_once
 from skipindex.storage.deadline import Deadline, PlanCancelledError, running_until
 from skipindex.storage.file_system.location import Location, location_of
 
@@ -79,7 +79,7 @@ def test_calls_that_have_begun_end_before_the_error_and_no_other_begins() -> Non
 def test_nothing_is_under_way_after_ctrl_c_that_is_pressed_twice() -> None:
     code = """
 import os, signal, sys, threading, time
-from skipindex.rewrite.at_once import at_once
+from skipindex.storage.at_once import at_once
 from skipindex.storage.file_system.location import location_of
 
 begun, ended = [], []
