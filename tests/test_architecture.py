@@ -62,7 +62,7 @@ MOST_ENTRIES = 17
 BUDGETS = {
     "": 432,
     "advice": 2100,
-    "api": 4793,
+    "api": 4794,
     "build": 2659,
     "cli": 1483,
     "conditions": 8651,
@@ -71,11 +71,11 @@ BUDGETS = {
     "layout": 2427,
     "log": 2410,
     "planner": 10111,
-    "rewrite": 2777,
+    "rewrite": 2780,
     "source": 5827,
     "spark": 7713,
     "storage": 5568,
-    "table": 3028,
+    "table": 3008,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 raises a number lowers another one by as much."""

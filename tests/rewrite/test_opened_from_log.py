@@ -323,7 +323,7 @@ def test_a_session_that_uses_the_table_lists_it(tmp_path: Path) -> None:
     not_indexed(tmp_path)
     table = by_log(tmp_path)
     assert len(table) == 6
-    assert len(table.state.listed()) == 7
+    assert len(table.state.reopened(trust="listing")) == 7
 
 
 def test_the_sweep_of_a_killed_writer_is_no_other_writer(tmp_path: Path) -> None:

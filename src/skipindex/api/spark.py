@@ -116,9 +116,10 @@ def register(spark: SparkSession, table: AnyTable) -> None:
     state = state_of(table, spark)
     declared = None if isinstance(table, str) else state.options.derived
     if state.options.folders is not None or declared != state.options.derived:
-        state = state.by_folder(declared)  # each query asks the catalog itself
+        # Each query asks the catalog itself.
+        state = state.reopened(derived=declared, folders=None)
     if state.options.trust == "log":  # of a query Spark has the listing
-        state = state.listed()
+        state = state.reopened(trust="listing")
     with needs_spark():
         from skipindex.spark.pruning import session  # noqa: PLC0415
     session.register(spark, state, Statements())

@@ -722,7 +722,7 @@ class Table:
             parts = parts_of_time(field, format, names, state.schema)
         columns = {**parts, **(columns or {})}
         declared = Derived(columns, timezone)
-        trial = state.with_derived(declared)
+        trial = state.reopened(derived=declared)
         for name, text in columns.items():
             derivation(trial, name, text)
 
@@ -733,7 +733,7 @@ class Table:
             return base.manifest, replace(base.properties, derived=record)
 
         commit(self.state.location, change, operation="set_derived")
-        return changed("declaration", self.state.with_derived(None))
+        return changed("declaration", self.state.reopened(derived=None))
 
     def propose_derived(self, *, timezone: str = "UTC") -> tuple[Derived, ...]:
         """Propose what the partition columns may have been computed from.

@@ -205,7 +205,8 @@ def optimize_files(
             ),
             properties=_properties(table, options, target),
         )
-        after = table.written(committed)
+        version = table.source.after(table.options.version)
+        after = table.reopened(committed.compact(), version=version)
     old = [file for rewritten in done for file in rewritten.group.files]
     new = [file for rewritten in done for file in rewritten.files]
     return OptimizeReport(

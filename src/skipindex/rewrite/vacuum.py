@@ -105,7 +105,9 @@ def vacuum(
         if not run.foreign_log:
             run.publisher.empty_trash(_newest(location), run.keep)
     if purge and not dry_run:
-        given_up = forget(location, lambda: open_state(table, plain=True).listed())
+        given_up = forget(
+            location, lambda: open_state(table, plain=True).reopened(trust="listing")
+        )
         blank_older_commits(location)
         queries.forget(location)
     run.sweep(dry_run=dry_run)

@@ -88,7 +88,7 @@ def verify(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what is damaged is in the report
         if isinstance(table, TableState):
-            opened = table.listed()
+            opened = table.reopened(trust="listing")
         else:
             opened = open_state(table, plain=plain)
     opened.snapshot.require_known()

@@ -224,7 +224,9 @@ def as_requested(table: TableState) -> TableState:
         return table
     known = {column.path[0] for column in table.columns}
     news = [field for field in schema_of(record) if field.name not in known]
-    return table.with_schema(pa.schema([*table.schema, *news])) if news else table
+    if not news:
+        return table
+    return table.reopened(declared=pa.schema([*table.schema, *news]))
 
 
 def unmet_request(table: TableState) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -372,18 +372,14 @@ class TableState:
 
         ``done`` is what a commit of this process has returned.
         """
-        known = self.snapshot if done is None else done.compact()
-        return _open(self.location, self.options, known)
+        return self.reopened(self.snapshot if done is None else done.compact())
 
-    def written(self, done: Snapshot) -> TableState:
-        """The table after a commit of this process that replaced files."""
-        version = self.source.after(self.options.version)
-        options = replace(self.options, version=version)
-        return _open(self.location, options, done.compact())
+    def reopened(self, known: Snapshot | None = None, **options: Any) -> TableState:
+        """The table as it is now, opened with other ``options``.
 
-    def listed(self) -> TableState:
-        """The table as it is now, by a listing, however it was opened."""
-        return _open(self.location, replace(self.options, trust="listing"))
+        What ``known``, a snapshot of it, has of the log is not read again.
+        """
+        return _open(self.location, replace(self.options, **options), known)
 
     def shown(self) -> TableState:
         """The table, if it was listed, as a reader of its folder sees it.
@@ -394,24 +390,6 @@ class TableState:
             return self
         visible = replace(self._observed, listing=self._observed.visible, visible=None)
         return TableState(self.location, visible, self.options)
-
-    def with_partition_types(self, types: Mapping[str, pa.DataType]) -> TableState:
-        """The table as it is now, with partition columns of these types."""
-        both = {**types, **self.partition_types}
-        return _open(self.location, replace(self.options, partition_types=both))
-
-    def with_schema(self, declared: pa.Schema) -> TableState:
-        """The table as it is now, with these columns."""
-        return _open(self.location, replace(self.options, declared=declared))
-
-    def with_derived(self, derived: Derived | None) -> TableState:
-        """The table as it is now, with this declaration; None is the committed one."""
-        return _open(self.location, replace(self.options, derived=derived))
-
-    def by_folder(self, derived: Derived | None) -> TableState:
-        """Like ``with_derived``, with all folders, whatever a catalog says of them."""
-        options = replace(self.options, derived=derived, folders=None)
-        return _open(self.location, options)
 
     def without_folders(self, n: int) -> TableState:
         """The same table, of which ``n`` folders were never listed."""

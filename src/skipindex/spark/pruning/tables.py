@@ -281,7 +281,7 @@ class Tables:
             version = replace(at, properties=properties)
             state = open_state(given.location, version=version)
         else:
-            state = given.listed()
+            state = given.reopened(trust="listing")
         # Spark lists the folder, so what counts are the files that it finds there.
         result = ScannedTable(state.shown())
         if rewrites := standing(state.snapshot, state.listing):

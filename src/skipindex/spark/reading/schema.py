@@ -50,12 +50,12 @@ def opened_in(
     if is_true(spark, _MERGE) and opened.declared is None:
         # A partition column of NULLs alone has no type; Spark infers that again.
         merged = [f for f in _spark_schema(spark, opened) if f.dataType != NullType()]
-        return opened.with_schema(declared(StructType(merged)))
+        return opened.reopened(declared=declared(StructType(merged)))
     says_types = opened.source.schema is not None or is_true(spark, _INFERENCE)
     if opened is table or says_types:
         return opened
     texts = {p.name: pa.string() for p in opened.partitions if p.raw}
-    return opened.with_partition_types(texts)
+    return opened.reopened(partition_types=texts | opened.partition_types)
 
 
 def table_schema(spark: SparkSession, table: TableState) -> StructType:
