@@ -337,7 +337,7 @@ def test_a_rewrite_that_does_not_fit_any_more_ends_the_trust(tmp_path: Path) -> 
     location = declared(tmp_path).state.location
     optimized(tmp_path, cluster_by=["x"], rows_per_file=30)
     overwritten(tmp_path)
-    Publisher(location, time.time() + 9, lambda _: None).run()
+    Publisher(location, time.time() + 9).run()
     assert not is_from_log(tmp_path)
 
 

@@ -64,11 +64,6 @@ def retention_record(retention: timedelta | None) -> dict[str, float] | None:
     return {"seconds": retention.total_seconds()}
 
 
-def store_time(location: Location) -> float:
-    """Now by the clock that gives files their times, in seconds since 1970."""
-    return location.now() / SECOND
-
-
 def expire_now_and_then(location: Location, snapshot: Snapshot) -> None:
     """``expire`` after every 64th commit; an overwrite makes two."""
     if snapshot.version % _EVERY < 2 <= snapshot.version:
@@ -89,7 +84,7 @@ def expire(location: Location, *, known: Snapshot | None = None) -> list[str]:
     newest = newest_for_writer(location, known=known)
     if newest.version < 0 or newest.damaged is not None or newest.lost:
         return []
-    now = store_time(location)
+    now = location.now() / SECOND  # by the clock that gives files their times
     keep = retention_of(newest.properties).total_seconds()
     begin, young = (now - keep) * SECOND, (now - max(keep, LOG_AGE)) * SECOND
     commits = sorted(

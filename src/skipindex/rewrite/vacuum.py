@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 from skipindex.errors import IndexVersionError, TableError
@@ -20,7 +19,7 @@ from skipindex.log import Snapshot, latest_version, newest_for_writer, warn_of_d
 from skipindex.log.manifest import Manifest
 from skipindex.log.properties import TableProperties, retention_of
 from skipindex.notebook import InNotebook
-from skipindex.rewrite.expiry import LOG_AGE, referenced, store_time
+from skipindex.rewrite.expiry import LOG_AGE, referenced
 from skipindex.rewrite.purge import blank_older_commits, forget
 from skipindex.source import (
     check_folder,
@@ -31,9 +30,7 @@ from skipindex.source import (
 )
 from skipindex.source.folder.hidden_files import hidden_paths, waiting
 from skipindex.source.folder.publish import Publisher
-from skipindex.source.folder.staging import delete_with_checksum
 from skipindex.source.formats import log_above, log_in
-from skipindex.storage.at_once import at_once
 from skipindex.storage.file_system.file_info import SECOND
 from skipindex.storage.file_system.location import FileInfo, Location, location_of
 from skipindex.storage.file_system.names import (
@@ -146,13 +143,13 @@ class _Run:
         self.keep = keep = retention.total_seconds()
         warn_of_damage(self._snapshot)
         # Of another host's clock nothing is known, and a dry run writes no file.
-        self._time = time.time if dry_run else partial(store_time, location)
+        self._time = time.time if dry_run else lambda: location.now() / SECOND
         now = self._time()
-        self.publisher = Publisher(location, now - keep, self._delete, now=now)
+        self.publisher = Publisher(location, now - keep, now=now)
         self.foreign_log = log_in(location) or log_above(location)
         """The path of a log that may name data files, which then all stay."""
         self.n_due = 0
-        self.deleted: dict[str, int] = {}
+        self.deleted = self.publisher.deleted
 
     def waiting(self) -> str:
         """What is not visible after this run, and for how long."""
@@ -218,10 +215,10 @@ class _Run:
             self.deleted |= {file.path: file.size for file in swept}
             return
         # Commits come last, one after the other.
-        self._delete(file for file in swept if is_own_garbage(file.path))
+        self.publisher.delete(file for file in swept if is_own_garbage(file.path))
         for file in swept:
             if not is_own_garbage(file.path):
-                self._delete([file])
+                self.publisher.delete([file])
         for folder in sorted(folders, reverse=True, key=lambda file: file.path):
             is_ours = is_copy_folder(folder.path) and not others.may_own(folder.path)
             is_ours |= folder.path.startswith(f"{STAGING}/")
@@ -235,16 +232,6 @@ class _Run:
         there = {file.path: file for file in self._location.list()}
         self.n_due, gone = self.publisher.foretold(self._snapshot)
         self.deleted |= {path: there[path].size for path in gone if path in there}
-
-    def _delete(self, files: Iterable[FileInfo]) -> None:
-        """Delete files of skipindex; vacuum deletes files only here."""
-
-        def delete(file: FileInfo) -> None:
-            is_deleted = delete_with_checksum(self._location, file)
-            if is_deleted and file.path not in self.publisher.links:
-                self.deleted[file.path] = file.size
-
-        at_once(self._location, delete, files)
 
 
 class _Others:

@@ -19,7 +19,6 @@ import warnings
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from functools import partial
 from typing import Final
 
 from skipindex.errors import (
@@ -189,7 +188,9 @@ class NewFiles:
             since = location.now() / SECOND
             if batch is not None:
                 arrival = replace(arrival, since=since)
-                rewrites = Rewrites.of(base).with_added(arrival)
+                rewrites = Rewrites.of(base)
+                open_ = (*rewrites.replacements, arrival)
+                rewrites = replace(rewrites, replacements=open_)
                 properties = rewrites.to_properties(base.properties | news)
                 added = batch.recorded(properties)
                 return base.manifest.merge(fresh), properties | added
@@ -215,8 +216,7 @@ class NewFiles:
         try:
             if self.mode is SaveMode.OVERWRITE:
                 _sweep_marks(location)
-            delete = partial(delete_files, location, folders=True)
-            Publisher(location, 0.0, delete, known=known).finish(arrival)
+            Publisher(location, 0.0, folders=True, known=known).finish(arrival)
         except EndedError:  # by a vacuum, or an overwrite that came after this one
             _require_named(location, arrival, known)
         except Exception as error:

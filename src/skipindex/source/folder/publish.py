@@ -20,7 +20,7 @@ a visible one is deleted before that: no publisher of it makes it visible again.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from skipindex.errors import CommitConflictError, TableError
@@ -35,7 +35,11 @@ from skipindex.source.folder.replacements import (
     is_in,
     is_shown_in,
 )
-from skipindex.source.folder.staging import sync_left
+from skipindex.source.folder.staging import (
+    delete_files,
+    delete_with_checksum,
+    sync_left,
+)
 from skipindex.source.parquet.footers import count_rows
 from skipindex.storage.at_once import at_once
 from skipindex.storage.file_system.file_info import SECOND
@@ -54,19 +58,21 @@ class Publisher:
     Args:
         location: of the table.
         cutoff: replacements that were committed later are left, in seconds since 1970.
-        delete: deletes files of the table.
         now: by the clock of the table's files, in seconds since 1970.
+        folders: every folder that becomes empty is deleted (``delete_files``).
         links: hidden names of files that have visible ones now.
         known: an earlier snapshot, whose segments are not read again.
+        deleted: the sizes of deleted files whose rows are in no visible one, by path.
         _made: by hidden name, visible files as this publisher made them.
     """
 
     location: Location
     cutoff: float
-    delete: Callable[[Iterable[FileInfo]], None]
     now: float = 0.0
+    folders: bool = False
     links: set[str] = field(default_factory=set)
     known: Snapshot | None = None
+    deleted: dict[str, int] = field(default_factory=dict)
     _made: dict[str, FileInfo] = field(default_factory=dict)
 
     def due(self, snapshot: Snapshot) -> tuple[list[Replacement], list[Replacement]]:
@@ -270,6 +276,19 @@ class Publisher:
                 self.delete([result])
 
         at_once(self.location, remove, [trash.file for trash in rewrites.trash])
+
+    def delete(self, files: Iterable[FileInfo]) -> None:
+        """Delete files of skipindex; vacuum and publishers delete files only here."""
+
+        def delete(file: FileInfo) -> None:
+            is_deleted = delete_with_checksum(self.location, file)
+            if is_deleted and file.path not in self.links:
+                self.deleted[file.path] = file.size
+
+        if self.folders:
+            delete_files(self.location, files, folders=True)
+        else:
+            at_once(self.location, delete, files)
 
     def foretold(self, snapshot: Snapshot) -> tuple[int, list[str]]:
         """How many files a run would publish, and the paths that it would delete."""

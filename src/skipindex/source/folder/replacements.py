@@ -324,10 +324,6 @@ class Rewrites:
             trash=tuple(trash),
         )
 
-    def with_added(self, one: Replacement) -> Rewrites:
-        """These and an overwrite that replaces nothing."""
-        return replace(self, replacements=(*self.replacements, one))
-
     def overwritten(self, by: Replacement, *, now: float) -> Rewrites:
         """What is left once a replacement stands for all that counted."""
         gone = (file for one in self.entries for file in one.new)
