@@ -265,6 +265,13 @@ def test_law_8_indexes_never_import_the_planner(graph: Graph) -> None:
             assert not any(target.startswith("planner") for target in targets), name
 
 
+def test_one_room_reads_which_files_count(graph: Graph) -> None:
+    """The driver's part passes on what ``source.folder`` says of a scan's files."""
+    for name, targets in graph.items():
+        if not name.startswith(("source.folder.", "spark.pruning.tables")):
+            assert "source.folder.replacements" not in targets, name
+
+
 def test_pyspark_is_imported_in_spark_alone() -> None:
     """Elsewhere for types alone."""
     for path in SOURCE.rglob("*.py"):
