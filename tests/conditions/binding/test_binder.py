@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -123,84 +123,18 @@ def test_literals_of_the_columns_own_type_are_always_judged(
         assert not any(unknowns(bind(predicate, c=dtype))), predicate
 
 
-LITERALS: dict[str, ex.Literal] = {
-    "int": 5,
-    "bigint": 1 << 40,
-    "decimal": Decimal("5.0"),
-    "double": 5.0,
-    "text": "5",
-    "date": date(2020, 1, 1),
-    "datetime": datetime(2020, 1, 1, tzinfo=UTC),
-    "date text": "2020-01-01",
-    "bytes": b"5",
-    "bool": True,
-}
-JUDGED = {
-    pa.int8(): {"int", "bigint", "decimal", "double", "text"},
-    pa.int64(): {"int", "bigint", "decimal", "double", "text"},
-    pa.float32(): {"int", "bigint", "decimal", "double", "text"},
-    pa.float64(): {"int", "bigint", "decimal", "double", "text"},
-    pa.decimal128(10, 2): {"int", "bigint", "decimal", "double", "text"},
-    pa.decimal128(30, 2): {"int", "bigint", "decimal", "double"},
-    pa.string(): {"text", "date text"},
-    pa.binary(): {"bytes", "text", "date text"},
-    pa.date32(): {"date", "date text"},
-    pa.timestamp("us", "UTC"): {"date", "datetime", "date text"},
-    pa.timestamp("us"): {"date", "datetime", "date text"},
-    pa.bool_(): {"bool", "int", "bigint", "decimal", "double"},
-}
-
-
-@pytest.mark.parametrize("dtype", JUDGED, ids=str)
-@pytest.mark.parametrize("kind", LITERALS)
-def test_literals_that_need_a_cast_of_the_column_are_not_judged(
-    dtype: pa.DataType, kind: str
-) -> None:
-    """Trap C-21.  What Spark brings into the column's own order is judged."""
-    tree = bind(ex.Comparison(C, ex.Operator.LE, LITERALS[kind]), c=dtype)
-    reasons = [unknown.reason for unknown in unknowns(tree)]
-    assert bool(reasons) != (kind in JUDGED[dtype]), reasons
-    assert all(reasons)
-
-
 @pytest.mark.parametrize(
     ("predicate", "expected"),
     [
-        (col("c") == None, "FALSE"),  # noqa: E711 (builds a predicate)
-        (col("c") != None, "FALSE"),  # noqa: E711
-        (~(col("c") > None), "FALSE"),
-        (col("c").eq_null_safe(None), "NullAtom"),
-        (~col("c").eq_null_safe(None), "NotNullAtom"),
         (col("c").isin(), "FALSE"),
         (~col("c").isin(), "TRUE"),
-        (col("c").isin(None), "FALSE"),
-        (~col("c").isin(None), "FALSE"),
         (~col("c").isin(1, None), "FALSE"),  # trap C-25
-        (col("c").isin(1, None), "OneOf(1,)"),
-        (~col("c").isin(1, 2), "NoneOf(1, 2)"),
         (col("c").isin(2, 1, 2), "OneOf(1, 2)"),
-        (col("c") == 1.5, "FALSE"),
-        (col("c") != 1.5, "NotNullAtom"),
         (col("c").isin(1.5, 2), "Unknown"),
-        (col("c").isin(Decimal("1.5"), 2), "OneOf(2,)"),
-        (~col("c").isin(Decimal("1.5")), "NotNullAtom"),
-        # Spark's analyzer says TRUE here, of NULL too.
-        (col("c") < 2**63, "TRUE"),
-        (col("c") <= Decimal("9223372036854775807.5"), "TRUE"),
-        (col("c") > -(2**63) - 1, "TRUE"),
-        (col("c") >= 2**63, "FALSE"),
-        (col("c") <= 2**63 - 1, "NotNullAtom"),
-        (col("c") >= -(2**63), "NotNullAtom"),
-        (col("c") < -(2**63), "FALSE"),
-        (col("c") > 2**63 - 1, "FALSE"),
-        (col("c") == 2**63, "FALSE"),
-        (col("c") != 2**63, "NotNullAtom"),
-        (col("c").between(3, 1), "FALSE"),
+        (col("c") != 1.5, "NotNullAtom"),
         (col("c").between(1, 3), "Range(1, 4)"),
         (ex.Comparison(C, ex.Operator.GT, math.nan), "FALSE"),
-        (ex.Comparison(C, ex.Operator.LT, math.nan), "NotNullAtom"),
         (col("c") == 2.0**53, f"Range({2**53}, {2**53 + 2})"),
-        (col("c").eq_null_safe(5), "OneOf(5,)"),
     ],
     ids=str,
 )
@@ -233,70 +167,30 @@ def shape(tree: BoundPredicate) -> str:
     ("pattern", "expected"),
     [
         ("abc", "OneOf(b'abc',)"),
-        ("", "OneOf(b'',)"),
         ("ab%", "Range(b'ab', b'ac')"),
-        ("ab%%", "Range(b'ab', b'ac')"),
         ("%", "NotNullAtom"),
         ("ab%c", "Range(b'ab', b'ac') AND Matches([b'ab', '%', b'c'])"),
         ("ab_", "Range(b'ab', b'ac') AND Matches([b'ab', '_'])"),
-        ("%b", "Matches(['%', b'b'])"),
-        ("_", "Matches(['_'])"),
-        ("%_%%", "Matches(['%', '_', '%'])"),
-        ("%é%b_%", "Matches(['%', b'\\xc3\\xa9', '%', b'b', '_', '%'])"),
-        (r"%\%\__", "Matches(['%', b'%_', '_'])"),
+        ("%é%b_%%", "Matches(['%', b'\\xc3\\xa9', '%', b'b', '_', '%'])"),
         ("\ufffd%", "Unknown"),
-        ("\ufffd", "Unknown"),
         ("a\\_\ufffd", "Unknown"),
-        (r"a\%b", "OneOf(b'a%b',)"),
-        (r"a\_%", "Range(b'a_', b'a`')"),
-        (r"a\\%", "Range(b'a\\\\', b'a]')"),
         ("ab\\", "Unknown"),
         (r"a\bc", "Unknown"),
         ("\uffff%", "Range(b'\\xef\\xbf\\xbf', b'\\xef\\xbf\\xc0')"),
         (
-            "\U00010000_%",
-            (
-                "Range(b'\\xf0\\x90\\x80\\x80', b'\\xf0\\x90\\x80\\x81')"
-                " AND Matches([b'\\xf0\\x90\\x80\\x80', '_', '%']) AND Unknown"
-            ),
-        ),
-        (
             "\U0010ffff%",
             "Range(b'\\xf4\\x8f\\xbf\\xbf', b'\\xf4\\x8f\\xbf\\xc0') AND Unknown",
         ),
-        ("é%", "Range(b'\\xc3\\xa9', b'\\xc3\\xaa')"),
     ],
 )
 def test_like_by_its_pattern(pattern: str, expected: str) -> None:
     assert shape(bind(ex.Like(C, pattern), c=pa.string())) == expected
 
 
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [
-        ("abc", "NoneOf(b'abc',)"),
-        ("ab%", "Range(None, b'ab') OR Range(b'ac', None)"),
-        ("%", "FALSE"),
-        ("ab%c", "NotMatches([b'ab', '%', b'c'])"),
-        ("%b", "NotMatches(['%', b'b'])"),
-        ("\x00%", "Range(None, b'\\x00') OR Range(b'\\x01', None)"),
-    ],
-)
-def test_not_like_by_its_pattern(pattern: str, expected: str) -> None:
-    assert shape(bind(~ex.Like(C, pattern), c=pa.string())) == expected
-
-
-@pytest.mark.parametrize(
-    ("pattern", "escape", "expected"),
-    [
-        ("a!%b%", "!", "Range(b'a%b', b'a%c')"),
-        ("a%%", "%", "OneOf(b'a%',)"),
-        ("a%b", "%", "Unknown"),
-        ("a\\b", "!", "OneOf(b'a\\\\b',)"),
-    ],
-)
-def test_like_with_another_escape(pattern: str, escape: str, expected: str) -> None:
-    assert shape(bind(ex.Like(C, pattern, escape), c=pa.string())) == expected
+def test_not_like_asks_for_the_other_values() -> None:
+    tree = bind(~ex.Like(C, "ab%c"), c=pa.string())
+    assert shape(tree) == "NotMatches([b'ab', '%', b'c'])"
+    assert shape(bind(~ex.Like(C, "a%b", "%"), c=pa.string())) == "Unknown"
 
 
 @pytest.mark.parametrize("dtype", [pa.int32(), pa.binary(), pa.date32()], ids=str)
@@ -308,21 +202,12 @@ def test_like_on_what_is_no_text_is_not_judged(dtype: pa.DataType) -> None:
     ("values", "dtype", "judged"),
     [
         ((1, 2.5), pa.int32(), False),
-        ((1, 2.5), pa.float64(), True),
         ((Decimal("1.5"), 2.5), pa.float32(), True),
         (("1", 2), pa.int32(), False),
-        (("1", "2"), pa.int32(), True),
-        (("2020-01-01",), pa.timestamp("us", "UTC"), False),
-        (("2020-01-01",), pa.date32(), True),
-        ((date(2020, 1, 1), "2020-01-02"), pa.date32(), False),
-        ((datetime(2020, 1, 1, tzinfo=UTC),), pa.timestamp("us", "UTC"), True),
-        ((Decimal("1E-19"),), pa.int64(), False),
         ((5,), pa.decimal128(38, 20), False),
         ((10**10,), pa.decimal128(38, 18), True),
         ((Decimal("1E-20"), Decimal("1E+20")), pa.decimal128(10, 0), False),
-        ((Decimal("1E-20"),), pa.decimal128(10, 0), True),
         ((1 << 70,), pa.float64(), False),
-        ((True, 1), pa.bool_(), True),
     ],
     ids=str,
 )

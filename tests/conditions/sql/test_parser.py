@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import doctest
 import logging
-import math
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +41,7 @@ def value_of(literal: str) -> Any:
 def cases(name: str) -> list[tuple[str, str]]:
     """The lines of a file beside this one: a text, then what is expected of it."""
     lines = Path(__file__).with_name(name).read_text(encoding="utf-8").splitlines()
-    parted = (line.partition(" =>") for line in lines if not line.startswith("# "))
+    parted = (line.rpartition(" =>") for line in lines if not line.startswith("# "))
     return [(text, expected.removeprefix(" ")) for text, _, expected in parted]
 
 
@@ -50,9 +49,25 @@ def cases(name: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"), [*cases("judged.txt"), ("a = 1 -- \\\n OR b = 2", "a = 1")]
-)
-def test_what_an_index_can_judge(text: str, expected: str) -> None:
+    ("text", "expected"),
+    [
+        ("t.a = 1", "t.a = 1"),
+        ("`a b`.`c``d` = 1", "`a b`.`c``d` = 1"),
+        ("t.select = 1", "t.`select` = 1"),
+        ("order = 1 AND x = 2 AND from = 3", "order = 1 AND x = 2 AND `from` = 3"),
+        ("a = 1 -- \\\n OR b = 2", "a = 1"),
+        ("UPPER( a )='X'", "upper(a) = 'X'"),
+        ("a::decimal(10, 2) = 1", "CAST(a AS DECIMAL(10,2)) = 1"),
+        ("a - INTERVAL -'1-2' YEAR TO MONTH = 2", "(a - INTERVAL '-14' MONTH) = 2"),
+        ("a + make_dt_interval(1) = 2", "(a + INTERVAL '86400' SECOND) = 2"),
+        ("(a, b) IN ((1, 'x'), (2, NULL))",
+         "a <=> 1 AND b IN ('x') AND b IS NOT NULL OR a <=> 2 AND b <=> NULL"),
+        ("CASE WHEN a > 1 THEN b < 2 ELSE c IS NULL END",
+         "a > 1 AND a IS NOT NULL AND b < 2 OR (a <= 1 OR a IS NULL) AND c IS NULL"),
+    ],
+)  # fmt: skip
+def test_names_and_what_is_written_for_several(text: str, expected: str) -> None:
+    """What other conditions mean is in the catalogue."""
     assert ex.to_sql(judged(text)) == expected
     assert ex.to_sql(judged(expected)) == ex.to_sql(judged(text))
 
@@ -93,29 +108,13 @@ def test_nothing_is_read_where_spark_replaces_variables() -> None:
     assert tree.text == text
 
 
-@pytest.mark.parametrize(
-    ("text", "spark_4", "spark_3"),
-    [
-        ("a = 'it''s'", col("a") == "it's", col("a") == "its"),
-        ('a = "x""y"', col("a") == 'x"y', col("a") == "xy"),
-        ("a <> ''''", col("a") != "'", col("a") != ""),
-        (
-            "a IN ('b', 'c''d\\'e')",
-            col("a").isin("b", "c'd'e"),
-            col("a").isin("b", "cd'e"),
-        ),
-        ("a LIKE 'x''%'", col("a").like("x'%"), col("a").like("x%")),
-        ("'\\'''' = a", col("a") == "''", col("a") == "'"),
-    ],
-)
-def test_a_doubled_quote_is_judged_as_spark_3_and_as_spark_4_read_it(
-    text: str, spark_4: ex.Predicate, spark_3: ex.Predicate
-) -> None:
-    tree = parse(text)
+def test_a_doubled_quote_is_judged_as_spark_3_and_as_spark_4_read_it() -> None:
+    """The rows of both are in the catalogue."""
+    tree = parse("a = 'it''s'")
     assert isinstance(tree, ex.And)
-    assert tree.children[0] == ex.Or((spark_4, spark_3))
+    assert tree.children[0] == ex.Or((col("a") == "it's", col("a") == "its"))
     assert isinstance(tree.children[1], ex.Unsupported)
-    assert tree.children[1].text == text
+    assert tree.children[1].text == "a = 'it''s'"
 
 
 @pytest.mark.parametrize("text", ["a = ''", "a = '' ''", "a = r'' 'x'", 'a = "it\'s"'])
@@ -127,39 +126,24 @@ def test_a_quote_that_is_not_doubled_is_read_once(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("literal", "value"), [*cases("literals.txt"), ("'a\\\nb'", repr("a\nb"))]
-)
-def test_a_literal_has_the_value_and_the_type_that_spark_gives_it(
-    literal: str, value: str
-) -> None:
-    """Python writes values of other types, scales and signs of zero differently."""
-    assert repr(value_of(literal)) == value
-
-
-@pytest.mark.parametrize(
-    "text",
+    ("literal", "value"),
     [
-        *(
-            "s <=> CAST(NULL AS INT)",
-            "s <=> int(NULL)",
-            "s <=> NULL::int",
-            "s <=> -NULL",
-        ),
-        *("s <=> TRY_CAST(NULL AS INT)", "s IS DISTINCT FROM cast(NULL AS DATE)"),
-        *("coalesce(i, CAST(NULL AS STRING)) < '10'", "nvl(s, NULL::int) IS NULL"),
-        *("s <=> (NULL + 1)", "s <=> year(NULL)", "s <=> nullif(1, 1)"),
+        ("-9223372036854775809", "Decimal('-9223372036854775809')"),
+        ("1.50", "Decimal('1.50')"),
+        ("1e2BD", "Decimal('100')"),
+        ("-0.0D", "-0.0"),
+        ("1.1f", "1.100000023841858"),
+        ("TIMESTAMP '2020-01-02'", "datetime.datetime(2020, 1, 2, 0, 0)"),
+        ("decimal(7)", "Decimal('7')"),
+        ("CAST(7 AS DECIMAL(20, 2))", "Decimal('7.00')"),
+        ("CAST(5 AS STRING)", "'5'"),
+        ("double('nan')", "nan"),
+        ("'a\\\nb'", repr("a\nb")),
     ],
 )
-def test_a_null_of_a_type_is_left_to_spark(text: str) -> None:
-    """Without ANSI mode a text column becomes a number, or NULL, next to it."""
-    assert isinstance(judged(text), ex.Unsupported)
-
-
-@pytest.mark.parametrize(
-    "text", ["CAST('NaN' AS DOUBLE)", "double('nan')", "float('NaN')"]
-)
-def test_nan_is_a_literal(text: str) -> None:
-    assert math.isnan(value_of(text))
+def test_a_literal_has_the_type_that_spark_gives_it(literal: str, value: str) -> None:
+    """Python writes values of other types, scales and signs of zero differently."""
+    assert repr(value_of(literal)) == value
 
 
 @pytest.mark.parametrize(
@@ -170,7 +154,7 @@ def test_nan_is_a_literal(text: str) -> None:
     ],
 )
 def test_a_mistake_is_one_sentence_with_its_place(text: str, message: str) -> None:
-    with pytest.raises(PredicateError, match=message) as caught:
+    with pytest.raises(PredicateError, match=message or r".") as caught:
         parse(text)
     assert "\n" not in str(caught.value)
 
@@ -395,25 +379,3 @@ def test_a_list_is_read_as_its_members_are(values: list[Any], comma: str) -> Non
     one_by_one = parse(f"a IN ({text}, 0.5D)")
     assert isinstance(one_by_one, ex.In)
     assert one_by_one.values == (*values, 0.5)
-
-
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [
-        ("('a' 'b')", ("ab",)),
-        ("('a', 'b' 'c')", ("a", "bc")),
-        ("('a' 'b' 'c')", ("abc",)),
-        (r"('\n', 'a')", ("\n", "a")),
-        (r"(r'\n', 'a')", (r"\n", "a")),
-        ("(\"a\", 'b')", ("a", "b")),
-        ("(0123456789, 1)", (123456789, 1)),
-        ("(1L, 2)", (1, 2)),
-        ("(-1, 2)", (-1, 2)),
-    ],
-)
-def test_members_that_are_more_than_their_text(
-    text: str, values: tuple[Any, ...]
-) -> None:
-    found = judged(f"a IN {text}")
-    assert isinstance(found, ex.In)
-    assert found.values == values

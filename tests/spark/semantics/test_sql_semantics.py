@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -23,16 +22,12 @@ from skipindex.expressions import (
     Reference,
     to_sql,
 )
+from tests.conditions.sql.test_parser import cases
 from tests.oracle import evaluate
 from tests.spark.versions import SPARK, frame_of
 from tests.strategies import integers_of, predicates, tables, to_arrow
 
 pytestmark = pytest.mark.spark
-
-
-def _lines(name: str) -> list[str]:
-    path = Path(__file__).with_name(name)
-    return path.read_text(encoding="utf-8").splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -95,13 +90,18 @@ def test_every_keyword_of_spark_is_quoted_where_needed(
         assert parse(to_sql(tree)) == tree
 
 
-@pytest.mark.parametrize("text", _lines("sql_refused.txt"))
-def test_what_spark_refuses_is_refused(session: SparkSession, text: str) -> None:
+TAKEN = {"NOT", "a = ``", "SELECT * FROM t WHERE a"}
+"""A name, a name of no letters, and a subquery: Spark's parser takes them."""
+
+
+def test_spark_refuses_what_is_a_mistake(session: SparkSession) -> None:
+    """Our parser is asked in ``tests/conditions/sql``."""
     parser = session._jsparkSession.sessionState().sqlParser()
-    with pytest.raises(PredicateError):
-        parse(text)
-    with pytest.raises(Exception, match=r"."):
-        parser.parsePlan(f"SELECT * FROM t WHERE ({text}\n)")
+    mistakes = {text for text, _ in cases("mistakes.txt")}
+    assert mistakes > TAKEN
+    for text in sorted(mistakes - TAKEN):
+        with pytest.raises(Exception, match=r"."):
+            parser.parsePlan(f"SELECT * FROM t WHERE ({text}\n)")
 
 
 @pytest.mark.parametrize("every", [7, pytest.param(1, marks=pytest.mark.slow)])
