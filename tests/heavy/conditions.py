@@ -82,6 +82,9 @@ _LESS: Final = {
     "i = TRY_CAST('1' AS INT)",
 }
 """Texts whose plans skip more than those for what Spark hands over."""
+_ENDS: Final = ("0001-01-01", "9999-12-31")
+"""In some zones their instants are of years that Python has not: of a text a plan has
+their numbers, and of what Spark hands over no literal."""
 LONG: Final = (
     "(" * 300 + "i = 1" + " AND l > -9)" * 300,
     "NOT (" * 301 + "i = 1" + ")" * 301,
@@ -165,7 +168,8 @@ def check(
             if truth not in {FAILS, VARIES}:
                 trouble = plan_wrong(table, plan, truth, is_part=part)
             more = {*plan.paths} - fewest
-            if more and not trouble and table == "every" and text not in _LESS:
+            is_less = text in _LESS or any(end in text for end in _ENDS)
+            if more and not trouble and table == "every" and not is_less:
                 trouble = f"reads {len(more)} files more than the plan of the text"
             if trouble:
                 troubles.append(f"{where}{name}: {trouble}")
