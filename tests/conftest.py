@@ -135,6 +135,7 @@ def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
     """The session of this process, set up to start and stop quickly."""
     from ssb.session import local_session  # noqa: PLC0415 - most tests need no Spark
     from tests.spark.iceberg.runtime import settings as of_iceberg  # noqa: PLC0415
+    from tests.spark.java.quick_files import settings as of_files  # noqa: PLC0415
 
     session = local_session(
         "skipindex tests",
@@ -149,16 +150,20 @@ def spark(pytestconfig: pytest.Config) -> Iterator[SparkSession]:
             # Small queries leave much garbage: the young generation that Java has by
             # default was collected four times as often.  Traces of over 8192 bytes come
             # to Python 40 ms late, as ``Asking.java`` says, and many queries fail on
-            # purpose.
+            # purpose.  With one compiler Java keeps 48 MB of compiled methods, fewer
+            # than thousands of queries need, and compiles them again.
             "spark.driver.extraJavaOptions": (
                 "-XX:+UseSerialGC -Xmn512m -XX:MetaspaceSize=256m "
-                "-XX:TieredStopAtLevel=1 -XX:MaxJavaStackTraceDepth=40"
+                "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
+                "-XX:MaxJavaStackTraceDepth=40 -XX:+UnlockDiagnosticVMOptions "
+                "-XX:-BytecodeVerificationRemote"
             ),
             "spark.sql.shuffle.partitions": "4",
             # Most tests look at the files of scans.
             "skipindex.rowsFromPlanner": "0",
             **REBASE,
             **of_iceberg(),
+            **of_files(),
             **(NO_CODEGEN if is_quick(pytestconfig) else {}),
         },
     )
