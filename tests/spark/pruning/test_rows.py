@@ -52,21 +52,22 @@ def reading(pruned: SparkSession) -> Iterator[SparkSession]:
     pruned.conf.set(SETTING, "0")
 
 
+def make(folder: Path) -> None:
+    """Files with all types, in folders of a date and a text."""
+    spark = SparkSession.getActiveSession()
+    assert spark is not None
+    rows = spark.range(N_FILES * ROWS).selectExpr(*_columns(TYPES))
+    rows = rows.withColumn("p", sf.expr("date'2024-01-01' + CAST(id % 2 AS int)"))
+    rows = rows.withColumn("q", sf.expr("IF(id % 4 < 2, NULL, concat('é ', id % 2))"))
+    write = rows.repartition(N_FILES, "id").write.mode("append")
+    write.partitionBy("p", "q").parquet(str(folder))
+    asked = {"id": "exact", "k": "exact", "name": "bitmap"}
+    sx.build_indexes(folder, asked, workers=1)
+
+
 @pytest.fixture
 def folder(tmp_path: Path, reading: SparkSession) -> Path:
-    """Files with all types, in folders of a date and a text, as the view ``t``."""
-
-    def make(folder: Path) -> None:
-        rows = reading.range(N_FILES * ROWS).selectExpr(*_columns(TYPES))
-        rows = rows.withColumn("p", sf.expr("date'2024-01-01' + CAST(id % 2 AS int)"))
-        rows = rows.withColumn(
-            "q", sf.expr("IF(id % 4 < 2, NULL, concat('é ', id % 2))")
-        )
-        write = rows.repartition(N_FILES, "id").write.mode("append")
-        write.partitionBy("p", "q").parquet(str(folder))
-        asked = {"id": "exact", "k": "exact", "name": "bitmap"}
-        sx.build_indexes(folder, asked, workers=1)
-
+    """The files as the view ``t``."""
     made(tmp_path / "t", make)
     reading.read.parquet(str(tmp_path / "t")).createOrReplaceTempView("t")
     return tmp_path / "t"
@@ -527,24 +528,25 @@ def planned_reading(pruned: SparkSession) -> Iterator[SparkSession]:
             pruned.conf.set(name, known)
 
 
+def make_planned(planned_folder: Path) -> None:
+    for i in range(PLANNED_N_FILES):
+        numbers = range(i * N, i * N + N)
+        columns = {
+            "id": pa.array(numbers, pa.int64()),
+            "k": pa.array([n * 7919 % 1009 for n in numbers], pa.int64()),
+            "list": [[n] for n in numbers],
+        }
+        path = planned_folder / f"p={i % 2}" / f"{i}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pq.write_table(pa.table(columns), path, row_group_size=PLANNED_ROWS)
+    sx.build_indexes(planned_folder, {"k": "exact", "id": "exact"}, workers=1)
+
+
 @pytest.fixture
 def planned_folder(tmp_path: Path) -> Path:
     """Files in two folders, whose statistics rule out no row group for ``k``."""
 
-    def make(planned_folder: Path) -> None:
-        for i in range(PLANNED_N_FILES):
-            numbers = range(i * N, i * N + N)
-            columns = {
-                "id": pa.array(numbers, pa.int64()),
-                "k": pa.array([n * 7919 % 1009 for n in numbers], pa.int64()),
-                "list": [[n] for n in numbers],
-            }
-            path = planned_folder / f"p={i % 2}" / f"{i}.parquet"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(pa.table(columns), path, row_group_size=PLANNED_ROWS)
-        sx.build_indexes(planned_folder, {"k": "exact", "id": "exact"}, workers=1)
-
-    return made(tmp_path / "t", make)
+    return made(tmp_path / "t", make_planned)
 
 
 def whole(spark: SparkSession, planned_folder: Path, condition: str) -> DataFrame:
@@ -686,6 +688,12 @@ def put_grouped(path: Path, first: int) -> None:
     pq.write_table(pa.table(columns), path, row_group_size=GROUPED_ROWS)
 
 
+def make_grouped(grouped_folder: Path) -> None:
+    for i in range(GROUPED_N_FILES):
+        put_grouped(grouped_folder / f"p={i % 2}" / f"{i}.parquet", i * GROUPED_N)
+    sx.build_indexes(grouped_folder, {"k": "exact", "id": "exact"}, workers=1)
+
+
 @pytest.fixture
 def grouped_folder(tmp_path: Path, pruned: SparkSession) -> Iterator[Path]:
     """Files in two folders, as the view ``t``; Parquet itself rules out no row group.
@@ -693,12 +701,7 @@ def grouped_folder(tmp_path: Path, pruned: SparkSession) -> Iterator[Path]:
     No gap between row groups is small.
     """
 
-    def make(grouped_folder: Path) -> None:
-        for i in range(GROUPED_N_FILES):
-            put_grouped(grouped_folder / f"p={i % 2}" / f"{i}.parquet", i * GROUPED_N)
-        sx.build_indexes(grouped_folder, {"k": "exact", "id": "exact"}, workers=1)
-
-    path = made(tmp_path / "t", make)
+    path = made(tmp_path / "t", make_grouped)
     with settings(pruned, {OPEN: "0", "spark.sql.parquet.filterPushdown": "false"}):
         pruned.read.parquet(str(path)).createOrReplaceTempView("t")
         yield path
