@@ -10,7 +10,7 @@ from collections.abc import Callable
 from datetime import date, datetime
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -26,9 +26,6 @@ from tests.rewrite.arrow_writer import optimized
 from tests.storage.s3_server import s3_server
 from tests.table.test_encrypted import encrypt, rows
 from tests.tables import build, put, put_all
-
-if TYPE_CHECKING:  # the others need no PySpark
-    from pyspark.sql import SparkSession
 
 duckdb = pytest.importorskip("duckdb")
 pl = pytest.importorskip("polars")
@@ -732,43 +729,6 @@ def test_rewritten_files_that_are_still_hidden_are_read(tmp_path: Path) -> None:
     plan = table.plan("x >= 1")
     assert any("_skipindex-" in path for path in plan.paths)
     assert sorted(column(plan, "x")) == [1, 2, 3]
-
-
-@pytest.mark.spark
-@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
-def test_spark_reads_the_same_rows(
-    tmp_path: Path, spark: SparkSession, every: int
-) -> None:
-    from skipindex.spark.settings import session_settings  # noqa: PLC0415
-
-    inner = pa.struct({"a": pa.int32()})
-    for i, folder in enumerate(["p=1", "p=__HIVE_DEFAULT_PARTITION__"]):
-        rows = {
-            "x": [10 * i, 10 * i + 1, 10 * i + 2],
-            "f": [math.nan, -0.0, None],
-            "s": ["\uffff", "a%b", "\U0001f33c"],
-            "d": pa.array([Decimal("1.10"), None, Decimal("-9.99")]),
-            "t": pa.array([datetime(2024, 1, 1), None, datetime(1960, 1, 1)]),
-            "n": pa.array([{"a": 1}, {"a": None}, None], inner),
-        }
-        put(tmp_path / folder / "0.parquet", rows)
-    table = sx.open_table(tmp_path)
-    # Spark's own skipping of row groups loses NaN.
-    without_own_skipping = {"spark.sql.parquet.filterPushdown": "false"}
-    zone = spark.conf.get("spark.sql.session.timeZone")
-    conditions = [
-        *("f > 1", "f = 0", "f <> 0", "NOT (f < 5)", "f IS NULL"),
-        *("f <=> double('NaN')", "s > 'b'", "s LIKE '%\\\\%%'", "s < '\U0001f33c'"),
-        *("length(s) = 3", "d >= 1.1", "d NOT IN (1.1)", "p = 1", "NOT (p = 1)"),
-        *("p IS NULL AND x > 10", "t < '2000-01-01'", "year(t) = 2024", "n.a = 1"),
-        *("n.a IS NULL", "x % 2 = 1"),
-    ]
-    for where in conditions[::every]:
-        plan = table.plan(where, timezone=zone)
-        with session_settings(spark, without_own_skipping):
-            found = plan.read(spark).select("x").collect()
-        expected = sorted(row.x for row in found)
-        assert sorted(column(plan, "x")) == expected, where
 
 
 @pytest.mark.parametrize("where", ["s = 'a'", "s < 'a'", "s >= 'b'", "s IN ('A', 'b')"])

@@ -20,7 +20,7 @@ from skipindex.spark.pruning import dimensions
 from tests.rewrite.arrow_writer import optimized
 from tests.spark.pruning.costs import check_costs
 from tests.spark.pruning.scans import files_read, with_and_without
-from tests.tables import build, put
+from tests.tables import build, made, put
 
 pytestmark = pytest.mark.spark
 
@@ -242,12 +242,10 @@ def days(path: Path, *ks: int, name: str = "d") -> None:
     put(path, {"k": pa.array(ks, pa.int32()), "name": [name] * len(ks)})
 
 
-@pytest.fixture
-def side_folder(tmp_path: Path) -> Path:
-    """A fact in twelve files, each with a key of its own, and a dimension of two."""
+def make_sides(folder: Path) -> None:
     for i in range(N_FILES):
         put(
-            tmp_path / f"fact/{i:02}.parquet",
+            folder / f"fact/{i:02}.parquet",
             {
                 "k": pa.array([i] * 9, pa.int32()),
                 "day": pa.array([i] * 9, pa.int32()).cast(pa.date32()),
@@ -256,9 +254,14 @@ def side_folder(tmp_path: Path) -> Path:
             },
         )
     kinds = dict.fromkeys(("k", "day", "price"), "bitmap")
-    sx.build_indexes(tmp_path / "fact", kinds, workers=1)
-    days(tmp_path / "days/0.parquet", 0, 1)
-    return tmp_path
+    sx.build_indexes(folder / "fact", kinds, workers=1)
+    days(folder / "days/0.parquet", 0, 1)
+
+
+@pytest.fixture
+def side_folder(tmp_path: Path) -> Path:
+    """A fact in twelve files, each with a key of its own, and a dimension of two."""
+    return made(tmp_path, make_sides)
 
 
 class Star:
