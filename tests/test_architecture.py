@@ -65,7 +65,7 @@ BUDGETS = {
     "api": 4794,
     "build": 2659,
     "cli": 1483,
-    "conditions": 8651,
+    "conditions": 8656,
     "expressions": 1982,
     "indexes": 7439,
     "layout": 2427,

@@ -80,6 +80,9 @@ _LESS: Final = {
     # A plan for the text knows that a column is hidden, and that the rest is not.
     "CASE WHEN _metadata.file_size > 0 THEN i ELSE 0 END = 1",
     "i = TRY_CAST('1' AS INT)",
+    # The interval is one of months, days and microseconds.
+    "ts + make_interval(0, 0, 1, 2) = TIMESTAMP '2020-01-10 00:00:00'",
+    "dt + make_interval(0, 0, 1, 2) = DATE '2020-01-10'",
 }
 """Texts whose plans skip more than those for what Spark hands over."""
 _ENDS: Final = ("0001-01-01", "9999-12-31")

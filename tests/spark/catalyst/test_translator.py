@@ -158,6 +158,8 @@ def test_a_decimal_keeps_the_digits_of_its_type() -> None:
     [
         ("interval day", 86400000000, 1, "DAY"),
         ("interval day to second", 60000000, 1, "MINUTE"),
+        ("interval second", 1, 1, "MICROSECOND"),
+        ("interval day to second", 91_800_500_000, 91_800_500_000, "MICROSECOND"),
         ("interval year", 12, 1, "YEAR"),
         ("interval month", 13, 13, "MONTH"),
     ],
@@ -173,7 +175,6 @@ def test_intervals(kind: str, value: int, number: int, unit: str) -> None:
         ("string collate UTF8_LCASE", "a"),
         ("date", 2932897),
         ("timestamp", 253402300800000000),
-        ("interval second", 1),
         ("interval day", 86400000000 * 10**9),
         ("interval", [0, 1, 0]),
         ("array<int>", {"c": "UnsafeArrayData"}),
@@ -225,6 +226,11 @@ def test_what_is_not_understood_is_opaque(unknown: Json) -> None:
     assert isinstance(whole, And)
     assert isinstance(whole.children[0], Unsupported)
     assert whole.children[1:] == (column("i") == 1,)
+
+
+def test_the_value_of_else_is_no_condition() -> None:
+    case = node("CaseWhen", "int", equal(col("i"), ONE), ONE, lit("int", 2))
+    assert sql(equal(case, ONE)) == "CASE WHEN i = 1 THEN 1 ELSE 2 END = 1"
 
 
 @pytest.mark.parametrize("mode", ["TRY", ["TRY", True], ["ANSI"], 1, None])

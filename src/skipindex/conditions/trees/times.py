@@ -34,7 +34,10 @@ _MADE: Final = {
 }
 INTERVAL_FUNCTIONS: Final = frozenset(_MADE)
 _LENGTHS: Final = {**CLOCK_UNITS, "MONTH": 1}
-_PART: Final = re.compile(r"([+-]?)([0-9]{1,9})(?:\.([0-9]{1,6}))?")
+_PART: Final = re.compile(r"([+-]?)([0-9]{1,18})(?:\.([0-9]{1,6}))?")
+_MOST: Final = 10**9
+_MOST_MICROSECONDS: Final = 10**18
+"""Below them are the numbers that are read."""
 _IN_TEXT: Final = re.compile(r"\s*([+-]?[0-9]+(?:\.[0-9]+)?)\s+([A-Za-z]+)", re.ASCII)
 _FIELDS: Final = ("DAY", "HOUR", "MINUTE", "SECOND")
 _DATE: Final = r" *(?P<year>\d{4})(?:-(?P<month>\d{1,2})(?:-(?P<day>\d{1,2})"
@@ -127,6 +130,8 @@ def interval_of(parts: Sequence[tuple[str, str]]) -> Call:
             raise NotJudgedError("an interval")
         factor, unit = known
         number = factor * int(match[2])
+        if number >= (_MOST_MICROSECONDS if unit == "MICROSECOND" else _MOST):
+            raise NotJudgedError("an interval")
         if match[3]:
             number, unit = number * SECOND + int(match[3].ljust(6, "0")), "MICROSECOND"
         number = -number if match[1] == "-" else number

@@ -79,8 +79,10 @@ def _case(write: Writer, node: Node) -> Operand | None:
     has_else = len(parts) % 2 == 1
     if node.held != (() if has_else else (None,)):
         return None
-    branches = zip(map(truth, parts[::2]), parts[1::2], strict=False)
-    return choice(list(branches), parts[-1] if has_else else LiteralOperand(None))
+    # The value of ELSE stands where a condition would, and is none.
+    pairs = zip(parts[1::2], parts[::2], strict=False)
+    branches = [(truth(condition), value) for value, condition in pairs]
+    return choice(branches, parts[-1] if has_else else LiteralOperand(None))
 
 
 def _nanvl(write: Writer, node: Node) -> Operand | None:
@@ -228,9 +230,7 @@ def _in_zone(write: Writer, zone: Held) -> bool:
 
 _ESCAPED: Final = Form(_like, "`LIKE … ESCAPE`")
 _TRIMMED: Final = Form(_trim, "`trim(…)`, `ltrim(…)`, `rtrim(…)`")
-_INTERVAL: Final = Form(
-    _later, "`+ INTERVAL`", "an interval of whole seconds, or of months"
-)
+_INTERVAL: Final = Form(_later, "`+ INTERVAL`", "an interval of time, or of months")
 _BY_PATTERN: Final = "of a string, by a literal pattern"
 _SECONDS: Final = Form(_seconds_of_text, "`unix_timestamp(…)`", _BY_PATTERN)
 

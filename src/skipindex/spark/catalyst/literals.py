@@ -40,6 +40,7 @@ MICROSECONDS: Final = {
     "HOUR": 3_600_000_000,
     "MINUTE": 60_000_000,
     "SECOND": 1_000_000,
+    "MICROSECOND": 1,
 }
 """The units of time that the planner reads, and that always have one length."""
 
@@ -91,15 +92,14 @@ def _moment(kind: str, number: int) -> date:
 
 
 def interval(kind: str, value: Any) -> Call:
-    """An interval of whole units of one kind."""
+    """An interval of whole units of one kind, of the longest."""
     if not kind.startswith("interval ") or not isinstance(value, int):
         raise opaque()
     if kind.removeprefix("interval ").partition(" ")[0] in {"year", "month"}:
         return interval_of([(str(value), "MONTH")])
-    for unit, length in MICROSECONDS.items():
-        if value % length == 0:
-            return interval_of([(str(value // length), unit)])
-    raise opaque()
+    fits = (unit for unit, length in MICROSECONDS.items() if value % length == 0)
+    unit = next(fits)
+    return interval_of([(str(value // MICROSECONDS[unit]), unit)])
 
 
 def _number(value: float, *, is_double: bool) -> Operand:
