@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import Decimal
 from pathlib import Path
 
@@ -25,38 +24,7 @@ pytestmark = pytest.mark.spark
 
 MERGE = "spark.sql.parquet.mergeSchema"
 
-QUICK: Mapping[str, str] = {
-    "byte": "i16 u8",
-    "short": "i32 i32_small",
-    "int": "u32 date",
-    "long": "u32 ntz_ns",
-    "dec5_2": "d10_2 d10_2_small",
-    "dec20_2": "d5_2",
-    "dec20_0": "u64",
-    "string": "view bytes json",
-    "lower": "text",
-    "binary": "text",
-    "ltz": "ntz_us",
-    "months": "i32",
-}
-"""By declared type, the stored ones."""
-
-
 NEVER_INDEXED = {"char", "lower", "months", "days"}
-
-
-@pytest.mark.slow
-def test_some_pairs_of_types_in_table_and_file(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    pairs = [
-        f"{t}__{stored}" for t in QUICK if t in TYPES for stored in QUICK[t].split()
-    ]
-    judged = sweep(spark, tmp_path, pairs)
-    assert not judged.failures, "\n".join(judged.failures[:20])
-    assert set(judged.readable["false"]) == set(pairs)
-    assert judged.verdicts > 600
-    assert judged.skipped > 100
 
 
 @pytest.mark.slow
