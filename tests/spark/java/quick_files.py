@@ -6,13 +6,14 @@ there, and one for each folder: a fifth of what the tests with Spark take.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 from zlib import crc32
 
-from tests.spark.java.javac import JavaError, compile_files, installed
+from tests.spark.java.javac import ROOT, JavaError, compile_files, installed
 
 _SOURCE: Final = Path(__file__).with_name("QuickFiles.java")
 
@@ -30,16 +31,18 @@ def settings() -> Mapping[str, str]:
 
 
 def _compiled() -> Path:
-    """The folder of the class, compiled once for all runs of a machine."""
+    """The folder of the class, compiled once for all runs in a checkout."""
     jars = installed()
     key = crc32(str(jars).encode(), crc32(_SOURCE.read_bytes()))
-    folder = Path(tempfile.gettempdir(), f"skipindex-quick-files-{key:08x}")
+    folder = ROOT / ".pytest_cache" / f"quick-files-{key:08x}"
     if not folder.exists():
-        part = Path(tempfile.mkdtemp(prefix=f"{folder.name}-"))
+        folder.parent.mkdir(exist_ok=True)
+        part = Path(tempfile.mkdtemp(dir=folder.parent))
         compile_files([_SOURCE], jars, part)
         try:
             part.rename(folder)
         except OSError:
-            if not folder.exists():  # another process was not first either
+            if not folder.exists():
                 raise
+            shutil.rmtree(part)  # another process was first
     return folder
