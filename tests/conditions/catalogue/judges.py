@@ -43,7 +43,7 @@ FORMS: Final[Mapping[str, Mapping[int, int]]] = {
 TYPES: Final = {name: kind for name, (_, kind) in SHAPE_TYPES.items()}
 VALUES: Final = {"+": True, "-": False, "?": None}
 _INTEGERS: Final = ("i", "l", "y", "a b", "x.y", "tick`s", "order")
-_BEHIND: Final = ("(select", "input_file_name")
+_BEHIND: Final = ("(select", "input_file_")
 ALONE: Final = ("minmax", *KINDS, "ngram_bloom", "token_bloom")
 
 
