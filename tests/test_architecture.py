@@ -70,11 +70,11 @@ BUDGETS = {
     "indexes": 7439,
     "layout": 2427,
     "log": 2410,
-    "planner": 10111,
+    "planner": 10110,
     "rewrite": 2762,
-    "source": 5842,
+    "source": 5847,
     "spark": 7713,
-    "storage": 5568,
+    "storage": 5569,
     "table": 3008,
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that

@@ -391,7 +391,7 @@ def engines_differ(folder: Path, rows: pa.Table, rng: random.Random) -> str:
     for where in rng.sample(asked, min(3, len(asked))):
         plan = table.plan(where, timezone="UTC")
         try:
-            with mock.patch.object(engines, "_MOST_BLOCKS", -1):
+            with mock.patch.object(engines, "MOST_BLOCKS", -1):
                 expected = sorted(plan.to_arrow().to_table(["id"])["id"].to_pylist())
         except pa.ArrowException as error:
             if "timestamp" not in str(error):
@@ -399,7 +399,7 @@ def engines_differ(folder: Path, rows: pa.Table, rng: random.Random) -> str:
             continue  # some files have local times, and INT96 made the table's instants
         before, after = (rng.choice(SETTINGS) for _ in range(2))
         with (
-            mock.patch.object(engines, "_MOST_BLOCKS", rng.choice([-1, math.inf])),
+            mock.patch.object(engines, "MOST_BLOCKS", rng.choice([-1, math.inf])),
             duckdb.connect() as connection,
         ):
             connection.execute(f"SET {before}")

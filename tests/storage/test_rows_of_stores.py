@@ -87,7 +87,7 @@ def without_scan(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def by_pages(without_scan: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where a scan is faster."""
-    monkeypatch.setattr(engines, "_MOST_BLOCKS", math.inf)
+    monkeypatch.setattr(engines, "MOST_BLOCKS", math.inf)
     monkeypatch.setattr(selected, "_is_faster_from_a_store", lambda _: True)
 
 

@@ -22,7 +22,7 @@ from skipindex.expressions import Predicate
 from skipindex.planner.plan import Plan, plan_files
 from skipindex.planner.stages.derived_partitions import derived_partitions
 from skipindex.source import folder_of, newest_usable
-from skipindex.source.folder.hidden_files import counts_hidden
+from skipindex.source.folder.hidden_files import counts_hidden_files
 from skipindex.source.parquet.spark_json import given_schema
 from skipindex.storage.deadline import carried
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -54,7 +54,7 @@ def open_needed(
 ) -> TableState | None:
     """The table without folders that cannot match; None if that is unknown."""
     known = newest_usable(location, None)
-    if options.declared is None or counts_hidden(known) or known.refused:
+    if options.declared is None or counts_hidden_files(known) or known.refused:
         return None
     derived = options.derived or Derived.from_json(known.properties.derived)
     options_of = replace(options, derived=derived)
@@ -64,7 +64,7 @@ def open_needed(
     except SkipIndexError:
         return None  # the error is its own, or it has changed
     is_empty = not (len(result) or needed.n_unlisted)
-    if is_empty or counts_hidden(result.snapshot):
+    if is_empty or counts_hidden_files(result.snapshot):
         return None
     return result.without_folders(needed.n_unlisted)
 

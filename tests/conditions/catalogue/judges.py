@@ -133,7 +133,7 @@ def plan_of(table: str, text: str, zone: str, *kinds: str) -> sx.Plan:
 def by_pages() -> Iterator[None]:
     """Rows are read by pages, however many there are."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "_MOST_BLOCKS", math.inf)
+        patch.setattr(engines, "MOST_BLOCKS", math.inf)
         patch.setattr(engines, "is_faster_than_arrow", lambda _: True)
         patch.setattr(engines, "_is_faster_than_engines", lambda _, **__: True)
         yield

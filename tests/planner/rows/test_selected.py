@@ -60,7 +60,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[Bytes]:
         result.append(size)
         return True
 
-    monkeypatch.setattr(engines, "_MOST_BLOCKS", math.inf)
+    monkeypatch.setattr(engines, "MOST_BLOCKS", math.inf)
     monkeypatch.setattr(engines, "is_faster_than_arrow", always)
     monkeypatch.setattr(engines, "_is_faster_than_engines", always)
     return result
@@ -87,7 +87,7 @@ def events(folder: Path, n_files: int = 2, n_rows: int = 3000) -> sx.Table:
 def test_the_rows_are_those_of_the_oracle(data: st.DataObject) -> None:
     columns = data.draw(tables(min_rows=1))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(engines, "_MOST_BLOCKS", math.inf)
+        patch.setattr(engines, "MOST_BLOCKS", math.inf)
         patch.setattr(engines, "is_faster_than_arrow", lambda _: True)
         patch.setattr(engines, "_is_faster_than_engines", lambda _, **__: True)
         check(
@@ -297,7 +297,7 @@ def without_arrow(monkeypatch: pytest.MonkeyPatch) -> None:
         raise AssertionError("read by Arrow")
 
     monkeypatch.setattr(Files, "dataset", refuse)
-    monkeypatch.setattr(engines, "_MOST_BLOCKS", -1)
+    monkeypatch.setattr(engines, "MOST_BLOCKS", -1)
 
 
 CONDITIONS = {
@@ -351,7 +351,7 @@ def test_folders_that_decide_otherwise_for_each_file(
     tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Columns of folders, and conditions with another residual for each file."""
-    monkeypatch.setattr(engines, "_MOST_BLOCKS", -1)
+    monkeypatch.setattr(engines, "MOST_BLOCKS", -1)
     for day in range(3):
         numbers = np.arange(100) + 100 * day
         put(tmp_path / f"day={day}" / "0.parquet", {"id": numbers, "day": numbers * 0})
@@ -465,7 +465,7 @@ def by_arrow(monkeypatch: pytest.MonkeyPatch) -> list[Files]:
         return dataset(own)
 
     monkeypatch.setattr(Files, "dataset", noted)
-    monkeypatch.setattr(engines, "_MOST_BLOCKS", -1)
+    monkeypatch.setattr(engines, "MOST_BLOCKS", -1)
     return result
 
 

@@ -47,9 +47,8 @@ if TYPE_CHECKING:
     import polars as pl
     from duckdb import DuckDBPyConnection, DuckDBPyRelation
 
-_MOST_BLOCKS: Final[float] = MOST_BLOCKS
 _TRIED: Final = 8
-"""The first files, which may be above it together."""
+"""The first files, which may be above that fraction of their blocks together."""
 _MOST_BYTES: Final = 1 << 28
 """Bytes of pages that are read into memory; more rows are read by a scan."""
 _INTEGERS: Final = (8, 16, 32, 64)
@@ -253,13 +252,13 @@ class _Source:
         location = table.location
         if not (location.is_local or location.is_store) or min(n_rows) < 0:
             return None
-        if plan.evaluation.many[self._files].mean() > _MOST_BLOCKS:
+        if plan.evaluation.many[self._files].mean() > MOST_BLOCKS:
             return None
-        left = _MOST_BLOCKS * sum(map(n_blocks, n_rows))
+        left = MOST_BLOCKS * sum(map(n_blocks, n_rows))
         wanted: dict[int, Ints] = {}
         is_exact = True
         chosen = selections(plan.evaluation, np.array(self._files))
-        tried = _MOST_BLOCKS * sum(map(n_blocks, n_rows[:_TRIED]))
+        tried = MOST_BLOCKS * sum(map(n_blocks, n_rows[:_TRIED]))
         for i, (file, n, selection) in enumerate(
             zip(self._files, n_rows, chosen, strict=True), 1
         ):

@@ -30,7 +30,7 @@ def replaced_paths(snapshot: Snapshot) -> set[str]:
     return {*Rewrites.of(snapshot).replaced}
 
 
-def counts_hidden(snapshot: Snapshot) -> bool:
+def counts_hidden_files(snapshot: Snapshot) -> bool:
     """Whether a commit lets hidden files count."""
     return bool(Rewrites.of(snapshot).replacements)
 

@@ -33,7 +33,7 @@ from skipindex.log.moved import with_moved, without_files
 from skipindex.log.properties import TableProperties
 from skipindex.source.folder.batch import Batch
 from skipindex.source.folder.exclusive import commit
-from skipindex.source.folder.hidden_files import counts_hidden, hidden_paths
+from skipindex.source.folder.hidden_files import counts_hidden_files, hidden_paths
 from skipindex.source.folder.publish import EndedError, Publisher
 from skipindex.source.folder.replacements import Replacement, Rewrites
 from skipindex.source.folder.staging import delete_files, sync_left, undeleted
@@ -85,6 +85,11 @@ class NewFiles:
     count: bool = False
     _tried: bool = False
 
+    @property
+    def _by_file(self) -> bool:
+        """Whether each file counts as soon as it is visible."""
+        return self.mode is not SaveMode.OVERWRITE and self.batch is None
+
     def begin(self) -> bool:
         """Whether there is anything to write: no batch that the table has.
 
@@ -108,7 +113,7 @@ class NewFiles:
         Raises:
             CommittedError: another run has added the batch.
         """
-        if self.mode is not SaveMode.OVERWRITE and self.batch is None:
+        if self._by_file:
             self.known = self._show(files, fresh, news)
             self.count = True
             return self.known
@@ -200,7 +205,7 @@ class NewFiles:
             kept = TableProperties(streams=base.properties.streams)
             return fresh, rewrites.to_properties(kept) | news
 
-        operation = "overwrite" if batch is None else "append"
+        operation = self.mode.value
         try:
             done = commit(location, change, operation=operation, known=self.known)
         except CommittedError as error:
@@ -262,7 +267,7 @@ class NewFiles:
         if not gone.isdisjoint(f.path for r in entries for f in (*r.old, *r.new)):
             return False
         is_named = not gone.isdisjoint(newest.manifest.paths)
-        if self.mode is SaveMode.OVERWRITE or self.batch is not None:
+        if not self._by_file:
             return not (is_named or _is_committed(location, self.made, newest))
         if is_named:
             commit(
@@ -279,7 +284,7 @@ def _require_created(location: Location, base: Snapshot, mine: Collection[str]) 
         file.size > 0 and is_data_file(file.path) and file.path not in mine
         for file in location.list()
     )
-    if others or len(base.manifest) or counts_hidden(base):
+    if others or len(base.manifest) or counts_hidden_files(base):
         raise TableError(
             f"{location.full('')!r} was created by another writer meanwhile; nothing "
             "was added"

@@ -88,9 +88,10 @@ class Blob:
         check()
         end = self._read_end()
         is_whole = len(end) == entry.length
-        header = end if is_whole else source.read(self._base, HEADER.size)
-        self._check_header(header[: HEADER.size])
-        raw = self._directory(header[: HEADER.size], end)
+        begin = end if is_whole else source.read(self._base, HEADER.size)
+        header = begin[: HEADER.size]
+        self._check_header(header)
+        raw = self._directory(header, end)
         n_files, n_parts, n_meta, _ = COUNTS.unpack_from(raw)
         expected = COUNTS.size + 4 * (3 * n_files + 1) + 16 * n_parts + n_meta
         if expected != len(raw):
