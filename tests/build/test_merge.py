@@ -15,6 +15,7 @@ import pytest
 import skipindex as sx
 from skipindex.build import merge
 from skipindex.build.packs import merged_packs
+from skipindex.indexes import file_map
 from skipindex.log import latest_version
 from skipindex.storage.file_system.descriptors import MAX_OPEN, OPEN
 from skipindex.storage.file_system.names import PACKS
@@ -69,6 +70,39 @@ def test_one_pack_answers_as_many_did(folder: Path) -> None:
         assert answers(table, kinds=kinds) == answers(before, kinds=kinds)
     again = build(folder, {"a": "bloom"}).status()
     assert again.version == table.status().version
+
+
+@pytest.mark.parametrize("kind", ["bitmap", "exact"])
+@pytest.mark.parametrize("text", ["", "k{:06d}"])
+def test_a_merged_map_knows_values_that_small_ones_had_in_bins(
+    kind: str, text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the dictionaries of the payloads: bins of bins would hold most files."""
+    monkeypatch.setattr(file_map, "_LEAST_BYTES", 1000)
+    monkeypatch.setattr(file_map, "_BYTES_PER_FILE", 0)
+    monkeypatch.setattr(file_map, "_BINS_TRIED", (32,))
+    rng = np.random.default_rng(7)
+    keys = rng.permutation(40 * 25).reshape(40, 25).tolist()
+
+    def value(key: int) -> object:
+        return text.format(key) if text else key * 977
+
+    for at in range(0, 40, 10):
+        for i in range(at, at + 10):
+            put(tmp_path / f"{i:02d}.parquet", {"k": [*map(value, keys[i]), None]})
+        build(tmp_path, {"k": kind})
+    before = sx.open_table(tmp_path)
+    assert len(before.state.snapshot.manifest.packs) > 3
+    conditions = [f"k = {value(key)!r}" for i in (0, 13, 39) for key in keys[i][:5]]
+    kept = [before.plan(one, kinds=["file_map"]).paths for one in conditions]
+    assert sum(map(len, kept)) > 3 * len(kept)
+    monkeypatch.setattr(file_map, "_LEAST_BYTES", 100_000)
+    monkeypatch.setattr(file_map, "_BINS_TRIED", (1 << 14,))
+    table = before.compact_indexes()
+    assert len(table.state.snapshot.manifest.packs) == 1
+    kept = [table.plan(one, kinds=["file_map"]).paths for one in conditions]
+    assert kept == [[f"{i:02d}.parquet"] for i in (0, 13, 39) for _ in range(5)]
+    assert not table.plan(f"k = {value(40 * 25)!r}", kinds=["file_map"]).paths
 
 
 def test_readers_of_the_older_commit_still_have_its_packs(folder: Path) -> None:

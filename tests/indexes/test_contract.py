@@ -87,6 +87,21 @@ def test_a_value_that_is_not_in_the_file_is_known_not_to_be(
         assert not bounds.upper
 
 
+@pytest.mark.parametrize("spec", POSITIONAL, ids=spec_id)
+@examples(30)
+@given(data=st.data())
+def test_the_values_of_an_index_are_those_of_its_rows(
+    spec: IndexSpec, data: st.DataObject
+) -> None:
+    array = data.draw(arrays(spec))
+    index, _ = opened(spec, column_of(array))
+    rows = {value for value in values_of(array) if value is not None}
+    held = index.held(len(rows))
+    assert held is None or list(held) == sorted(rows)
+    if rows:
+        assert index.held(len(rows) - 1) is None
+
+
 @each_spec
 @examples(15)
 @given(data=st.data())

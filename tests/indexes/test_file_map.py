@@ -107,8 +107,8 @@ def test_many_values_are_put_into_bins(
     """Files of random values, of one cluster, and of two far from each other."""
     monkeypatch.setattr(file_map, "_LEAST_BYTES", 2000)
     monkeypatch.setattr(file_map, "_BYTES_PER_FILE", 0)
-    monkeypatch.setattr(file_map, "_MAX_PER_FILE", 50)
-    monkeypatch.setattr(file_map, "_MAX_BINS", 40)
+    monkeypatch.setattr(file_map, "MAX_PER_FILE", 50)
+    monkeypatch.setattr(file_map, "_BINS_TRIED", (40,))
     rng = np.random.default_rng(5)
     ints = [
         [*range(1000 * i, 1000 * i + 300), *range(90_000 - 999 * i, 90_020 - 999 * i)]
@@ -129,6 +129,36 @@ def test_many_values_are_put_into_bins(
     assert answer is not None
     if dtype == pa.int64():
         assert answer[0].sum() <= 2, "between clusters there is only the random file"
+
+
+def _kept_of_keys(n_files: int, n_keys: int, n_index_bytes: int) -> tuple[float, int]:
+    """The share of files that have a key by the map, and the bytes of the map."""
+    rng = np.random.default_rng(3)
+    keys = rng.permutation(n_files * n_keys).reshape(n_files, n_keys)
+    domain = domain_of(pa.int64())
+    spans = [
+        ValueSpans.single_values(sorted(one.tolist()), is_bytes=False) for one in keys
+    ]
+    parts = build_file_map(spans, domain, n_index_bytes=n_index_bytes)
+    assert parts is not None
+    found = opened(parts, domain, n_files)
+    assert found.binned
+    kept = []
+    for file in range(0, n_files, 37):
+        answer = found.ask(OneOf("c", (int(keys[file, 5]),)))
+        assert answer is not None
+        assert answer[0][file]
+        kept.append(answer[0].mean())
+    return float(np.mean(kept)), sum(map(len, parts))
+
+
+def test_more_bins_where_a_look_up_then_reads_less() -> None:
+    """Keys in any order, in many small files: the payloads that are left cost most."""
+    small, small_bytes = _kept_of_keys(1500, 90, n_index_bytes=2000)
+    large, large_bytes = _kept_of_keys(1500, 90, n_index_bytes=4_000_000)
+    assert small > 0.06
+    assert large < 0.03
+    assert small_bytes < large_bytes < 64_000 + 256 * 1500
 
 
 def test_bins_that_every_file_is_in_are_not_kept(

@@ -3,8 +3,9 @@
 One map stands for a column of all data files of a pack.  It is built with every index
 with row positions, from the same values, and only ever says "no row of this file has
 such a value", or, where it knows single values, "some row has".  Few distinct values
-are stored one by one.  Many are put into bins of about equally many values, and no map
-is written if nearly all files are in nearly all bins.
+are stored one by one.  Many are put into bins of about equally many values, into as
+many bins as make a look-up read the fewest bytes.  No map is written if nearly all
+files are in nearly all bins.
 
 Above the sets of files of single codes are those of 16 neighbours, of 256 and so on, so
 any range unites at most 30 sets a level.
@@ -29,6 +30,7 @@ The parts, version 2, which are of all data files of the blob together::
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -79,13 +81,15 @@ _BINS: Final = 4
 _FAN_BITS: Final = 4
 _LOOK: Final = 32
 """Sets between two looks whether all files are found."""
-_MAX_PER_FILE: Final = 4096
+MAX_PER_FILE: Final = 4096
 """More values of a file than this are stored as this number of intervals."""
 _MAX_BYTES: Final = 1 << 20
 """Values of a file of more bytes than this are in no map, as they are in memory until
 the pack is written."""
-_MAX_BINS: Final = 1024
-"""Bins of a map."""
+_BINS_TRIED: Final = 1 << 10, 1 << 12, 1 << 14
+"""Bins of a map.  More of them leave fewer files of a look-up, and take more bytes."""
+_MOST_KEYS: Final = 1 << 22
+"""Bins of all files together up to which more bins are tried."""
 _FULL: Final = 0.8
 """If bins hold this share of the files on average, no map is written."""
 _LEAST_BYTES: Final = 1 << 16
@@ -107,19 +111,29 @@ class ValueSpans:
         """The values of a column: one by one, if they are few; None if too long."""
         distinct = column.distinct
         n = len(distinct)
-        if n <= _MAX_PER_FILE:
+        if n <= MAX_PER_FILE:
             return cls(distinct, distinct) if distinct.nbytes <= _MAX_BYTES else None
         if isinstance(distinct, np.ndarray):
             # Cut at the widest gaps.  As unsigned numbers: they may exceed int64.
             gaps = distinct[1:].view(np.uint64) - distinct[:-1].view(np.uint64)
-            widest = np.argpartition(gaps, n - _MAX_PER_FILE)[n - _MAX_PER_FILE :]
+            widest = np.argpartition(gaps, n - MAX_PER_FILE)[n - MAX_PER_FILE :]
             begins = np.append(0, np.sort(widest) + 1)
         else:
-            begins = np.arange(0, n, -(-n // _MAX_PER_FILE))
+            begins = np.arange(0, n, -(-n // MAX_PER_FILE))
         ends = np.append(begins[1:], n) - 1
         lows, highs = taken(distinct, begins), taken(distinct, ends)
         is_short = lows.nbytes + highs.nbytes <= _MAX_BYTES
         return cls(lows, highs) if is_short else None
+
+    @classmethod
+    def single_values(
+        cls, values: Sequence[Value] | Ints, *, is_bytes: bool
+    ) -> ValueSpans:
+        """Each of some values, which ascend."""
+        # By the domain and not by the values: a column of NULLs has none.
+        dtype = pa.large_binary()
+        distinct = pa.array(values, dtype) if is_bytes else np.array(values, np.int64)
+        return cls(distinct, distinct)
 
     def __len__(self) -> int:
         return len(self.lows)
@@ -143,20 +157,28 @@ def build_file_map(
         return None
     least = _LEAST_BYTES + _BYTES_PER_FILE * len(spans)
     budget = max(least, n_index_bytes // _SHARE)
-    single = all(s.single for _, s in spans)
     slots = np.repeat([slot for slot, _ in spans], [len(s) for _, s in spans])
     slots = slots.astype(np.uint64)
-    lows, distinct = _rank([s.lows for _, s in spans], domain)
-    parts = None
-    if single:
-        keys = lows.astype(np.uint64) << np.uint64(32) | slots
-        parts = _written(files, domain, distinct, np.sort(keys), form=0)
-    if parts is None or sum(map(len, parts)) > budget:
-        keys, distinct = _binned(spans, slots, domain)
-        if len(keys) > _FULL * len(distinct) * len(spans):
-            return None
-        parts = _written(files, domain, distinct, keys, form=_BINS)
-    return parts if sum(map(len, parts)) <= budget else None
+    if all(s.single for _, s in spans):
+        lows, distinct = _rank([s.lows for _, s in spans], domain)
+        keys = np.sort(lows.astype(np.uint64) << np.uint64(32) | slots)
+        parts = _written(files, domain, distinct, keys, form=0)
+        if sum(map(len, parts)) <= budget:
+            return parts
+    best, least_read = None, math.inf
+    for keys, distinct in _binned([s for _, s in spans], slots, domain):
+        share = len(keys) / (len(distinct) * len(spans))
+        if share <= _FULL:
+            parts = _written(files, domain, distinct, keys, form=_BINS)
+            n_bytes = sum(map(len, parts))
+            # What a look-up of one value reads at most: the map, and what it leaves.
+            n_read = n_bytes + share * n_index_bytes
+            if n_bytes > budget or n_read >= least_read:
+                break
+            best, least_read = parts, n_read
+            if share * n_index_bytes <= n_bytes:
+                break
+    return best
 
 
 def _rank(pieces: Sequence[Distinct], domain: Domain) -> tuple[Ints, Distinct]:
@@ -169,25 +191,29 @@ def _rank(pieces: Sequence[Distinct], domain: Domain) -> tuple[Ints, Distinct]:
 
 
 def _binned(
-    spans: Sequence[tuple[int, ValueSpans]],
-    slots: Words,
-    domain: Domain,
-) -> tuple[Words, Distinct]:
-    """Keys of the bins that every file's spans touch, and the least value of each."""
-    pieces = [s.lows for _, s in spans] + [s.highs for _, s in spans]
+    spans: Sequence[ValueSpans], slots: Words, domain: Domain
+) -> Iterator[tuple[Words, Distinct]]:
+    """Keys of the bins that spans touch, and their least values; of more and more."""
+    pieces = [s.lows for s in spans] + [s.highs for s in spans]
     ranks, distinct = _rank(pieces, domain)
     lows, highs = ranks[: len(slots)], ranks[len(slots) :]
-    step = max(1, -(-len(lows) // _MAX_BINS))
-    cuts = np.sort(lows)[::step]
-    cuts = cuts[starts(cuts)]
-    first = cuts.searchsorted(lows, side="right") - 1
-    last = cuts.searchsorted(highs, side="right") - 1
-    width = last - first + 1
-    within = np.arange(int(width.sum())) - np.repeat(np.cumsum(width) - width, width)
-    bins = (np.repeat(first, width) + within).astype(np.uint64)
-    keys = np.sort(bins << np.uint64(32) | np.repeat(slots, width))
-    keys = keys[starts(keys)]
-    return keys, taken(distinct, cuts)
+    ordered = np.sort(lows)
+    for n_bins in _BINS_TRIED:
+        cuts = ordered[:: max(1, -(-len(lows) // n_bins))]
+        cuts = cuts[starts(cuts)]
+        first = cuts.searchsorted(lows, side="right") - 1
+        last = cuts.searchsorted(highs, side="right") - 1
+        width = last - first + 1
+        if n_bins > _BINS_TRIED[0] and width.sum() > _MOST_KEYS:
+            return
+        within = np.arange(int(width.sum())) - np.repeat(
+            np.cumsum(width) - width, width
+        )
+        bins = (np.repeat(first, width) + within).astype(np.uint64)
+        keys = np.sort(bins << np.uint64(32) | np.repeat(slots, width))
+        yield keys[starts(keys)], taken(distinct, cuts)
+        if len(lows) <= n_bins:
+            return  # each value is in a bin of its own
 
 
 def _written(
@@ -343,15 +369,11 @@ class FileMap:
 
     def _spans_of(self, codes: Sequence[int], values: Sequence[Value]) -> ValueSpans:
         lows = [values[code] for code in codes]
-        # Of the domain and not of the values: a column of NULLs has none.
-        if self.is_bytes:
-            texts = pa.array(lows, pa.large_binary())
-            return ValueSpans(texts, texts)
-        ints = np.array(lows, np.int64)
+        spans = ValueSpans.single_values(lows, is_bytes=self.is_bytes)
         if not self.binned:
-            return ValueSpans(ints, ints)
+            return spans
         above = np.append(np.array(values, np.int64)[1:] - 1, np.iinfo(np.int64).max)
-        return ValueSpans(ints, above[np.array(codes, np.int64)])
+        return ValueSpans(spans.lows, above[np.array(codes, np.int64)])
 
     def _intervals(self, atom: Range | OneOf) -> list[Interval]:
         """The codes that a matching value can have."""

@@ -130,6 +130,16 @@ class PositionalIndex(ABC):
         except DAMAGE as error:
             raise_damage("the dictionary", error)
 
+    def held(self, limit: int) -> Sequence[Value] | Ints | None:
+        """The values that some row has, ascending; None if there are over ``limit``.
+
+        None too where only the rows tell, and these are many or not asked.
+
+        Raises:
+            CorruptIndexError: a part of the payload is damaged.
+        """
+        return self.distinct(limit) if self.book.base is None else None
+
     def places_of(self, values: Values) -> tuple[Ints, Ints] | None:
         """The rows with one of the values, ascending, and the places of their values.
 

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from skipindex.errors import CorruptIndexError
-from skipindex.indexes.encoding.entries import SPLIT, UNARY, UNIFORM, read_entries
+from skipindex.indexes.encoding.entries import (
+    MIXED,
+    SPLIT,
+    UNARY,
+    UNIFORM,
+    read_entries,
+)
 from skipindex.indexes.encoding.entry_packing import pack_sets
 
 
@@ -42,6 +48,29 @@ def test_the_rows_of_each_set_are_read_again(n_rows: int, most: int) -> None:
             assert rows == (mine & np.uint64(0xFFFF_FFFF)).tolist()
             alone += rows
         assert together.tolist() == alone
+
+
+@pytest.mark.parametrize("n_rows", [3000, 8000, 1 << 16])
+def test_dense_sets_of_few_rows_take_a_bit_a_row(n_rows: int) -> None:
+    """And not the 8 KB that a container of roaring has for any number of rows."""
+    counts = np.array([n_rows // 2, n_rows // 3, 5, n_rows - 7, 40])
+    keys = _keys(counts, n_rows)
+    parts, firsts = pack_sets(keys, len(counts), n_rows)
+    assert sum(map(len, parts)) < 3 * (n_rows // 8 + 40) + 2 * (5 + 40)
+    found = []
+    for raw, first, end in zip(parts, firsts, [*firsts[1:], len(counts)], strict=True):
+        entries = read_entries(memoryview(raw), end - first, n_rows)
+        rows, n_each = entries.rows_of(np.arange(end - first))
+        assert n_each.tolist() == counts[first:end].tolist()
+        found += rows.tolist()
+    assert found == (keys & np.uint64(0xFFFF_FFFF)).tolist()
+
+
+def test_sets_of_very_few_rows_stay_compressed() -> None:
+    """A part with plain bits is neither compressed nor has a table in unary."""
+    counts = np.full(500, 12)
+    parts, _ = pack_sets(_keys(counts, 90), 500, 90)
+    assert not any(raw[0] & MIXED for raw in parts)
 
 
 def test_a_damaged_part_is_refused_or_read_within_its_bytes() -> None:

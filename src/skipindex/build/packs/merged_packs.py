@@ -23,6 +23,7 @@ from skipindex.build.packs.packable import (
     builder_of,
     packable,
     packed_together,
+    values_in,
 )
 from skipindex.build.pending_pack import map_blob
 from skipindex.build.tiers import (
@@ -33,7 +34,7 @@ from skipindex.build.tiers import (
     opened,
 )
 from skipindex.expressions.domain import Domain
-from skipindex.indexes.file_map import FILE_MAP, build_file_map
+from skipindex.indexes.file_map import FILE_MAP, ValueSpans, build_file_map
 from skipindex.indexes.interface import UNUSABLE
 from skipindex.log.damage import damage_of_blob
 from skipindex.log.manifest import Identity, Manifest
@@ -228,28 +229,49 @@ class Merger:
         files: Sequence[_File],
     ) -> None:
         """Write the blobs of one column, its file map after them."""
+        spans: dict[IndexKey, list[ValueSpans | None]] = {}
+        for key, meta in metas.items():
+            if key.kind == FILE_MAP and self._domain(meta) is not None:
+                old = self._readers(key, numbers)
+                spans[key] = [_newest(file, old, BlobReader.span) for file in files]
         n_bytes = 0
         for key, meta in metas.items():
             if key.kind == FILE_MAP:
                 continue
             old, domain = self._readers(key, numbers), self._domain(meta)
+            alike = [mine for own, mine in spans.items() if own.domain == key.domain]
             builder = builder_of(meta)
-            for file in files:
+            for i, file in enumerate(files):
                 parts = _newest(file, old, BlobReader.payload) or []
                 builder.add(parts, n_rows=file.n_rows, identity=file.footer_crc)
+                for mine in alike:
+                    mine[i] = self._narrower(mine[i], meta, parts, file.n_rows)
             made = builder if domain is None else packed_together(builder, domain)
             n_bytes += made.n_bytes
             writer.add(made)
-        for key, meta in metas.items():
+        for key, mine in spans.items():
+            meta = metas[key]
             domain = self._domain(meta)
-            if key.kind != FILE_MAP or domain is None:
-                continue
-            old = self._readers(key, numbers)
-            spans = [_newest(file, old, BlobReader.span) for file in files]
-            parts_or_none = build_file_map(spans, domain, n_index_bytes=n_bytes)
+            assert domain is not None
+            parts_or_none = build_file_map(mine, domain, n_index_bytes=n_bytes)
             if parts_or_none is not None:
                 marks = [(file.n_rows, file.footer_crc) for file in files]
                 writer.add(map_blob(key.column, key.domain, parts_or_none, marks))
+
+    def _narrower(
+        self,
+        span: ValueSpans | None,
+        meta: BlobMeta,
+        parts: Sequence[bytes],
+        n_rows: int,
+    ) -> ValueSpans | None:
+        """The values of a file by its payload, where its old map has only bins."""
+        # Bins of bins would be wider, and bins of texts have no end.
+        domain = self._domain(meta)
+        if domain is None or (span is not None and span.single):
+            return span
+        values = values_in(meta, parts, domain, n_rows)
+        return span if values is None else values
 
     def _readers(
         self, key: IndexKey, numbers: Iterable[int]

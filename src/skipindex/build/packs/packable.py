@@ -7,17 +7,19 @@ are unpacked first, so that the larger pack has all of them together again.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from skipindex.errors import UnknownIndexError
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
-from skipindex.indexes.file_map import FileMap, ValueSpans
-from skipindex.indexes.interface import PackableType
+from skipindex.indexes.file_map import MAX_PER_FILE, FileMap, ValueSpans
+from skipindex.indexes.interface import UNUSABLE, PackableType
+from skipindex.indexes.positional import PositionalKind
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.pack import Blob, BlobBuilder, BlobEntry, BlobMeta
-from skipindex.storage.parts import ReadCount
+from skipindex.storage.parts import MemoryParts, ReadCount
 
 
 def builder_of(meta: BlobMeta) -> BlobBuilder:
@@ -45,6 +47,23 @@ def packed_together(builder: BlobBuilder, domain: Domain) -> BlobBuilder:
         own = [] if slot in slots else parts
         made.add(own, n_rows=n_rows, identity=identity)
     return made
+
+
+def values_in(
+    meta: BlobMeta, parts: Sequence[bytes], domain: Domain, n_rows: int
+) -> ValueSpans | None:
+    """The values of a file by its payload; None if they are many, or not known."""
+    try:
+        kind = index_type(meta.kind)
+        if not parts or not isinstance(kind, PositionalKind):
+            return None
+        index = kind.open(MemoryParts(parts), domain, n_rows)
+        values = index.held(MAX_PER_FILE)
+    except (UnknownIndexError, *UNUSABLE):
+        return None
+    if values is None:
+        return None
+    return ValueSpans.single_values(values, is_bytes=domain.is_bytes)
 
 
 @dataclass

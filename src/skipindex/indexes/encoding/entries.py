@@ -1,7 +1,7 @@
 """Reading the rows of each value, which are packed into parts of about 16 KB.
 
 A value's *entry* is the shorter of its rows as such (``postings``: ascending, in 2
-bytes, 3 or 4 in files of more than 2**16 or 2**24 rows) and a portable roaring bitmap.
+bytes, 3 or 4 in files of more than 2**16 or 2**24 rows) and a bitmap (``bitmaps``).
 So a value of one row costs 2 to 4 bytes, one of half the file or in long runs a few
 bytes a container.  Entries follow one another in the order of their codes and are not
 split; an entry of more than 16 KB is a part of its own.  A part::

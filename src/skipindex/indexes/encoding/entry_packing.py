@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
-from skipindex.expressions.arrays import Ints, Words
+from skipindex.expressions.arrays import Bits, Ints, Words
 from skipindex.indexes.encoding.coding import Coding
 from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.encoding.entries import (
@@ -25,7 +25,12 @@ from skipindex.indexes.encoding.entries import (
     split_rows,
     write_rows,
 )
-from skipindex.indexes.encoding.roaring import blank, from_sorted, pack_all
+from skipindex.indexes.encoding.roaring import (
+    blank,
+    from_sorted,
+    or_plain,
+    pack_all,
+)
 from skipindex.storage.bitmaps import RUNS
 
 _PART_BYTES: Final = 1 << 14
@@ -36,6 +41,12 @@ _BLOCK: Final = 1 << 20
 _LEVEL: Final = 1
 _WORTH: Final = 0.75
 """Rows are compressed if they shrink to this share."""
+_COMPRESSED: Final = 3
+"""How many times as many bytes rows take as by their differences, compressed, where
+they are as near to each other as plain bits are short."""
+_LEAST_PLAIN: Final = 1 << 9
+"""Bytes of rows from which they may be plain bits: a part with a bitmap is neither
+compressed nor in unary."""
 _ONE_RUN: Final = np.dtype(
     [
         *[("cookie", "<u4"), ("has_runs", "u1"), ("key", "<u2"), ("card", "<u2")],
@@ -149,8 +160,9 @@ def _pack_by_mask(column: EncodedColumn, width: int) -> _Packing:
     bitmaps, postings = {}, [np.empty(0, np.uint32)]
     counts = np.zeros(column.n_distinct, np.int64)
     for i, raw in enumerate(pack_all(bits)):
-        if len(raw) < int(column.counts[i]) * width:
-            bitmaps[i] = raw
+        shorter = _shorter(raw, bits[i, :n_bytes], int(column.counts[i]) * width)
+        if shorter is not None:
+            bitmaps[i] = shorter
         else:
             postings.append(np.flatnonzero(codes == i).astype(np.uint32))
             counts[i] = len(postings[-1])
@@ -168,8 +180,16 @@ def _packing_of(keys: npt.NDArray[Any], counts: Ints, n_rows: int) -> _Packing:
     return _Packing(rows, starts, _shorter_bitmaps(rows, starts, row_bytes(n_rows)))
 
 
+def _shorter(raw: bytes, bits: Bits, n_bytes: int) -> bytes | None:
+    """A bitmap, if it takes fewer bytes than its rows do, which take ``n_bytes``."""
+    shorter = or_plain(raw, bits) if n_bytes >= _LEAST_PLAIN else raw
+    if len(raw) < n_bytes or _COMPRESSED * len(shorter) <= n_bytes:
+        return shorter
+    return None
+
+
 def _shorter_bitmaps(rows: Rows, starts: Ints, width: int) -> dict[int, bytes]:
-    """The roaring bitmaps that take fewer bytes than the rows of their values."""
+    """The bitmaps that take fewer bytes than the rows of their values."""
     values = np.flatnonzero(np.diff(starts))
     firsts, counts = starts[values], np.diff(starts)[values]
     begins = np.empty(len(rows), np.bool_)
@@ -180,7 +200,10 @@ def _shorter_bitmaps(rows: Rows, starts: Ints, width: int) -> dict[int, bytes]:
     # where hardly any rows are neighbours 16 and 2 for each row.
     sparse = counts - n_runs < 3
     least = np.where(sparse, 16 + 2 * counts, 11 + 2 * n_runs + 2 * (n_runs == 1))
-    may_be = np.minimum(least, 8208) < counts * width
+    lasts = rows[firsts + counts - 1].astype(np.int64)
+    is_long = (lasts >> 16 == 0) & (counts * width >= _LEAST_PLAIN)
+    as_bits = np.where(is_long, _COMPRESSED * (lasts >> 3), 8208)
+    may_be = np.minimum(np.minimum(least, 8208), as_bits) < counts * width
     lows = rows[firsts].astype(np.uint32)
     within_one = lows >> 16 == (lows + (counts - 1).astype(np.uint32)) >> 16
     is_run = may_be & (n_runs == 1) & within_one
@@ -197,9 +220,12 @@ def _shorter_bitmaps(rows: Rows, starts: Ints, width: int) -> dict[int, bytes]:
         some = rows[firsts[i] : firsts[i] + counts[i]]
         bitmap = from_sorted(some)
         bitmap.run_optimize()
-        packed = bitmap.serialize()
-        if len(packed) < len(some) * width:
-            result[int(values[i])] = packed
+        mask = np.zeros(int(lasts[i]) + 1, np.bool_)
+        mask[some] = True
+        bits = np.packbits(mask, bitorder="little")
+        shorter = _shorter(bitmap.serialize(), bits, len(some) * width)
+        if shorter is not None:
+            result[int(values[i])] = shorter
     return result
 
 

@@ -44,6 +44,7 @@ from skipindex.expressions.atoms import (
     NullAtom,
     OneOf,
     Range,
+    Value,
     Values,
 )
 from skipindex.expressions.bounds import Bounds, exactly
@@ -80,6 +81,8 @@ _MOST_TABLED: Final = 1 << 20
 """Codes up to which a table has an entry for each."""
 _MOST_EXPANDED: Final = 1 << 17
 """Rows of a file up to which each of few runs may become the codes of its rows."""
+_MOST_HELD: Final = 1 << 16
+"""Runs up to which their codes are read and sorted to know the values of a file."""
 _FEW: Final = 8
 """A file has so many times as many rows as some of them at least, if these are few."""
 
@@ -275,6 +278,18 @@ class RunLengthIndex(PositionalContextIndex):
         except DAMAGE as error:
             raise_damage("the index", error)
         return codes
+
+    def held(self, limit: int) -> Sequence[Value] | Ints | None:
+        """In value mode by the codes, as some are of no row."""
+        base = self.book.base
+        if base is None or self.n_runs > _MOST_HELD:
+            return PositionalContextIndex.held(self, limit)
+        try:
+            codes = np.unique(self._codes())
+        except DAMAGE as error:
+            raise_damage("the index", error)
+        values = codes[codes < self.head.n_codes].astype(np.int64) + base
+        return values if len(values) <= limit else None
 
     def _places_of(self, values: Values) -> tuple[Ints, Ints] | None:
         """In one pass over the rows."""
