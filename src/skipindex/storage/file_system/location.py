@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -58,23 +57,34 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-@contextlib.contextmanager
-def _storage_errors(verb: str, path: str) -> Iterator[None]:
-    """Errors of the file system as ours; that a file is gone stays as it is."""
-    try:
-        yield
-    except StorageError:
-        raise
-    except OSError as error:
+@dataclass(slots=True)
+class _StorageErrors:
+    """Errors of the file system as ours; that a file is gone stays as it is.
+
+    A class, as a plan looks at each of its files: a generator takes several times as
+    long to enter and to leave.
+    """
+
+    verb: str
+    path: str
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(
+        self, _: object, error: BaseException | None, __: object
+    ) -> bool | None:
+        if not isinstance(error, OSError) or isinstance(error, StorageError):
+            return False
+        path = self.path
         if isinstance(error, FileNotFoundError):
-            if verb == "delete":
-                return  # so there is nothing left to do
-            if verb in _MAY_BE_GONE:
-                raise
+            if self.verb == "delete":
+                return True  # so there is nothing left to do
+            if self.verb in _MAY_BE_GONE:
+                return False
         reason = error.strerror or str(error)
-        if verb == "list" and error.filename:
+        if self.verb == "list" and error.filename:
             path = os.fspath(error.filename)  # of the very file below it
-        raise StorageError(f"cannot {verb} {path!r}: {reason}") from error
+        raise StorageError(f"cannot {self.verb} {path!r}: {reason}") from error
 
 
 def _operation(
@@ -87,7 +97,7 @@ def _operation(
         place = self.at(path := str(args[0]) if args else "")
         if verb in _READS:
             check()
-        with _storage_errors(verb, place.full(path)):
+        with _StorageErrors(verb, place.full(path)):
             result: R = getattr(place.files, method.__name__)(*args, **named)
             return result
         return cast("R", None)  # what was to be deleted is gone
@@ -103,7 +113,7 @@ def _listing(
     @wraps(method)
     def listed(self: Location, /, *args: P.args, **named: P.kwargs) -> Any:
         place = self.at(folder := str(args[0]) if args else "")
-        with _storage_errors("list", place.full(folder)):
+        with _StorageErrors("list", place.full(folder)):
             yield from checked(getattr(place.files, method.__name__)(*args, **named))
 
     return listed
@@ -210,13 +220,13 @@ class Location:
     def list_own(self, folder: str = "") -> Iterator[FileInfo]:
         """All files in this very folder, nothing through a link; or in its sidecar."""
         place = self.at(FOLDER)
-        with _storage_errors("list", place.root):
+        with _StorageErrors("list", place.root):
             yield from place.files.below(folder, links=False)
 
     def list_folders(self) -> Iterator[FileInfo]:
         """All folders where ``list_own`` lists files; their size means nothing."""
         place = self.at(FOLDER)
-        with _storage_errors("list", place.root):
+        with _StorageErrors("list", place.root):
             yield from place.files.folders()
 
     def is_same(self, path: str, other: str, *, is_copy: bool = False) -> bool:
@@ -225,7 +235,7 @@ class Location:
         They are read only if nothing else tells.  If it ``is_copy``, the file system
         has just made one of the other, so the size tells.
         """
-        with _storage_errors("open", self.full(other)):
+        with _StorageErrors("open", self.full(other)):
             if self.files.are_one(path, other):
                 return True
         one, two = self.stat(path), self.stat(other)
@@ -246,7 +256,7 @@ class Location:
     def holds(self, full: str) -> bool:
         """Whether anything is at a full path of the file system."""
         check()
-        with _storage_errors("look at", full):
+        with _StorageErrors("look at", full):
             return self.files.holds(full)
 
     def now(self) -> int:
@@ -287,7 +297,7 @@ class Location:
     def write(self, path: str, data: bytes | memoryview) -> None:
         """Write a file that is invisible until it is whole and on the disk."""
         place = self.at(path)
-        with _storage_errors("write", place.full(path)):
+        with _StorageErrors("write", place.full(path)):
             place.files.write(path, data)
 
     def delete_own(self, file: FileInfo) -> bool:
@@ -307,7 +317,7 @@ class Location:
         result = place.stat(file.path)
         if result is None or not (file.is_same(result) or _is_listed(file, result)):
             return False
-        with _storage_errors("delete", place.full(file.path)):
+        with _StorageErrors("delete", place.full(file.path)):
             return place.files.delete_seen(result)
         return False  # it was gone
 
@@ -317,7 +327,7 @@ class Location:
         # A new folder has a name in the folder above it, up to the table's.
         folders = {str(one) for path in files for one in PurePosixPath(path).parents}
         for path in (*files, *folders):
-            with _storage_errors("sync", self.full(path)):
+            with _StorageErrors("sync", self.full(path)):
                 self.files.sync(path)
 
     def restrict(self, folder: str, paths: Iterable[str]) -> None:
@@ -330,7 +340,7 @@ class Location:
             return
         every = [*map(self.full, paths)] if self.is_local else ()
         target = Path(self.full(folder))
-        with _storage_errors("make", str(target)):
+        with _StorageErrors("make", str(target)):
             make_folder(target)
             deny(target, denied_by(every))
 
@@ -338,7 +348,7 @@ class Location:
         """Restrict ``files`` to users who may read all files at ``paths``."""
         if not self.is_local:
             return
-        with _storage_errors("restrict", self.root):
+        with _StorageErrors("restrict", self.root):
             denied = denied_by(map(self.full, paths))
             for file in files:
                 deny(Path(self.full(file)), denied)
