@@ -135,20 +135,22 @@ def to_duckdb(
             lambda value: value.isnotnull(),
             lambda value, given: value.isin(*map(duckdb.ConstantExpression, given)),
         )
-        names = [duckdb.ColumnExpression(name) for name in source.schema.names]
+        names = source.schema.names
+        chosen = [duckdb.ColumnExpression(name) for name in names]
         try:
             paths, condition = source.native(dialect)
             relation = own.read_parquet(paths, hive_partitioning=False)
             if condition is not None:
                 relation = relation.filter(condition)
-            relation = relation.select(*names)
-            require_equal(relation.columns, source.schema.names)
+            if relation.columns != names:  # each step binds all files again
+                relation = relation.select(*chosen)
+            require_equal(relation.columns, names)
             require_equal(relation.types, _types_in_duckdb(source.schema))
         except (NotNativeError, duckdb.Error):
             dataset: Any = source.dataset()
             if rows != "files" and not _keeps_filters(own):
-                dataset = dataset.to_table(columns=source.schema.names)
-            relation = own.from_arrow(dataset).select(*names)
+                dataset = dataset.to_table(columns=names)
+            relation = own.from_arrow(dataset).select(*chosen)
     return relation if source.limit is None else relation.limit(source.limit)
 
 

@@ -88,6 +88,8 @@ _TIMES_AS_MANY: Final = 4
 in a store, where each turn is waited for."""
 _MOST_LOST: Final = {False: 0.02, True: 4 * WAIT}
 """Seconds that asking may take beyond those that it is expected to spare, likewise."""
+_HARDLY_LOST: Final = 0.004
+"""The same of tables that are read fast; of others it is a small part of reading."""
 _LITTLE: Final = 0.03
 """A price that is never too high."""
 BLOCK: Final = 14
@@ -225,13 +227,20 @@ class Price:
         reading = reader.seconds_per_file + n_bytes / rate
         return cls(asking, reading, in_store=in_store)
 
+    def _most_lost(self, n_files: int) -> float:
+        """The seconds that asking these files may take beyond what it spares."""
+        if self._in_store:
+            return _MOST_LOST[True]
+        part = _LITTLE * n_files * self._reading
+        return min(max(_HARDLY_LOST, part), _MOST_LOST[False])
+
     def turn(self, files: np.ndarray) -> np.ndarray:
         """The files to ask next, which are spread evenly, or all of them."""
         n = max(_FIRST_ASKED[self._in_store], _TIMES_AS_MANY * len(self._matches))
         least = self._spared / (len(self._matches) + 2.0)
         is_cheap = self._asking <= max(_LITTLE, least / 2.0) * self._reading
-        most_lost = _MOST_LOST[self._in_store]
-        if is_cheap or len(files) <= 2 * n or len(files) * self._asking <= most_lost:
+        lost = len(files) * self._asking
+        if is_cheap or len(files) <= 2 * n or lost <= self._most_lost(len(files)):
             return files
         return _spread(files, n)
 
@@ -257,7 +266,7 @@ class Price:
         # By the rule of succession, one file in n + 2 may be spared (Laplace).
         share = max((self._spared + 1.0) / (n + 2.0), _share_of_none(self._matches))
         lost = n_files * (self._asking - share * self._reading)
-        if lost <= _MOST_LOST[self._in_store]:
+        if lost <= self._most_lost(n_files):
             return ""
         n_empty, fewest = self._matches.count(0), min(self._matches)
         what = f"{n_empty} have no match" if n_empty else f"each has {fewest} or more"
