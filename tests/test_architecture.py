@@ -62,7 +62,7 @@ MOST_ENTRIES = 17
 BUDGETS = {
     "": 432,
     "advice": 2100,
-    "api": 4794,
+    "api": 4796,
     "build": 2700,
     "cli": 1483,
     "conditions": 8656,

@@ -65,6 +65,7 @@ from skipindex.source.folder.batch import Batch
 from skipindex.source.formats import is_metadata
 from skipindex.source.iceberg import version_of
 from skipindex.source.source import NEWEST, AtVersion
+from skipindex.storage.disk_cache import DIR_SETTING, use_setting
 from skipindex.storage.file_system.location import Location, location_of
 from skipindex.storage.file_system.sidecar import location_in, with_sidecar
 from skipindex.storage.file_system.uris import StorageOptions
@@ -705,6 +706,7 @@ def read(
             f"without Spark plan = plan_files(table, predicate), and {WITHOUT_SPARK})"
         )
     check_session(spark)
+    use_setting(spark.conf.get(DIR_SETTING, None))
     question = Question(
         predicate,
         setting(spark, "spark.sql.session.timeZone"),

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.errors import PlanError
+from skipindex.storage import disk_cache
 from tests.spark.reading.whole import (
     ZONE,
     check_law_7,
@@ -75,6 +76,20 @@ def test_a_builder_expression_is_read_too(spark: SparkSession, folder: Path) -> 
     predicate = (sx.col("id") > 5) & sx.col("s").isin("v1", "it's")
     expected = spark.read.parquet(str(folder)).where("id > 5 AND s IN ('v1', 'it''s')")
     assert rows(sx.read(folder, predicate, spark=spark)) == rows(expected)
+
+
+def test_the_cache_on_disk_is_the_one_of_the_session(
+    spark: SparkSession, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(disk_cache, "_given", [])
+    build(folder, {"id": KINDS})
+    cache = tmp_path / "cache"
+    spark.conf.set("skipindex.cacheDir", str(cache))
+    try:
+        assert sx.read(folder, "id = 17", spark=spark).count() == 1
+    finally:
+        spark.conf.unset("skipindex.cacheDir")
+    assert [path for path in cache.rglob("*") if path.is_file()]
 
 
 def test_an_unindexed_table_is_read_whole(spark: SparkSession, folder: Path) -> None:
