@@ -71,8 +71,7 @@ class Looked(NamedTuple):
 def large(data: Path, n_files: int, n_rows: int) -> Looked:
     """Few large files."""
     folder = data / f"{n_files}-{n_rows}-{rows.GROUPS[0]}"
-    if not (folder / "written").exists():
-        rows.write(folder, rows.GROUPS[0], n_files, n_rows)
+    rows.write(folder, rows.GROUPS[0], n_files, n_rows)
     users = pq.read_table(folder / "t" / "part-000.parquet", columns=["user"])["user"]
     where = f"user = {users[n_rows // 2]}"
     return _looked(f"{n_files} files of {n_rows:,} rows", folder, where)
@@ -85,8 +84,8 @@ def small(data: Path, n_files: int) -> Looked:
         (folder / "t").mkdir(parents=True, exist_ok=True)
         for i in range(n_files):
             (folder / "t" / f"{i:06}.parquet").write_bytes(stores.file_of(i))
-        sx.build_indexes(folder / "t", stores.INDEXES, workers=1)
         (folder / "written").touch()
+    sx.build_indexes(folder / "t", stores.INDEXES, workers=1)
     where = f"key = {stores.a_row(n_files)['key']}"
     return _looked(f"{n_files:,} small files", folder, where)
 
