@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +22,12 @@ from skipindex.expressions.atoms import (
     NullAtom,
     OneOf,
     Range,
+    Value,
     Wildcard,
 )
 from skipindex.expressions.domain import Domain, domain_of
 from skipindex.indexes import IndexSpec, index_type, index_types
+from skipindex.indexes.encoding.column import EncodedColumn
 from skipindex.indexes.kinds.bitmap import Bitmap
 from skipindex.storage.parts import MemoryParts
 from tests.indexes.columns import (
@@ -61,15 +64,38 @@ def test_answers_enclose_the_true_rows(spec: IndexSpec, data: st.DataObject) -> 
     column, values = column_of(array), values_of(array)
     index, _ = opened(spec, column)
     for _ in range(4):
-        atom = data.draw(atoms(array))
-        bounds = index.probe(atom)
-        if bounds is None:
-            assert not index_type(spec.kind).positional, "a row is known or it is not"
-            continue
-        truth = true_rows(atom, values)
-        assert bounds.lower <= truth <= bounds.upper
-        if is_exact(spec, column):
-            assert bounds.lower == bounds.upper, "should be exact"
+        check_answer(spec, column, index, data.draw(atoms(array)), values)
+
+
+def check_answer(
+    spec: IndexSpec,
+    column: EncodedColumn,
+    index: Any,
+    atom: Atom,
+    values: list[Value | None],
+) -> None:
+    bounds = index.probe(atom)
+    if bounds is None:
+        assert not index_type(spec.kind).positional, "a row is known or it is not"
+        return
+    truth = true_rows(atom, values)
+    assert bounds.lower <= truth <= bounds.upper
+    if is_exact(spec, column):
+        assert bounds.lower == bounds.upper, "should be exact"
+
+
+@each_spec
+def test_trap_c24_a_null_matches_is_null_alone(spec: IndexSpec) -> None:
+    arrays = [pa.array([5, None, 7, 5, 9]), pa.array(["a", None, "b", "a", "c"])]
+    array = next(one for one in arrays if fits(spec, one.type))
+    column, values = column_of(array), values_of(array)
+    index, _ = opened(spec, column)
+    a, _, b, *_ = values
+    for atom in (
+        *(OneOf("c", (a,)), NoneOf("c", (a,)), NoneOf("c", (a, b))),
+        *(Range("c", None, b), Range("c", b, None), NullAtom("c"), NotNullAtom("c")),
+    ):
+        check_answer(spec, column, index, atom, values)
 
 
 @pytest.mark.parametrize("spec", WITH_ALL_VALUES, ids=spec_id)
