@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 
 from tests.quick_run import EXAMPLES, NO_CODEGEN, RUN, QuickRun, is_quick, mark_slow
 from tests.rebase import REBASE
@@ -28,13 +28,6 @@ settings.register_profile(
     print_blob=True,
 )
 settings.register_profile("anew", settings.get_profile("fixed"), derandomize=False)
-# A mutant is caught as well by an example that is not the smallest.
-settings.register_profile(
-    "mutants",
-    settings.get_profile("fixed"),
-    phases=[Phase.explicit, Phase.generate],
-    print_blob=False,
-)
 settings.register_profile("quick", settings.get_profile("fixed"), max_examples=EXAMPLES)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 

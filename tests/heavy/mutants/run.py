@@ -6,17 +6,18 @@ import ast
 import compileall
 import json
 import os
+import re
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from threading import Timer
+from subprocess import DEVNULL, PIPE, Popen
+from tempfile import NamedTemporaryFile, TemporaryDirectory
+from threading import Timer, get_ident
 from types import CodeType
 from typing import Any, Final
 
@@ -62,7 +63,7 @@ def _broken(mutant: Mutant) -> Iterator[dict[str, str]]:
     """The environment of a process that imports a broken copy of the source."""
     text = ast.unparse(mutated(mutant))
     _compile()
-    with tempfile.TemporaryDirectory() as name:
+    with TemporaryDirectory() as name:
         source = Path(name, "src")
         package = source / PACKAGE.name
         # What is compiled stays right: copies have the times of the originals.
@@ -71,45 +72,58 @@ def _broken(mutant: Mutant) -> Iterator[dict[str, str]]:
         for old in (broken.parent / "__pycache__").glob(f"{broken.stem}.*.pyc"):
             old.unlink()
         broken.write_text(text)
-        yield {
-            **os.environ,
-            "HYPOTHESIS_PROFILE": "mutants",
-            "PYTHONDONTWRITEBYTECODE": "",  # tests are compiled once for all
-            "PYTHONPATH": f"{source}{os.pathsep}{ROOT}",
-        }
+        yield {"PYTHONPATH": f"{source}{os.pathsep}{ROOT}"}
+
+
+@cache
+def _forking(_thread: int) -> Popen[str]:
+    """A process that tests one mutant after the other for a thread."""
+    # Each commit runs as many examples; tests are compiled once for all.
+    own = {"HYPOTHESIS_PROFILE": "quick", "PYTHONDONTWRITEBYTECODE": ""}
+    return Popen(
+        (sys.executable, Path(__file__).with_name("forked.py")),
+        cwd=ROOT,
+        env={**os.environ, **own},
+        stdin=PIPE,
+        stdout=PIPE,
+        text=True,
+    )
 
 
 def survives(mutant: Mutant) -> str:
     """Empty if a test fails with the mutant, else what pytest said."""
-    command = (
-        *(sys.executable, "-m", "pytest", "-x", "-q", "--no-header"),
-        *("-m", "not spark and not slow", "-p", "no:cacheprovider"),
-        *mutant.tests,
+    arguments = (
+        *("-x", "-q", "--no-header", "-p", "no:cacheprovider"),
+        *("-W", "ignore::pytest.PytestAssertRewriteWarning"),  # of what is imported
+        *("-m", "not spark and not slow", *mutant.tests),
     )
-    with _broken(mutant) as environment:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    if done.returncode == _TESTS_FAILED:
+    process = _forking(get_ident())
+    assert process.stdin is not None
+    assert process.stdout is not None
+    with _broken(mutant) as environment, NamedTemporaryFile("r") as output:
+        task = {"environment": environment, "arguments": arguments}
+        process.stdin.write(json.dumps({**task, "output": output.name}) + "\n")
+        process.stdin.flush()
+        code = int(process.stdout.readline())
+        said = output.read()
+    # An error of pytest itself has the same exit code, and no such summary.
+    if code == _TESTS_FAILED and re.search(
+        r"^1 (failed|error)\b.* in ", said, re.MULTILINE
+    ):
         return ""
-    return f"pytest ended with {done.returncode}\n{done.stdout[-2000:]}{done.stderr}"
+    return f"pytest ended with {code}\n{said[-2000:]}"
 
 
 def found_by(mutant: Mutant, sweep: str, *, seed: int, seconds: float) -> str:
     """The first case of a sweep that fails with the mutant; empty if none does."""
     command = [sys.executable, "-m", "tests.heavy.case", sweep, "--json"]
     with _broken(mutant) as environment:
-        process = subprocess.Popen(
+        process = Popen(
             [*command, "--seed", str(seed)],
             cwd=ROOT,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            env={**os.environ, **environment},
+            stdout=PIPE,
+            stderr=DEVNULL,
             text=True,
             start_new_session=True,
         )

@@ -122,7 +122,7 @@ def test_a_mutant_that_does_not_fit_is_out_of_date(
     "function",
     [
         "conditions.simplify.merge_disjuncts",
-        "table.partitions.hive._split",
+        "source.partitions.hive._split",
         "conditions.binding.literal_cuts._decimal",
     ],
 )
