@@ -79,7 +79,7 @@ BUDGETS = {
 }
 """Lines of Python of each package; those of "" lie beside the packages.  A change that
 raises a number lowers another one by as much."""
-BUDGETS_BESIDE = {"benchmarks": 4650, "ssb": 8539}
+BUDGETS_BESIDE = {"benchmarks": 4648, "ssb": 8539}
 """Lines of Python of the folders beside the package, as ``BUDGETS``."""
 NO_PARTS = {"", "__main__"}
 """The public names, and the command."""
