@@ -37,6 +37,7 @@ def test_every_pair_is_compared_as_python_does(
 
 @given(LISTS)
 @example([b"\x7f" + b"\xff" * 15, b"\x80" + b"\0" * 14 + b"\x01"])
+@example([b"a" + b"\xff" * 15, b"c"])
 @example([b"ab", b"ab", b"ab\0"])
 @example([b"", b"\xff" * 16])
 @example([b"a" * 9 + b"\0" * 16, b"a" * 9 + b"\0" * 15 + b"\x01"])
