@@ -68,6 +68,7 @@ def test_every_form_of_a_list_answers_alike(
 
 
 @given(st.sets(NUMBERS), st.slices(12))
+@example({1, 2, 3}, slice(None, None, -1))
 def test_slices_of_integers(values: set[int], part: slice) -> None:
     ordered = sorted(values)
     found = IntegerSet(np.array(ordered, np.int64))[part]
