@@ -70,7 +70,7 @@ BUDGETS = {
     "indexes": 7512,
     "layout": 2427,
     "log": 2410,
-    "planner": 10121,
+    "planner": 10123,
     "rewrite": 2762,
     "source": 5847,
     "spark": 7713,

@@ -120,7 +120,10 @@ def test_the_guess_of_a_directory_is_enough_and_hardly_more(
         pq.write_table(pa.table({"x": values}), tmp_path / f"{i:03}.parquet")
     state = sx.build_indexes(tmp_path, {"x": kind}, workers=1).table.state
     column = state.resolve("x")
-    for use in [*state.maps(column), *state.blobs(column)]:
+    for use in state.maps(column):  # their parts are read too
+        whole = use.entry.offset, use.entry.length
+        assert index_reader._opening_ranges(use) == [whole]
+    for use in state.blobs(column):
         *_, (start, length) = index_reader._opening_ranges(use)
         pack = state.location.read(f"{PACKS}/{use.pack.name}")
         end = memoryview(pack)[start : start + length]

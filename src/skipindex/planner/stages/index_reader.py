@@ -56,8 +56,8 @@ _SLOT_BYTES: Final = 8
 _PACK: Final = 1 << 32
 """Stands for a slot, for what is opened of all files of a blob together."""
 _WHOLE: Final = int(WAIT * STORE_BYTES_PER_SECOND)
-"""Bytes of all blobs of some columns up to which they are read whole: they are there
-before another answer of a store would be."""
+"""Bytes of all blobs of some columns, and of a file map, up to which they are read
+whole: they are there before another answer of a store would be."""
 _AT_ONCE: Final = 32
 """Packs or payloads of a store that are read concurrently."""
 _LARGE: Final = 1 << 18
@@ -484,5 +484,7 @@ def _may_share(use: BlobUse) -> bool:
 
 
 def _opening_ranges(use: BlobUse) -> list[Range]:
+    if use.entry.meta.kind == FILE_MAP and use.entry.length <= _WHOLE:
+        return [(use.entry.offset, use.entry.length)]  # its parts would be read next
     n_files = int(use.slots.max(initial=-1)) + 1
     return Blob.opening_ranges(use.entry, n_files, has_shared=_may_share(use))
