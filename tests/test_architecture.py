@@ -73,7 +73,7 @@ BUDGETS = {
     "planner": 10123,
     "rewrite": 2762,
     "source": 5847,
-    "spark": 7713,
+    "spark": 7727,
     "storage": 5579,
     "table": 3008,
 }

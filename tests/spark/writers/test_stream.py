@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -128,6 +129,13 @@ def test_what_fails_adds_nothing_and_says_why(
     other = tried(lambda df, n: sink(df.selectExpr("CAST(id AS STRING) AS id"), n))
     assert "cannot append" in other
     assert "older than batch 1" in tried(lambda df, _: sink(df, 0))
+    newest = max((path / "_skipindex" / "log").glob("*.json"))
+    whole = newest.read_bytes()
+    newest.write_bytes(whole[:-9])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "commit . of the table is damaged")
+        assert "is damaged, and may be that of batch 2" in tried(sink)
+    newest.write_bytes(whole)
     assert everything(path) == files
     shutil.rmtree(path)
     sx.write_table(

@@ -30,7 +30,7 @@ from skipindex.spark.runner import SparkRunner
 from skipindex.spark.ship import has_driver
 from skipindex.spark.writers.derived import completed, refusing_contradictions
 from skipindex.spark.writers.layout_request import target_of
-from skipindex.spark.writers.stream import require_known
+from skipindex.spark.writers.stream import require_known, require_whole
 from skipindex.spark.writers.table_types import conformed
 from skipindex.spark.writers.writing import lay_out, write_counted
 from skipindex.storage.file_system.location import FileInfo, Location
@@ -58,6 +58,8 @@ def append(
     one that was added.
     """
     opened = appendable(table, name)
+    if batch is not None:
+        require_whole(opened, batch)
     if after is not None:
         require_known(opened, after)
     location, layout = opened.location, opened.snapshot.properties.layout

@@ -36,6 +36,18 @@ def batch_of(df: DataFrame, number: int) -> Batch:
     return Batch(query, number)
 
 
+def require_whole(table: TableState, batch: Batch) -> None:
+    """Raise ``TableError`` if a damaged commit may be that of a batch."""
+    if table.snapshot.damaged is not None:
+        raise TableError(
+            f"commit {table.snapshot.damaged} of {table.location.full('')!r} is "
+            f"damaged, and may be that of batch {batch.number} of stream "
+            f"{batch.query}; nothing was added (accepted: the commit as it was, from a "
+            "backup; or table.refresh_indexes(repair=True), once you have seen that "
+            "the table has no row of this batch)"
+        )
+
+
 def require_known(table: TableState, last: Batch) -> None:
     """Raise ``TableError`` if a table does not know of a batch that was added to it."""
     if last.query not in (table.snapshot.properties.streams or {}):
