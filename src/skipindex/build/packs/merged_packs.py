@@ -14,7 +14,7 @@ import mmap
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -44,6 +44,9 @@ from skipindex.storage.pack import BlobMeta, PackWriter
 from skipindex.table import TableState
 
 T = TypeVar("T")
+
+_MOST_VALUES: Final = 1 << 22
+"""Values of the files of a merged pack that are in memory for a file map."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +237,7 @@ class Merger:
             if key.kind == FILE_MAP and self._domain(meta) is not None:
                 old = self._readers(key, numbers)
                 spans[key] = [_newest(file, old, BlobReader.span) for file in files]
-        n_bytes = 0
+        n_bytes, limit = 0, _MOST_VALUES // max(1, len(files))
         for key, meta in metas.items():
             if key.kind == FILE_MAP:
                 continue
@@ -245,7 +248,10 @@ class Merger:
                 parts = _newest(file, old, BlobReader.payload) or []
                 builder.add(parts, n_rows=file.n_rows, identity=file.footer_crc)
                 for mine in alike:
-                    mine[i] = self._narrower(mine[i], meta, parts, file.n_rows)
+                    # Bins of bins would be wider, and bins of texts have no end.
+                    if domain is not None and not _is_single(mine[i]):
+                        known = values_in(meta, parts, domain, file.n_rows, limit=limit)
+                        mine[i] = mine[i] if known is None else known
             made = builder if domain is None else packed_together(builder, domain)
             n_bytes += made.n_bytes
             writer.add(made)
@@ -257,21 +263,6 @@ class Merger:
             if parts_or_none is not None:
                 marks = [(file.n_rows, file.footer_crc) for file in files]
                 writer.add(map_blob(key.column, key.domain, parts_or_none, marks))
-
-    def _narrower(
-        self,
-        span: ValueSpans | None,
-        meta: BlobMeta,
-        parts: Sequence[bytes],
-        n_rows: int,
-    ) -> ValueSpans | None:
-        """The values of a file by its payload, where its old map has only bins."""
-        # Bins of bins would be wider, and bins of texts have no end.
-        domain = self._domain(meta)
-        if domain is None or (span is not None and span.single):
-            return span
-        values = values_in(meta, parts, domain, n_rows)
-        return span if values is None else values
 
     def _readers(
         self, key: IndexKey, numbers: Iterable[int]
@@ -300,6 +291,10 @@ class Merger:
             if alike and domain and domain.tag == meta.domain:
                 return domain
         return None
+
+
+def _is_single(span: ValueSpans | None) -> bool:
+    return span is not None and span.single
 
 
 def _newest(

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from skipindex.errors import UnknownIndexError
 from skipindex.expressions.domain import Domain
@@ -20,6 +21,9 @@ from skipindex.indexes.positional import PositionalKind
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.pack import Blob, BlobBuilder, BlobEntry, BlobMeta
 from skipindex.storage.parts import MemoryParts, ReadCount
+
+_BYTES_EACH: Final = 32
+"""Bytes of a value, on average, up to which those of a merged pack are in memory."""
 
 
 def builder_of(meta: BlobMeta) -> BlobBuilder:
@@ -50,20 +54,24 @@ def packed_together(builder: BlobBuilder, domain: Domain) -> BlobBuilder:
 
 
 def values_in(
-    meta: BlobMeta, parts: Sequence[bytes], domain: Domain, n_rows: int
+    meta: BlobMeta, parts: Sequence[bytes], domain: Domain, n_rows: int, *, limit: int
 ) -> ValueSpans | None:
-    """The values of a file by its payload; None if they are many, or not known."""
+    """The values of a file by its payload; None if they are long, or not known.
+
+    They are long if they are more than ``limit``, or 32 bytes each on average.
+    """
     try:
         kind = index_type(meta.kind)
         if not parts or not isinstance(kind, PositionalKind):
             return None
         index = kind.open(MemoryParts(parts), domain, n_rows)
-        values = index.held(MAX_PER_FILE)
+        values = index.held(min(limit, MAX_PER_FILE))
     except (UnknownIndexError, *UNUSABLE):
         return None
     if values is None:
         return None
-    return ValueSpans.single_values(values, is_bytes=domain.is_bytes)
+    spans = ValueSpans.single_values(values, is_bytes=domain.is_bytes)
+    return spans if spans.lows.nbytes <= _BYTES_EACH * limit else None
 
 
 @dataclass
