@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
+from zlib import crc32
 
 from skipindex.spark.driver import family, is_own_jar, jar_name, sources
 
@@ -113,6 +114,29 @@ def compile_files(
     )
     if done.returncode:
         raise JavaError(f"{jars}: {done.stdout}{done.stderr}")
+
+
+def compiled_once(name: str, source: str, options: Sequence[str] = STRICT) -> Path:
+    """The folder of the classes of a source, compiled once for all runs in a checkout.
+
+    Raises:
+        JavaError: what the compiler says.
+    """
+    jars = installed()
+    key = crc32(f"{jars} {options} {source}".encode())
+    folder = ROOT / ".pytest_cache" / f"java-{name}-{key:08x}"
+    if not folder.exists():
+        folder.parent.mkdir(exist_ok=True)
+        part = Path(tempfile.mkdtemp(dir=folder.parent))
+        (part / f"{name}.java").write_text(source)
+        compile_files([part / f"{name}.java"], jars, part / "classes", options)
+        try:
+            (part / "classes").rename(folder)
+        except OSError:
+            if not folder.exists():
+                raise  # else another process was first
+        shutil.rmtree(part)
+    return folder
 
 
 def classes(out: Path) -> Mapping[str, bytes]:
