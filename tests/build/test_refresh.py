@@ -125,7 +125,7 @@ def test_what_is_dropped_is_not_built_again(folder: Path) -> None:
     assert table.state.snapshot.manifest.stats.keys() == {"a", "s", "b"}
 
 
-@pytest.mark.few(12)
+@pytest.mark.few(8)
 @pytest.mark.parametrize("again", [None, {"a": "bitmap"}, {"*": "exact"}])
 @pytest.mark.parametrize(
     "dropped",

@@ -115,6 +115,7 @@ def _commit_in_a_process(root: str, i: int, barrier: Any) -> None:
         commit(Location(root), add(f"{i}-{j}"), operation="test")
 
 
+@pytest.mark.slow
 def test_processes_at_the_same_time_lose_nothing(location: Location) -> None:
     context = multiprocessing.get_context("spawn")
     barrier = context.Barrier(2)

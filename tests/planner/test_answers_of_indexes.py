@@ -66,6 +66,7 @@ def every(plan: Plan) -> np.ndarray:
     return np.ones(len(plan.table), bool)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_answer_is_that_of_the_rows(tmp_path: Path, kind: str) -> None:
     root = mixed_table.make(tmp_path / "m", Random(f"answers {kind}"), kind=kind)

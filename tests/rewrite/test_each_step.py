@@ -21,7 +21,7 @@ def check(cases: Iterable[tuple[str, str | None]], *, more_than: int = -1) -> No
     assert {case: problem for case, problem in told.items() if problem} == {}
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", WRITERS)
 def test_every_row_counts_once_wherever_a_writer_is_killed(
     tmp_path: Path, name: str
@@ -31,7 +31,7 @@ def test_every_row_counts_once_wherever_a_writer_is_killed(
     check(kill_and_damage.sweep(name, tmp_path, stride=97, start=start), more_than=1)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SOME)
 def test_a_writer_that_fails_anywhere_has_done_all_or_none(
     tmp_path: Path, name: str
@@ -39,7 +39,7 @@ def test_a_writer_that_fails_anywhere_has_done_all_or_none(
     check(failing.sweep(name, tmp_path, stride=11, kinds=["no number"]), more_than=5)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", SOME)
 def test_a_file_that_gives_half_of_its_bytes_is_not_taken_for_damaged(
     tmp_path: Path, name: str

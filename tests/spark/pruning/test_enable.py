@@ -93,7 +93,7 @@ QUERIES = {
 """Queries, and at most how many files their scans read."""
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize("text", QUERIES)
 def test_a_text_has_the_same_rows_from_fewer_files(
     pruned: SparkSession, folder: str, text: str
@@ -649,6 +649,7 @@ VIEW_SETTINGS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", VIEW_SETTINGS)
 def test_files_of_a_shared_view_are_read_as_its_own_session_says(
     spark: SparkSession, session_folder: str, name: str

@@ -321,6 +321,7 @@ def test_keys_do_not_come_from_a_cache_of_a_former_listing(
         whole.unpersist(blocking=True)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("is_new_first", [False, True])
 def test_two_listings_of_a_dimension_in_one_query(
     side_star: Star, *, is_new_first: bool
@@ -415,7 +416,7 @@ CHAINS = {
 """Queries, and how many files of the fact they read."""
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", CHAINS)
 def test_dimensions_of_dimensions(chain: Star, text: str) -> None:
     spark = chain.spark
@@ -423,6 +424,7 @@ def test_dimensions_of_dimensions(chain: Star, text: str) -> None:
     assert (some, everything) == (CHAINS[text], N_FILES)
 
 
+@pytest.mark.slow
 def test_keys_that_are_dates_and_decimals(side_star: Star) -> None:
     put(
         side_star.folder / "side/0.parquet",
@@ -452,24 +454,25 @@ def parted(side_star: Star) -> str:
     return str(side_star.folder / "parted")
 
 
-def test_folders_as_sides(side_star: Star, parted: str) -> None:
+def test_folders_and_files_as_sides(side_star: Star, parted: str) -> None:
     spark, path = side_star.spark, parted
-    side_star.check(lambda: spark.read.parquet(path).where("p = 2"), 3)
     side_star.check(lambda: spark.read.parquet(path).where("p = 1 AND name = 'd'"), 2)
-    side_star.check(
-        lambda: spark.read.schema("k INT, p INT").parquet(path).where("p < 2"), 2
-    )
-
-
-def test_some_folders_and_files_as_sides(side_star: Star, parted: str) -> None:
-    spark, path = side_star.spark, parted
-    side_star.check(lambda: spark.read.parquet(f"{path}/p=2").where("name = 'e'"), 3)
     one = f"{path}/p=2/0.parquet"
     side_star.check(lambda: spark.read.parquet(one).where("name = 'e'"), 3)
     two = (f"{path}/p=1", f"{path}/p=2")
     side_star.check(
         lambda: spark.read.option("basePath", path).parquet(*two).where("name = 'd'"), 2
     )
+
+
+@pytest.mark.slow
+def test_more_folders_as_sides(side_star: Star, parted: str) -> None:
+    spark, path = side_star.spark, parted
+    side_star.check(lambda: spark.read.parquet(path).where("p = 2"), 3)
+    side_star.check(
+        lambda: spark.read.schema("k INT, p INT").parquet(path).where("p < 2"), 2
+    )
+    side_star.check(lambda: spark.read.parquet(f"{path}/p=2").where("name = 'e'"), 3)
 
 
 def test_a_side_in_other_capitals(side_star: Star) -> None:
@@ -583,6 +586,7 @@ def rewrite(side_star: Star, shift: int) -> None:
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns + shift))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("shift", [5_000_000, 10**9])
 def test_a_side_that_changes_between_planning_and_running(
     side_star: Star, shift: int

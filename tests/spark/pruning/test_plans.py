@@ -509,6 +509,7 @@ FRAMES: dict[str, Callable[[SparkSession, Path], DataFrame]] = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", FRAMES)
 def test_rows_that_tell_of_their_files_are_those_of_old_ones(
     pruned: SparkSession, folder: Path, name: str
@@ -558,6 +559,7 @@ def test_only_all_files_of_a_rewrite_are_read_as_new_ones(
     assert [plan.n_files for plan in plans] != [4, 5]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("side", ["hidden", "visible"])
 @pytest.mark.parametrize("is_listed_before", [False, True])
 def test_a_rewrite_of_which_a_file_changes_does_not_count(

@@ -201,6 +201,7 @@ def test_spark_reads_what_needs_its_scan(
     assert n_scans(df) > 0
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -296,6 +297,7 @@ def _outcome(df: DataFrame) -> list[str]:
         return [type(error).__name__]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("column", "schema"),
     [
@@ -414,6 +416,7 @@ def test_a_file_that_changes_while_it_is_read(
     assert (rows_of(df), n_scans(df)) == ([(1, 2)], 1)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("error", [MemoryError, OSError, ValueError])
 def test_a_planner_that_fails_leaves_the_scan(
     reading: SparkSession,
@@ -752,6 +755,7 @@ def groups_of(*values: int, files: range = range(GROUPED_N_FILES)) -> int:
     )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("vectorized", ["true", "false"])
 @pytest.mark.parametrize("adaptive", ["true", "false"])
 @pytest.mark.parametrize("codegen", ["true", "false"])
@@ -802,7 +806,7 @@ QUERIES = (
 )
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", QUERIES)
 def test_queries_have_the_same_rows(
     pruned: SparkSession, grouped_folder: Path, text: str
@@ -876,6 +880,7 @@ WHOLE = (
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", WHOLE)
 def test_rows_that_tell_their_place_are_of_whole_files(
     pruned: SparkSession, grouped_folder: Path, text: str
@@ -895,6 +900,7 @@ def test_the_setting_turns_it_off(pruned: SparkSession, grouped_folder: Path) ->
     assert rows_read(df) % GROUPED_N == 0
 
 
+@pytest.mark.slow
 def test_buckets_stay_as_they_are(pruned: SparkSession, tmp_path: Path) -> None:
     rows = pruned.range(500).selectExpr("id", "id * 7919 % 1009 AS k")
     writer = rows.write.bucketBy(4, "id").option("path", str(tmp_path / "b"))
@@ -907,6 +913,7 @@ def test_buckets_stay_as_they_are(pruned: SparkSession, tmp_path: Path) -> None:
         pruned.sql("DROP TABLE buckets_of_groups")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("how", ["other", "shorter", "touched"])
 def test_a_file_that_changed_is_read_whole(
     pruned: SparkSession, grouped_folder: Path, how: str

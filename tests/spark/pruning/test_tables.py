@@ -212,6 +212,7 @@ def n_read(spark: SparkSession, folder: Path, where: str = "x = 3") -> int:
     return plan.n_read
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["t", "an été of 100% [x]", "n" * 90, ".t", "a+b&c"])
 def test_the_driver_finds_the_folder_of_each_table(
     pruned: SparkSession, sidecar: Path, tmp_path: Path, name: str

@@ -135,6 +135,7 @@ SPECIAL = (
 
 
 @pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("way", ["given", "listed"], indirect=True)
 def test_trap_c36_names_with_glob_characters(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -151,6 +152,7 @@ def test_trap_c36_names_with_glob_characters(
 
 
 @pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("way", ["given", "listed"], indirect=True)
 def test_trap_c36_a_folder_with_glob_characters(
     spark: SparkSession, tmp_path: Path
 ) -> None:

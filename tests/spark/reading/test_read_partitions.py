@@ -104,6 +104,7 @@ def test_trap_c30_values_are_typed_as_spark_types_them(
     ids=str,
 )
 @pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("way", ["given", "listed"], indirect=True)
 def test_partitions_of_every_spelling_are_read_as_from_the_whole_table(
     spark: SparkSession, tmp_path: Path, folders: list[str], conditions: list[str]
 ) -> None:

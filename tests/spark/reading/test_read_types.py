@@ -122,6 +122,7 @@ def test_trap_c20_types_that_became_wider(spark: SparkSession, tmp_path: Path) -
     assert [len(plan.paths) for plan in plans] == [1, 1, 1, 2, 2, 1]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_conditions_mean_the_same_with_and_without_ansi(
     spark: SparkSession, tmp_path: Path, ansi: str

@@ -151,7 +151,7 @@ def test_no_row_is_lost_where_java_has_other_rules(
         assert len(plan.read(spark).inputFiles()) == len(right.paths)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("zone", ["EST", "MST", "Etc/GMT+1", "CET", "EST5EDT"])
 def test_names_that_java_takes_for_its_own_zones(
     spark: SparkSession, tmp_path: Path, zone: str

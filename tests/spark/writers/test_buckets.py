@@ -53,6 +53,7 @@ DOORS: dict[str, Door] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("door", DOORS)
 def test_no_file_is_written_into_a_bucketed_table(
     spark: SparkSession, bucketed: Path, door: str

@@ -317,6 +317,7 @@ def test_no_rows(points: DataFrame) -> None:
     assert nothing.count() == 0
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -84,6 +84,7 @@ def test_a_table_for_a_workload_has_the_same_rows_and_skips_more(
         assert table.plan(query).read(spark).count() == n
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("parts", "is_copy"),
     [
