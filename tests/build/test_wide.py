@@ -26,6 +26,7 @@ def calls(folder: Path, n_columns: int, request: Any) -> int:
     return sum(entry.callcount for entry in profile.getstats())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("request_", [{"c7": "bitmap"}, {"*": "bitmap"}], ids=str)
 def test_a_build_is_linear_in_the_columns(tmp_path: Path, request_: Any) -> None:
     build = [calls(tmp_path / f"{n}", n, request_) for n in (8, 32, 128)]

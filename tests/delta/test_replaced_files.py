@@ -428,6 +428,7 @@ def test_statistics_know_nan(spark: Any, tmp_path: Path) -> None:
     assert "x" not in json.loads(add["stats"])["maxValues"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.parametrize("zero", [0.0, -0.0])
 def test_a_condition_on_either_zero_finds_both(

@@ -448,6 +448,7 @@ def test_files_that_are_written_with_other_ids_are_refused(
     assert files_of(ice) == before
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_clusters_a_table(ice: Table, spark: Any) -> None:
     with ice.update_schema() as update:

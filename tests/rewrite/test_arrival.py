@@ -121,6 +121,7 @@ STRIDES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mode", BY_MODE)
 @pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
 @STRIDES

@@ -52,6 +52,7 @@ def lived(table: Table, *, most: int) -> list[int]:
     return found
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_badly_clustered_table_becomes_good_in_a_few_runs(kind: str) -> None:
     table, full = (old_table(kind, n_rows=30_000) for _ in range(2))

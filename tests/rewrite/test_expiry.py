@@ -82,7 +82,7 @@ def readable(folder: Path) -> list[int]:
     return found
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("days", [0, 2.5, 6.5])
 def test_all_commits_of_the_retention_stay_whole(

@@ -234,6 +234,7 @@ OTHERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("stride", [19, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("other", OTHERS)
 @pytest.mark.parametrize(

@@ -176,7 +176,7 @@ def dotted(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     sx.disable(spark)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("written", "column"),
     [
@@ -270,7 +270,7 @@ def test_each_scan_is_explained_once(
 
 
 @since(4, 1, what="arguments that reach the parsers of extensions")
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("text", "args", "same"),
     [
@@ -347,7 +347,7 @@ def test_a_command_runs_once_and_its_frame_has_the_rows(
     assert sx.open_table(folder).status().version == commit == 0
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("text", "problem"),
     [

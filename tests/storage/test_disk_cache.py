@@ -158,7 +158,7 @@ DAMAGE: dict[str, Callable[[bytearray], object]] = {
 }
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("damage", list(DAMAGE))
 def test_damage_changes_no_plan_and_is_mended(
     server: _Store, place: Location, folder: Path, damage: str

@@ -107,6 +107,7 @@ def test_a_plan_waits_for_few_answers(
     ]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("n_files", "n_rows", "kind"),
     [(800, 100, "bitmap"), (40, 20_000, "bitmap"), (40, 20_000, "bit_sliced")],

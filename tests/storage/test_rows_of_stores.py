@@ -115,6 +115,7 @@ def test_a_look_up_waits_for_few_answers_of_few_bytes(
         assert len(requests) < 40 * FILES
 
 
+@pytest.mark.few(2)
 @pytest.mark.usefixtures("by_pages")
 @pytest.mark.parametrize("columns", [["s", "l"], ["l"], ["id"], None])
 def test_rows_are_the_right_ones_with_any_columns(
@@ -160,6 +161,7 @@ def test_offset_indexes_are_not_trusted(s3: S3) -> None:
         assert rows.to_pylist() == expected([77], ["id", "s"])
 
 
+@pytest.mark.few(1)
 @pytest.mark.usefixtures("by_pages")
 @pytest.mark.parametrize("when", ["before", "after the footers"])
 def test_an_object_that_changed_is_an_error(

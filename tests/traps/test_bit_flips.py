@@ -108,6 +108,7 @@ def golden_payloads(kind: str) -> Iterator[list[bytes]]:
             yield read_golden(path)[1]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("kind", index_types())
 def test_every_flipped_bit_of_a_payload_is_refused(kind: str) -> None:
     payloads = list(golden_payloads(kind))

@@ -15,9 +15,9 @@ from tests.spark.versions import FAILED, SPARK
 
 pytestmark = pytest.mark.spark
 
-SOME = 3
+SOME = 2
 """Conditions of each table that a quick run asks for: the sweep asks for all."""
-MANY = 16
+MANY = 8
 """Of the table of every type, whose final conditions are planned too."""
 
 
@@ -28,7 +28,7 @@ def chosen(table: str, n: int = SOME) -> list[Entry]:
     return mine[:: max(1, len(mine) // n)]
 
 
-@pytest.mark.parametrize("ansi", [False, True])
+@pytest.mark.parametrize("ansi", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_spark_still_says_what_is_recorded(spark: SparkSession, ansi: bool) -> None:
     differ = []
     version = ".".join(map(str, SPARK))

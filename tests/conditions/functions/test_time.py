@@ -137,7 +137,7 @@ def condition(name: str, n: int) -> str:
     return text + (" = 2" if plain else _COMPARED.get(name, ""))
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "sizes",
     [(4, 16, 64), pytest.param((8, 32, 128), marks=pytest.mark.slow)],

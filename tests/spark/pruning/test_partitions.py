@@ -159,7 +159,7 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
     )
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("ansi", ["true", "false"])
 @pytest.mark.parametrize(
     ("condition", "n_files"),
@@ -433,7 +433,7 @@ N = len(DAYS) + 1
 """The last is that of NULL, which no condition on times leaves out."""
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("condition", "n_files"),
     [

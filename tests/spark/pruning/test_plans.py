@@ -116,7 +116,7 @@ MUTUAL = [
 """Joins in which each side has a condition and an index on its key."""
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("broadcast", ["-1", "10MB"])
 @pytest.mark.parametrize("query", MUTUAL)
 def test_sides_of_a_join_do_not_wait_for_each_other(
@@ -393,7 +393,7 @@ def check(spark: SparkSession, query: Callable[[], DataFrame]) -> None:
 PAIRS = [("d1", "d2"), ("d2", "d1"), ("old", "new"), ("new", "old"), ("d1", "new")]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("one", "two"), PAIRS)
 @pytest.mark.parametrize(
     "what",
@@ -595,6 +595,7 @@ def test_joins_read_new_files(pruned: SparkSession, folder: Path) -> None:
     assert some <= 2 < everything == 8
 
 
+@pytest.mark.slow
 def test_old_files_keep_their_indexes_until_they_go(
     pruned: SparkSession, folder: Path
 ) -> None:
@@ -619,6 +620,7 @@ def test_old_files_keep_their_indexes_until_they_go(
     assert some == 1 < everything == len(paths)
 
 
+@pytest.mark.slow
 def test_what_changes_indexes_changes_those_of_old_files_too(
     pruned: SparkSession, folder: Path
 ) -> None:

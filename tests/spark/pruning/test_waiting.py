@@ -530,6 +530,7 @@ def test_a_limit_that_is_no_number_is_told(star: SparkSession) -> None:
     assert "seconds" in told
 
 
+@pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.parametrize("how", ["planner fails", "switched off"])
 def test_a_side_that_was_small_when_it_was_planned_is_small_when_it_is_read(

@@ -47,6 +47,7 @@ def made(name: str, work: Path) -> Peer:
         pytest.skip(f"{name}: {error}")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", PEERS)
 def test_a_peer_is_right(name: str, files: list[Path], tmp_path: Path) -> None:
     """No match is lost, the count is right, and something is skipped."""
