@@ -42,6 +42,10 @@ VARIES: Final = "varies"
 """No rows are recorded."""
 _LINE: Final = re.compile(r"([-+?]+|fails|varies)((?: \S+)*)  (.+)")
 _BREAK: Final = "⏎"
+_QUOTED: Final = re.compile(r"""('(?:[^'\\]|\\.)*'|"[^"]*"|`[^`]*`)""")
+_NAME: Final = re.compile(r"(?<![\w.])[a-z_]\w*")
+_WORDS: Final = {"date", "order"}
+"""Names of columns that are words of SQL too; conditions quote them."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,24 @@ def entries(*tables: str) -> list[Entry]:
     """The conditions on some tables, or on all."""
     lines = (line for table in tables or MADE for line in lines_of(table))
     return [line for line in lines if isinstance(line, Entry)]
+
+
+def templates(*columns: str) -> list[str]:
+    """Conditions on one of these columns alone, with ``{v}`` for it.
+
+    The columns are those of the tables ``every`` and ``functions``.
+    """
+    found: dict[str, None] = {}
+    for one in entries("every", "functions"):
+        pieces = _QUOTED.split(one.text)  # every second one is a text or a name
+        used = {*_NAME.findall(" ".join(pieces[::2]))}
+        used &= {*rows_of(one.table).files[0].column_names, "nr", "_metadata"} - _WORDS
+        if len(used) == 1 and used <= {*columns} and "`" not in one.text:
+            name = re.compile(rf"(?<![\w.]){used.pop()}(?!\w)")
+            pieces[::2] = [name.sub("{v}", piece) for piece in pieces[::2]]
+            if one.truths.get(BASE) != VARIES:
+                found["".join(pieces)] = None
+    return [*found]
 
 
 def write(table: str, lines: Iterable[str | Entry]) -> None:

@@ -13,7 +13,13 @@ from collections.abc import Mapping
 import pytest
 
 from skipindex.spark.catalyst.conditions import conditions
-from tests.conditions.catalogue.entries import BASE, Entry, entries, entry_of
+from tests.conditions.catalogue.entries import (
+    BASE,
+    Entry,
+    entries,
+    entry_of,
+    templates,
+)
 from tests.conditions.catalogue.judges import (
     TYPES,
     parsed_truth,
@@ -53,6 +59,13 @@ def test_every_condition_was_asked_once() -> None:
         for one in every
         for t in one.known
     )
+
+
+def test_templates_are_conditions_on_one_column() -> None:
+    of_integers = templates("i", "l")
+    assert {"{v} = 1", "{v} IS NULL"} <= {*of_integers}
+    assert not any(re.search(r"(?<![\w.'])[ildfs](?![\w'])", x) for x in of_integers)
+    assert "{v} LIKE 'a%'" in templates("s")
 
 
 def test_plans_are_exact_for_most_conditions() -> None:
