@@ -11,11 +11,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from deltalake.exceptions import CommitFailedError
 
 import skipindex as sx
@@ -48,6 +49,13 @@ def rows_of(path: str, **version: int) -> Counter[Any]:
 def clustered(path: str, **wish: Any) -> sx.Table:
     given = {"cluster_by": ["a"], "rows_per_file": 30, "in_place": False}
     return optimized(sx.open_table(path), **{**given, **wish}).table
+
+
+def spelling_known(path: str) -> Callable[..., None]:
+    """What commits, after it was seen how it spells the paths of the table."""
+    table = sx.open_table(path).state
+    assert not any(map(table.source.left_out, table.paths))
+    return DeltaTable.create_write_transaction
 
 
 def files_of(path: str) -> set[Path]:
@@ -85,6 +93,7 @@ def test_the_log_gets_statistics_of_the_new_files(tmp_path: Path) -> None:
             "text": ["ä" * 40, None],
             "big": big.cast(pa.decimal128(30, 2)),
             "small": big.take([1, 1]).cast(pa.decimal128(10, 2)),
+            "whole": pa.array([Decimal(7), Decimal(9)], pa.decimal128(14, 0)),
             "s": pa.array([{"f": 1, "big": big[0].as_py()}, None], pa.struct(
                 {"f": pa.int64(), "big": pa.decimal128(30, 2)})),
         }
@@ -100,13 +109,82 @@ def test_the_log_gets_statistics_of_the_new_files(tmp_path: Path) -> None:
     assert (low["a"], high["a"]) == (3, 5)
     assert stats["nullCount"]["text"] == 1
     assert stats["nullCount"]["a"] == 0
-    assert (low["small"], high["small"]) == (2.5, 2.5)
+    assert (low["whole"], high["whole"]) == (7, 9)
     assert low["s"] == high["s"] == {"f": 1}
+    assert (low["small"], high["small"]) == (2.5, 2.5)
     assert "big" not in low.keys() | high.keys(), "a number of JSON is rounded"
     assert add["size"] == Path(path, name).stat().st_size
     for where in ("a = 5", f"text = '{'ä' * 40}'", "s.f = 1"):
         assert DeltaTable(path).to_pyarrow_table().num_rows == 2
         assert len(sx.open_table(path).plan(where).paths) == 1, where
+
+
+@pytest.mark.parametrize(
+    ("precision", "scale"), [(3, 0), (4, 2), (10, 2), (14, 7), (14, 14), (15, 2)]
+)
+def test_bounds_of_decimals_are_those_of_the_rows(
+    tmp_path: Path, precision: int, scale: int
+) -> None:
+    """deltalake multiplies numbers by a power of ten, so their last digits are off."""
+    path, most = str(tmp_path / "t"), 10**precision
+    rng = np.random.default_rng(precision)
+    numbers = [1 - most, most - 1, 57, -29, *rng.integers(-most, most, 60).tolist()]
+    values = [Decimal(n).scaleb(-scale) for n in numbers]
+    column = pa.array(values, pa.decimal128(precision, scale))
+    write_deltalake(path, pa.table({"a": [*range(len(values))], "d": column}))
+    sx.build_indexes(path, {"a": "minmax"}, workers=1)
+    clustered(path, rows_per_file=2)
+    live, bounds = live_files(path), []
+    for add in actions_of(path, "add"):
+        if add["path"] in live:
+            own = pq.read_table(Path(path, add["path"]))["d"].to_pylist()
+            stats = json.loads(add["stats"], parse_float=Decimal, parse_int=Decimal)
+            bounds += [
+                (stats[kind]["d"], end)
+                for kind, end in (("minValues", min(own)), ("maxValues", max(own)))
+                if "d" in stats[kind]
+            ]
+    assert len(bounds) == (len(values) if precision < 15 else 0)
+    assert [one for one, _ in bounds] == [end for _, end in bounds]
+    query = QueryBuilder().register("t", DeltaTable(path)).execute
+    for value in values[:8]:
+        wanted = f"CAST('{value:f}' AS DECIMAL({precision}, {scale}))"
+        found = pa.table(query(f"SELECT a FROM t WHERE d = {wanted}").read_all())
+        assert found.num_rows == values.count(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "spelled"),
+    [
+        ("p=x/g.parquet", "p%3Dx/g.parquet"),
+        ("p=x/ä.parquet", "p=x/ä.parquet"),
+        ("p=x/ä.parquet", "p=x/%C3%A4.parquet"),
+        ("p=x/a b+~.parquet", "p=x/a%20b+~.parquet"),
+        ("p=x/a~.parquet", "p=x/a%7E.parquet"),
+    ],
+)
+def test_files_are_replaced_once_however_a_log_spells_them(
+    delta: str, name: str, spelled: str
+) -> None:
+    """deltalake would remove some under another spelling, so their rows stayed."""
+    log = max(Path(delta, "_delta_log").glob("*.json"))
+    lines = [json.loads(line) for line in log.read_text().splitlines()]
+    (add,) = [
+        one["add"] for one in lines if "p=x" in one.get("add", {}).get("path", "")
+    ]
+    Path(delta, add["path"]).rename(Path(delta, name))
+    add["path"] = spelled
+    log.write_text("".join(json.dumps(one) + "\n" for one in lines))
+    before = rows_of(delta)
+    sx.build_indexes(delta, {"a": "exact"}, workers=1)
+    table = clustered(delta)
+    assert rows_of(delta) == before
+    assert table.plan("TRUE").count() == before.total()
+    is_left = spelled in DeltaTable(delta).get_add_actions()["path"].to_pylist()
+    assert is_left == (spelled not in {"p=x/%C3%A4.parquet", "p=x/a%20b+~.parquet"})
+    note = "spells it otherwise than deltalake"
+    report = optimized(sx.open_table(delta), cluster_by=["x"], in_place=False)
+    assert any(note in one for one in report.notes) == is_left
 
 
 def test_incremental_runs_leave_what_was_clustered(delta: str) -> None:
@@ -247,7 +325,7 @@ def test_an_answer_that_was_lost_is_found_in_the_log(
     delta: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first commit succeeds, and a second try takes its own for another's."""
-    commits = DeltaTable.create_write_transaction
+    commits = spelling_known(delta)
 
     def lost(*args: Any, **how: Any) -> None:
         commits(*args, **how)
@@ -262,7 +340,7 @@ def test_an_answer_that_was_lost_is_found_in_the_log(
 def test_a_commit_is_found_after_others_replaced_its_files(
     delta: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    commits = DeltaTable.create_write_transaction
+    commits = spelling_known(delta)
 
     def lost(*args: Any, **how: Any) -> None:
         commits(*args, **how)
@@ -293,6 +371,8 @@ def test_files_that_a_vacuum_took_before_the_commit_are_not_named(
 def test_a_table_that_others_write_all_the_time_is_a_conflict(
     delta: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    spelling_known(delta)
+
     def fails(*_: object, **__: object) -> None:
         raise CommitFailedError("0")
 

@@ -15,7 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
+from functools import lru_cache
 from itertools import takewhile
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -67,8 +70,11 @@ _READ: Final = frozenset(
 """Features of a table that are read here, or change nothing for who reads its files."""
 _WRITTEN: Final = _READ - {"columnMapping", "rowTracking"}
 """Features of a table whose files may be replaced by others with the same rows."""
-_DIGITS: Final = 15
-"""Decimals of more digits are rounded in statistics of deltalake."""
+_DIGITS: Final = 14
+"""Decimals of more digits are rounded in statistics of deltalake.  It multiplies others
+by a power of ten, and is off by less than half a unit of their last digit."""
+_SPELLED_ALIKE: Final = re.compile(r"[\w./=+-]*", re.ASCII)
+"""Paths that all writers of a log spell in one way."""
 _COMMA: Final = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")
 """A comma between names, not in one that backticks quote."""
 _OUTSIDE: Final = re.compile(r"/|[A-Za-z][\w+.-]*:/|(?:.*/)?\.\.(?:/|$)", re.DOTALL)
@@ -109,7 +115,8 @@ def _source_of(location: Location, table: DeltaTable, kept: str) -> DeltaSource:
     places = _places(location, json.loads(table.schema().to_json()), mode)
     names = table.metadata().partition_columns
     files = pa.table(table.get_add_actions())
-    paths = [unquote(path) for path in files["path"].to_pylist()]
+    spellings = files["path"].to_pylist()
+    paths = [unquote(path) for path in spellings]
     if outside := next(filter(_OUTSIDE.match, paths), None):
         raise TableError(
             f"the log of {location.full('')!r} names {outside!r}, which is no path in "
@@ -148,6 +155,11 @@ def _source_of(location: Location, table: DeltaTable, kept: str) -> DeltaSource:
         vectors,
         kept or _why_not_written(table),
         table.metadata().configuration,
+        {
+            path: spelled
+            for path, spelled in zip(paths, spellings, strict=True)
+            if path != spelled or not _SPELLED_ALIKE.fullmatch(path)
+        },
     )
 
 
@@ -159,15 +171,24 @@ class DeltaSource(LogSource):
         vectors: the positions of deleted rows by file.
         kept: why its files cannot be replaced; empty if they can.
         properties: of the table.
+        spellings: by path, how the log spells it, where writers differ.
     """
 
     vectors: Mapping[str, BitMap]
     kept: str
     properties: Mapping[str, str]
+    spellings: Mapping[str, str]
 
     def why_not_rewritten(self) -> str:
         """See ``Source``."""
         return self.kept or ("its columns are mapped" if self.places else "")
+
+    def left_out(self, path: str) -> str:
+        """See ``Source``; a file that is removed under another spelling would stay."""
+        spelled = self.spellings.get(path)
+        if spelled is None or spelled in _own_spellings(frozenset(self.spellings)):
+            return ""
+        return f"the log has {spelled!r}, and spells it otherwise than deltalake"
 
     def statistics_written(self, location: Location, folder: str) -> Mapping[str, str]:
         """See ``Source``; deltalake takes them from the footers."""
@@ -242,17 +263,19 @@ class DeltaSource(LogSource):
         with location.open_input(path) as source:
             partial = PartialStatistics.of(pq.read_metadata(source))
         result = json.loads(stats)
-        rounded = {
-            ".".join(names)
+        decimals = {
+            ".".join(names): dtype
             for names, dtype in leaves_of(self.schema)
-            if pa.types.is_decimal(dtype) and dtype.precision > _DIGITS
+            if pa.types.is_decimal(dtype)
         }
-        for kind, wrong in (
-            ("minValues", partial.bounds | rounded),
-            ("maxValues", partial.bounds | partial.nan | rounded),
-            ("nullCount", partial.nulls),
+        long = {name for name, one in decimals.items() if one.precision > _DIGITS}
+        scales = {name: one.scale for name, one in decimals.items()}
+        for kind, wrong, digits in (
+            ("minValues", partial.bounds | long, scales),
+            ("maxValues", partial.bounds | partial.nan | long, scales),
+            ("nullCount", partial.nulls, {}),
         ):
-            result[kind] = _without(result.get(kind, {}), wrong, described)
+            result[kind] = _right(result.get(kind, {}), wrong, described, digits)
         return json.dumps(result)
 
     def replace_files(self, location: Location, changes: Sequence[Change]) -> None:
@@ -302,6 +325,8 @@ class DeltaSource(LogSource):
                 return f"{path!r} was replaced"
             if path in now.vectors or now.values[path] != self.values[path]:
                 return f"rows of {path!r} were deleted"
+            if now.spellings.get(path) != self.spellings.get(path):
+                return f"{path!r} is spelled in another way"
         return ""
 
     def _actions(self, changes: Sequence[Change]) -> list[AddAction | RemoveAction]:
@@ -480,21 +505,46 @@ def _statistics(files: pa.Table) -> LogStatistics:
     )
 
 
-def _without(
+def _right(
     values: Mapping[str, Any],
     wrong: Collection[str],
     kept: Collection[Names],
+    scales: Mapping[str, int],
     parent: Names = (),
 ) -> dict[str, Any]:
-    """Values by column of those that are kept, without those that are wrong."""
+    """The values of columns ``kept`` that are not ``wrong``; decimals in scale."""
     result = {}
     for name, value in values.items():
         names = (*parent, name)
+        full = ".".join(names)
         if isinstance(value, Mapping):
-            result[name] = _without(value, wrong, kept, names)
-        elif names in kept and ".".join(names) not in wrong:
-            result[name] = value
+            result[name] = _right(value, wrong, kept, scales, names)
+        elif names in kept and full not in wrong:
+            result[name] = round(value, scales[full]) if full in scales else value
     return result
+
+
+@lru_cache(maxsize=8)
+def _own_spellings(paths: frozenset[str]) -> frozenset[str]:
+    """How deltalake spells paths in a log, as seen in the log of an empty table."""
+    from deltalake import DeltaTable, Field, Schema  # noqa: PLC0415
+    from deltalake.schema import PrimitiveType  # noqa: PLC0415
+    from deltalake.transaction import RemoveAction  # noqa: PLC0415
+
+    schema, has_changed = Schema([Field("n", PrimitiveType("integer"))]), False
+    actions: list[AddAction | RemoveAction] = []
+    actions += [RemoveAction(path, has_changed, 0) for path in paths]
+    try:
+        with TemporaryDirectory() as folder:
+            table = DeltaTable.create(folder, schema)
+            table.create_write_transaction(actions, "append", schema, [])
+            log = Path(folder, "_delta_log", f"{1:020}.json").read_text()
+    except _failures() as error:
+        raise TableError(
+            f"deltalake writes no log in a new folder: {first_line(error)}"
+        ) from error
+    lines = map(json.loads, log.splitlines())
+    return frozenset(one["remove"]["path"] for one in lines if "remove" in one)
 
 
 def _nulls_of(counts: pa.Array, n_rows: pa.Array) -> pa.Array:

@@ -340,7 +340,8 @@ def _zone_of(column: PartitionColumn, timezone: str | None) -> tzinfo:
         given = f"{timezone!r} is not known"
     raise PlanError(
         f"the folders of {column.name!r} write times of a time zone, and {given} "
-        "(accepted: table.plan(…, timezone='UTC'))"
+        "(accepted: timezone=… of table.plan, or of read after table.locate, such as "
+        "'UTC')"
     )
 
 
