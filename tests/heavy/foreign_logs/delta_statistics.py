@@ -110,7 +110,7 @@ def described(
         return None
     is_wide = style == "wide" or (bool(file.gone) and rng.random() < 0.7)
     # A log must say how many rows a file has only if some are deleted.
-    is_said = bool(file.gone) or random.Random(Path(file.path).name).random() < 0.8
+    is_said = bool(file.gone) or random.Random(Path(file.path).name).random() < 0.6
     n = file.n if is_said else None
     result = Statistics(n, False if is_wide else rng.choice([True, None]))
     share = {"rows": 0.0, "some": 0.5}.get(style, 1.0)
