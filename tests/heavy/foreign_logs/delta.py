@@ -222,9 +222,7 @@ class DeltaWorld(World):
     def _new_file(self) -> File:
         """A data file that no action adds yet."""
         rng, n = self.rng, self.rng.choice([1, 3, 8, 20])
-        relative = f"{rng.choice(self.folders)}part {self.name()}.parquet"
-        path = self.folder / relative
-        path.parent.mkdir(parents=True, exist_ok=True)
+        folder, name = rng.choice(self.folders), f"part {self.name()}.parquet"
         rows: dict[int, list[Any]] = {}
         values: dict[int, Any] = {}
         for one in self.columns:
@@ -243,6 +241,11 @@ class DeltaWorld(World):
         if not rows:
             one = next(c for c in self.columns if not c.is_partition)
             rows[one.number] = one.draw(rng, n)
+        if self.mode == "none" and len(self.folders) > 1:
+            folder = self._hive_folder(values, random.Random(name)) or folder
+        relative = f"{folder}{name}"
+        path = self.folder / relative
+        path.parent.mkdir(parents=True, exist_ok=True)
         # Files that are written anew here must be alike.
         alike = self.mode == "none" or len(self.folders) == 1
         with_ids = self.mode == "id" or (self.mode == "name" and rng.random() < 0.7)
@@ -256,11 +259,22 @@ class DeltaWorld(World):
             "absolute": quote(str(path)),
             "file": "file://" + quote(str(path)),
         }[rng.choices(["relative", "absolute", "file"], weights=[150, 1, 1])[0]]
-        if not uri.startswith(quote(relative[:1])):
+        if uri.startswith(("/", "file:")):
             self.allowed.append("which is no path in its folder")
         file = File(str(path.resolve()), n, rows, values, uri=uri)
         file.add["names"] = [one.stored for one in every(self.columns)]
         return file
+
+    def _hive_folder(self, values: Mapping[int, Any], rng: random.Random) -> str:
+        """The folder that Spark writes some files to; empty for the others.
+
+        Only files in such a folder are rewritten where a table has partitions.
+        """
+        parts = [one for one in self.columns if one.is_partition]
+        texts = [_hive_text(values[one.number]) for one in parts]
+        if rng.random() < 0.3 or any(len(text) > 50 for text in texts):
+            return ""
+        return "".join(f"{p.name}={t}/" for p, t in zip(parts, texts, strict=True))
 
     def _add(self, file: File) -> dict[str, Any]:
         """The action that adds a file as it is now, with other statistics."""
@@ -523,6 +537,14 @@ class DeltaWorld(World):
             self.live[path] = file
             wrong = untrue(add["stats"], self.columns, file)
             assert not wrong, f"the log says of {path}: {wrong}"
+
+
+def _hive_text(value: Any) -> str:
+    """A partition value as folders have it."""
+    if value is None:
+        return "__HIVE_DEFAULT_PARTITION__"
+    text = str(value).lower() if isinstance(value, bool) else str(value)
+    return re.sub(r"[\"#%'*/:=?\\{}\[\]^]", lambda c: f"%{ord(c[0]):02X}", text)
 
 
 def read_partition(column: Column, text: str | None) -> Any:
