@@ -70,7 +70,7 @@ BUDGETS = {
     "indexes": 7512,
     "layout": 2427,
     "log": 2410,
-    "planner": 10124,
+    "planner": 10125,
     "rewrite": 2762,
     "source": 5897,
     "spark": 7727,

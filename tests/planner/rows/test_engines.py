@@ -151,6 +151,15 @@ def test_values_of_folders_are_compared_as_spark_does(
     assert sorted(column(sx.open_table(tmp_path).plan(where), "x")) == expected
 
 
+def test_folders_without_a_time_need_no_zone(tmp_path: Path) -> None:
+    put(tmp_path / "t=__HIVE_DEFAULT_PARTITION__" / "a.parquet", {"x": [1]})
+    types = {"t": pa.timestamp("us", "UTC")}
+    table = sx.open_table(tmp_path, partition_types=types)
+    expected = [{"x": 1, "t": None}]
+    assert table.plan("x = 1").to_arrow().to_table().to_pylist() == expected
+    assert table.locate([1], "x").read().to_pylist() == expected
+
+
 def test_times_of_folders_are_those_of_the_zone(tmp_path: Path) -> None:
     put(tmp_path / "t=2024-01-01 12%3A00%3A00" / "a.parquet", {"x": [1]})
     table = sx.open_table(tmp_path)

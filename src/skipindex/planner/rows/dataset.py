@@ -309,7 +309,8 @@ class _Partition:
         self.name, self.dtype = column.name, column.dtype
         self._domain = domain
         self._values = column.typed(domain)
-        self._zone = _zone_of(column, timezone) if column.dtype == INSTANT else None
+        has_times = column.dtype == INSTANT and any(v is not None for v in self._values)
+        self._zone = _zone_of(column, timezone) if has_times else None
 
     def equals(self, i: int) -> pc.Expression:
         """What is true of the column in file ``i``."""
