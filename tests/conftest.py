@@ -81,15 +81,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _turn(item: pytest.Item) -> int:
-    """Which tests run before others; those of one turn keep their order.
-
-    Of two processes the first begins with the first half of the tests, and then helps
-    the other one: it alone starts a session.
-    """
+    """Which tests run before others; those of one turn keep their order."""
     name = item.nodeid.partition("::")[0].removeprefix("tests/")
-    if item.get_closest_marker("spark"):
-        return len(FIRST)
-    return FIRST.index(name) if name in FIRST else len(FIRST) + 1
+    is_early = name in FIRST and not item.get_closest_marker("spark")
+    return FIRST.index(name) if is_early else len(FIRST)
 
 
 def _is_random(item: pytest.Item) -> bool:

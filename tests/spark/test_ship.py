@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from pyspark import SparkFiles
 from pyspark.sql import SparkSession
 
 import skipindex as sx
@@ -97,8 +98,9 @@ PRINTS = f"printf 'of the site'; {sys.executable} \"$@\"; echo the end"
     ],
 )
 def test_workers_on_this_machine_need_the_package(
-    tmp_path: Path, body: str, told: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str, told: str | None
 ) -> None:
+    monkeypatch.setattr(SparkFiles, "getRootDirectory", lambda: str(tmp_path))
     python = tmp_path / "python"
     if body:
         python.write_text(f"#!/bin/sh\n{body}\n")
