@@ -67,7 +67,7 @@ BUDGETS = {
     "cli": 1483,
     "conditions": 8656,
     "expressions": 1982,
-    "indexes": 7512,
+    "indexes": 7516,
     "layout": 2427,
     "log": 2410,
     "planner": 10125,

@@ -180,9 +180,11 @@ def _packing_of(keys: npt.NDArray[Any], counts: Ints, n_rows: int) -> _Packing:
     return _Packing(rows, starts, _shorter_bitmaps(rows, starts, row_bytes(n_rows)))
 
 
-def _shorter(raw: bytes, bits: Bits, n_bytes: int) -> bytes | None:
+def _shorter(raw: bytes, bits: Bits | None, n_bytes: int) -> bytes | None:
     """A bitmap, if it takes fewer bytes than its rows do, which take ``n_bytes``."""
-    shorter = or_plain(raw, bits) if n_bytes >= _LEAST_PLAIN else raw
+    shorter = raw
+    if bits is not None and n_bytes >= _LEAST_PLAIN:
+        shorter = or_plain(raw, bits)
     if len(raw) < n_bytes or _COMPRESSED * len(shorter) <= n_bytes:
         return shorter
     return None
@@ -220,9 +222,11 @@ def _shorter_bitmaps(rows: Rows, starts: Ints, width: int) -> dict[int, bytes]:
         some = rows[firsts[i] : firsts[i] + counts[i]]
         bitmap = from_sorted(some)
         bitmap.run_optimize()
-        mask = np.zeros(int(lasts[i]) + 1, np.bool_)
-        mask[some] = True
-        bits = np.packbits(mask, bitorder="little")
+        bits = None
+        if is_long[i]:
+            mask = np.zeros(int(lasts[i]) + 1, np.bool_)
+            mask[some] = True
+            bits = np.packbits(mask, bitorder="little")
         shorter = _shorter(bitmap.serialize(), bits, len(some) * width)
         if shorter is not None:
             result[int(values[i])] = shorter
