@@ -72,7 +72,7 @@ BUDGETS = {
     "log": 2410,
     "planner": 10125,
     "rewrite": 2762,
-    "source": 5897,
+    "source": 5915,
     "spark": 7727,
     "storage": 5579,
     "table": 3008,

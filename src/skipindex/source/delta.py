@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -155,12 +155,29 @@ def _source_of(location: Location, table: DeltaTable, kept: str) -> DeltaSource:
         vectors,
         kept or _why_not_written(table),
         table.metadata().configuration,
-        {
-            path: spelled
-            for path, spelled in zip(paths, spellings, strict=True)
-            if path != spelled or not _SPELLED_ALIKE.fullmatch(path)
-        },
+        Spellings(
+            {
+                path: spelled
+                for path, spelled in zip(paths, spellings, strict=True)
+                if path != spelled or not _SPELLED_ALIKE.fullmatch(path)
+            }
+        ),
     )
+
+
+@dataclass(frozen=True)
+class Spellings:
+    """How a log spells the paths that writers of logs may spell in different ways."""
+
+    by_path: Mapping[str, str]
+
+    @cached_property
+    def foreign(self) -> frozenset[str]:
+        """The paths that deltalake spells otherwise."""
+        if not self.by_path:
+            return frozenset()
+        own = _own_spellings(frozenset(self.by_path))
+        return frozenset(path for path, one in self.by_path.items() if one not in own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,13 +188,13 @@ class DeltaSource(LogSource):
         vectors: the positions of deleted rows by file.
         kept: why its files cannot be replaced; empty if they can.
         properties: of the table.
-        spellings: by path, how the log spells it, where writers differ.
+        spellings: how the log spells paths.
     """
 
     vectors: Mapping[str, BitMap]
     kept: str
     properties: Mapping[str, str]
-    spellings: Mapping[str, str]
+    spellings: Spellings
 
     def why_not_rewritten(self) -> str:
         """See ``Source``."""
@@ -185,9 +202,9 @@ class DeltaSource(LogSource):
 
     def left_out(self, path: str) -> str:
         """See ``Source``; a file that is removed under another spelling would stay."""
-        spelled = self.spellings.get(path)
-        if spelled is None or spelled in _own_spellings(frozenset(self.spellings)):
+        if path not in self.spellings.foreign:
             return ""
+        spelled = self.spellings.by_path[path]
         return f"the log has {spelled!r}, and spells it otherwise than deltalake"
 
     def statistics_written(self, location: Location, folder: str) -> Mapping[str, str]:
@@ -325,7 +342,8 @@ class DeltaSource(LogSource):
                 return f"{path!r} was replaced"
             if path in now.vectors or now.values[path] != self.values[path]:
                 return f"rows of {path!r} were deleted"
-            if now.spellings.get(path) != self.spellings.get(path):
+            spelled = (one.spellings.by_path.get(path) for one in (now, self))
+            if len({*spelled}) > 1:
                 return f"{path!r} is spelled in another way"
         return ""
 
