@@ -122,10 +122,10 @@ def test_the_values_of_an_index_are_those_of_its_rows(
     array = data.draw(arrays(spec))
     index, _ = opened(spec, column_of(array))
     rows = {value for value in values_of(array) if value is not None}
-    held = index.held(len(rows))
-    assert held is None or list(held) == sorted(rows)
+    values = index.values_of_rows(len(rows))
+    assert values is None or list(values) == sorted(rows)
     if rows:
-        assert index.held(len(rows) - 1) is None
+        assert index.values_of_rows(len(rows) - 1) is None
 
 
 @each_spec

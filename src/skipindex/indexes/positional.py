@@ -130,10 +130,10 @@ class PositionalIndex(ABC):
         except DAMAGE as error:
             raise_damage("the dictionary", error)
 
-    def held(self, limit: int) -> Sequence[Value] | Ints | None:
+    def values_of_rows(self, limit: int) -> Sequence[Value] | Ints | None:
         """The values that some row has, ascending; None if there are over ``limit``.
 
-        None too where only the rows tell, and these are many or not asked.
+        None too without a dictionary, unless a kind reads the codes of all rows.
 
         Raises:
             CorruptIndexError: a part of the payload is damaged.

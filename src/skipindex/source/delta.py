@@ -542,7 +542,7 @@ def _right(
     return result
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=1)
 def _own_spellings(paths: frozenset[str]) -> frozenset[str]:
     """How deltalake spells paths in a log, as seen in the log of an empty table."""
     from deltalake import DeltaTable, Field, Schema  # noqa: PLC0415

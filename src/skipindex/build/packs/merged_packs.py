@@ -251,7 +251,8 @@ class Merger:
                     # Bins of bins would be wider, and bins of texts have no end.
                     if domain is not None and not _is_single(mine[i]):
                         known = values_in(meta, parts, domain, file.n_rows, limit=limit)
-                        mine[i] = mine[i] if known is None else known
+                        if known is not None:
+                            mine[i] = known
             made = builder if domain is None else packed_together(builder, domain)
             n_bytes += made.n_bytes
             writer.add(made)

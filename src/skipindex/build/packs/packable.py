@@ -16,7 +16,7 @@ from skipindex.errors import UnknownIndexError
 from skipindex.expressions.domain import Domain
 from skipindex.indexes import index_type
 from skipindex.indexes.file_map import MAX_PER_FILE, FileMap, ValueSpans
-from skipindex.indexes.interface import UNUSABLE, PackableType
+from skipindex.indexes.interface import UNUSABLE, IndexType, PackableType
 from skipindex.indexes.positional import PositionalKind
 from skipindex.storage.file_system.byte_source import ByteSource
 from skipindex.storage.pack import Blob, BlobBuilder, BlobEntry, BlobMeta
@@ -28,11 +28,8 @@ _BYTES_EACH: Final = 32
 
 def builder_of(meta: BlobMeta) -> BlobBuilder:
     """What collects the payloads of one column and spec, of any kind."""
-    try:
-        kind = index_type(meta.kind)
-    except UnknownIndexError:
-        return BlobBuilder(meta)
-    return BlobBuilder(meta, encoding=getattr(kind, "encoding", None))
+    encoding = getattr(_kind_of(meta.kind), "encoding", None)
+    return BlobBuilder(meta, encoding=encoding)
 
 
 def packed_together(builder: BlobBuilder, domain: Domain) -> BlobBuilder:
@@ -58,15 +55,16 @@ def values_in(
 ) -> ValueSpans | None:
     """The values of a file by its payload; None if they are long, or not known.
 
-    They are long if they are more than ``limit``, or 32 bytes each on average.
+    They are long if there are more than ``limit``, or if they take more than 32 bytes
+    times ``limit``.
     """
+    kind = _kind_of(meta.kind)
+    if not parts or not isinstance(kind, PositionalKind):
+        return None
     try:
-        kind = index_type(meta.kind)
-        if not parts or not isinstance(kind, PositionalKind):
-            return None
         index = kind.open(MemoryParts(parts), domain, n_rows)
-        values = index.held(min(limit, MAX_PER_FILE))
-    except (UnknownIndexError, *UNUSABLE):
+        values = index.values_of_rows(min(limit, MAX_PER_FILE))
+    except UNUSABLE:
         return None
     if values is None:
         return None
@@ -128,8 +126,13 @@ class BlobReader:
 
 def packable(name: str) -> PackableType | None:
     """The kind of that name, if its payloads can be packed together and unpacked."""
+    kind = _kind_of(name)
+    return kind if isinstance(kind, PackableType) else None
+
+
+def _kind_of(name: str) -> IndexType | None:
+    """The kind of that name, if it is installed here."""
     try:
-        kind = index_type(name)
+        return index_type(name)
     except UnknownIndexError:
         return None
-    return kind if isinstance(kind, PackableType) else None

@@ -279,11 +279,11 @@ class RunLengthIndex(PositionalContextIndex):
             raise_damage("the index", error)
         return codes
 
-    def held(self, limit: int) -> Sequence[Value] | Ints | None:
-        """In value mode by the codes, as some are of no row."""
+    def values_of_rows(self, limit: int) -> Sequence[Value] | Ints | None:
+        """Without a dictionary, by the codes of all runs if these are few."""
         base = self.book.base
         if base is None or self.n_runs > _MOST_HELD:
-            return PositionalContextIndex.held(self, limit)
+            return PositionalContextIndex.values_of_rows(self, limit)
         try:
             codes = np.unique(self._codes())
         except DAMAGE as error:

@@ -89,9 +89,9 @@ in a store, where each turn is waited for."""
 _MOST_LOST: Final = {False: 0.02, True: 4 * WAIT}
 """Seconds that asking may take beyond those that it is expected to spare, likewise."""
 _HARDLY_LOST: Final = 0.004
-"""The same of tables that are read fast; of others it is a small part of reading."""
+"""Seconds that asking may lose on a disk, however fast all files are read."""
 _LITTLE: Final = 0.03
-"""A price that is never too high."""
+"""A price that is never too high, and the part of reading that asking may lose."""
 BLOCK: Final = 14
 """Rows of 2 ** 14 are taken for a page, before the pages are known."""
 MOST_BLOCKS: Final = 0.25
