@@ -93,7 +93,11 @@ def arrow_writer(table: sx.Table) -> Callable[[Target], GroupWriter]:
                 (root / folder / "_SUCCESS").write_bytes(b"")
 
         def clustered(rows: pa.Table, group: Group) -> list[pa.Table]:
-            names, n_files = target.cluster_by, target.n_files(group.files)
+            # A column that no file has is NULL in all rows, which does not order them.
+            names = [one for one in target.cluster_by if one in rows.column_names]
+            if not names:
+                return [rows]
+            n_files = target.n_files(group.files)
             fitted = CurveLayout.fit(rows, names, n_files=n_files, curve=target.curve)
             found = fitted.assign([rows.column(name) for name in fitted.columns])
             parts = [rows.filter(pa.array(found.files == i)) for i in range(n_files)]
