@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
@@ -50,27 +51,36 @@ def play(make: Make, seed: int, steps: Sequence[Step]) -> tuple[int, str]:
     n, done = 0, []
     with TemporaryDirectory() as folder:
         world = make(Path(folder, "t"), random.Random(seed))
+        changed: set[int] = set()
         for step in [Step("begin", seed), *steps]:
             done.append(step.act)
             world.rng = random.Random(step.seed)
-            for what, wrong in _answers(world, step.act):
+            for what, wrong in _answers(world, step.act, changed):
                 n += 1
                 if wrong and not allows(world.allowed, wrong):
                     return n, f"{', '.join(done)}; {what}: {wrong}"
     return n, ""
 
 
-def _answers(world: World, act: str) -> Iterator[tuple[str, str]]:
-    """What is done and asked, each with what is wrong about it."""
+def _answers(world: World, act: str, changed: set[int]) -> Iterator[tuple[str, str]]:
+    """What is done and asked, each with what is wrong about it.
+
+    ``changed`` are the numbers of the columns that an act changed last.
+    """
+    before = deepcopy(world.columns)
     if act in world.acts:
         yield act, judged(world.acts[act])
+    if others := {one.number for one in world.columns if one not in before}:
+        changed.clear()
+        changed |= others
     is_compared = world.rng.random() < _COMPARED
     if is_compared and (wrong := judged(world.unlike_reader)):
         yield "another reader", f"the generator, or that reader, is wrong: {wrong}"
     opened: list[Moment] = []
     yield "open", (wrong := judged(lambda: opened.append(world.asked())))
     if not wrong:
-        yield from Round(world.rng, opened[0], str(world.folder)).ask()
+        about = Round(world.rng, opened[0], str(world.folder), frozenset(changed))
+        yield from about.ask()
 
 
 def told(make: Make, seed: int) -> Told:

@@ -107,7 +107,9 @@ class DeltaWorld(World):
     @property
     def weights(self) -> Mapping[str, int]:
         more = {"append": 3, "delete": 3, "checkpointed": 2, "rename": 2, "swap": 3}
-        own = {"optimize": 5 * (self.mode == "none"), "derive": 3 * bool(self.derived)}
+        own = {"optimize": 8 * (self.mode == "none"), "derive": 3 * bool(self.derived)}
+        if self.derived and self.mode != "none":
+            own["swap"] = 6
         return {**super().weights, **more, **own}
 
     def open(self) -> sx.Table:
@@ -151,8 +153,8 @@ class DeltaWorld(World):
     def derive(self) -> None:
         """skipindex is told what the days are of."""
         # A table without files has no partition columns that could be declared.
-        is_there = self.live and self.is_indexed
-        if self.derived and is_there and self.derived[1] in self.columns:
+        if self.derived and self.live and self.derived[1] in self.columns:
+            self._indexed()
             days, dates = self.derived
             self.open().declare_derived({days.name: f"day({dates.name})"})
 
@@ -410,10 +412,14 @@ class DeltaWorld(World):
         of_days = self.derived and self.derived[1]
         is_first = of_days in self.columns and self.rng.random() < 0.5
         column = of_days if is_first else self.pick()
-        if self.mode != "none" and column is not None:
-            others = self.siblings(column)
-            alike = [one for one in others if one.kind is column.kind]
-            other = self.rng.choice(self.rng.choice([alike, others]))
+        if self.mode == "none" or column is None:
+            return
+        others = [one for one in self.siblings(column) if one is not column]
+        alike = [one for one in others if one.kind is column.kind]
+        if others:
+            alike = alike or others
+            among = [alike, alike if is_first else others]
+            other = self.rng.choice(self.rng.choice(among))
             column.name, other.name = other.name, column.name
             self._commit(self._meta())
 
@@ -484,15 +490,19 @@ class DeltaWorld(World):
 
     # -- files of skipindex ------------------------------------------------------------
 
+    def _indexed(self) -> None:
+        """skipindex keeps what it is told beside its indexes, so there must be some."""
+        if not self.is_indexed:
+            self.open().build_indexes({"*": "exact"}, workers=1)
+            self.is_indexed = True
+
     def optimize(self) -> None:
         """Files are written anew, in a commit of skipindex with true statistics."""
         own = [one for one in self.columns if not one.is_partition]
         by = [one.name for one in own if one.kind is not None]
         if not by or self.mode != "none":
             return
-        if not self.is_indexed:
-            self.open().build_indexes({"*": "exact"}, workers=1)
-            self.is_indexed = True
+        self._indexed()
         self.rng.shuffle(by)
         self.allowed.append("the new files would have no statistics of it")
         names = [one.name for one in self.columns]

@@ -91,11 +91,13 @@ class Round:
         rng: what is asked.
         moment: the table, and what it holds.
         folder: of the table.
+        changed: the numbers of the columns that were renamed, added or widened last.
     """
 
     rng: random.Random
     moment: Moment
     folder: str
+    changed: frozenset[int] = frozenset()
 
     @property
     def table(self) -> sx.Table:
@@ -133,6 +135,9 @@ class Round:
         weights = [5, 2, 5, 2, 3 * bool(self.moment.exact)]
         for ask in self.rng.choices(asks, weights, k=4):
             text, judge = ask()
+            yield text, judged(judge)
+        if changed := [one for one in self.columns if one.number in self.changed]:
+            text, judge = self._ask_values(*self.rng.choice([*leaves(changed)]))
             yield text, judged(judge)
 
     def _where(self, where: str, rest: str = "") -> pa.Table:
@@ -191,21 +196,28 @@ class Round:
 
     def _ask_spare(self) -> tuple[str, Callable[[], str]]:
         column = self.rng.choice(self.moment.exact)
+        return self._ask_values(column.name, column)
+
+    def _ask_values(self, name: str, column: Column) -> tuple[str, Callable[[], str]]:
+        """The files with one value or another, and no others by an exact index."""
         assert column.kind is not None
         pool = column.kind.pool
         some = map(column.kind.sql, self.rng.sample(pool, min(8, len(pool))))
+        exact = {one.number for one in self.moment.exact}
+        spared = self.moment.spared if column.number in exact else frozenset()
 
         def judge() -> str:
             for one in some:
-                where = f"{column.name} = {one}"
+                where = f"{name} = {one}"
                 files = {os.path.realpath(file) for file in self._plan(where).files}
-                spare = files & self.moment.spared
-                spare -= {*self._where(where)["file"].to_pylist()}
-                if spare:
+                truth = {*self._where(where)["file"].to_pylist()}
+                if missed := truth - files:
+                    return f"{where} skips {sorted(missed)}"
+                if spare := files & spared - truth:
                     return f"{where} keeps {sorted(spare)}"
             return ""
 
-        return f"plan({column.name} = …) by exact indexes", judge
+        return f"plan({name} = …)", judge
 
     def _ask_limit(self) -> tuple[str, Callable[[], str]]:
         where = wide_condition(self.rng, self.columns)
