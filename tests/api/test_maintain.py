@@ -115,6 +115,19 @@ def test_nothing_to_do_makes_no_commit_and_no_file(table: sx.Table) -> None:
     assert files() == before
 
 
+def test_hidden_files_that_wait_to_be_deleted_are_not_refreshed_for(
+    tmp_path: Path,
+) -> None:
+    """Their rewrite is void, as a file was deleted; a vacuum deletes them."""
+    put_all(tmp_path, [{"x": [1, 2]}, {"x": [3, 4]}])
+    build(tmp_path, {"x": "bitmap"})
+    optimized(tmp_path, cluster_by=["x"])
+    (tmp_path / "0.parquet").unlink()
+    assert sx.open_table(tmp_path).paths == ["1.parquet"]
+    assert sx.open_table(tmp_path).status().vanished_files == 0
+    assert names(sx.maintain(tmp_path, policy=Policy(steps=("refresh",)))) == []
+
+
 def test_queries_read_fewer_bytes_and_the_report_says_so(table: sx.Table) -> None:
     folder = Path(table.folder)
     for i in range(5):

@@ -27,7 +27,7 @@ from skipindex.log.manifest import as_one_array
 from skipindex.log.unchanged import match
 from skipindex.source import Listing
 from skipindex.source.folder.folder import LISTED, folder_of, read_schema
-from skipindex.source.folder.hidden_files import replaced_paths
+from skipindex.source.folder.hidden_files import hidden_paths, replaced_paths
 from skipindex.source.opening import Opening, Trust, check_trust, observe
 from skipindex.source.parquet.files import DataFile, column_reader
 from skipindex.source.partitions.inference import INSTANT
@@ -171,14 +171,14 @@ class TableState:
 
     @cached_property
     def vanished(self) -> Ints:
-        """The rows of the manifest whose file is deleted or changed, and not replaced.
+        """The rows of the manifest whose file is deleted or changed.
 
-        None where another version of the table may have the file.
+        Files of rewrites stay until a vacuum.  None where another version may have it.
         """
-        manifest = self.snapshot.manifest
+        snapshot, manifest = self.snapshot, self.snapshot.manifest
         is_gone = np.full(len(manifest), not self.source.has_versions)
-        replaced = manifest.rows_of(sorted(replaced_paths(self.snapshot)))
-        kept = np.concatenate([self.rows, replaced])
+        waiting = sorted(replaced_paths(snapshot) | hidden_paths(snapshot))
+        kept = np.concatenate([self.rows, manifest.rows_of(waiting)])
         is_gone[kept[kept >= 0]] = False
         return np.flatnonzero(is_gone)
 
