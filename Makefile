@@ -41,7 +41,7 @@ COMPILED := PYTHONDONTWRITEBYTECODE=
 .PHONY: help setup ssb headlines test test-all test-matrix
 .PHONY: bench bench-build bench-layout bench-scale
 .PHONY: bench-spark bench-price
-.PHONY: sweep soundness model months hostile concurrent queries mutants lint
+.PHONY: sweep soundness model folder hostile concurrent queries mutants lint
 .PHONY: types java format docs
 .PHONY: check clean dist release
 .DEFAULT_GOAL := help
@@ -115,8 +115,8 @@ concurrent:  ## let writers write at once, and count the rows of each (MINUTES=1
 model:  ## search the model of the protocol of publication (MINUTES=15)
 	@$(MAKE) sweep ONLY=model
 
-months:  ## a build after each append, with 256 descriptors (MINUTES=15)
-	@$(MAKE) sweep ONLY=months
+folder:  ## let others and skipindex write tables, and compare all answers (MINUTES=15)
+	@$(MAKE) sweep ONLY=folder
 
 mutants: $(CLASSES)  ## see that every deliberately broken variant fails a test (long)
 	@$(WITH_JAVA) $(BIN)/python -m tests.heavy.mutants --jobs $(JOBS)

@@ -39,7 +39,7 @@ NEED_PYSPARK = {
     *("heavy/soundness/test_by_spark.py", "heavy/soundness/test_foreign.py"),
     *("conditions/catalogue/test_by_spark.py", "api/test_maintain.py"),
     *("delta/test_replaced_files.py", "iceberg/test_replaced_snapshots.py"),
-    "rewrite/test_maintained.py",
+    "heavy/lives/test_folder.py",
 }
 """What is left out where PySpark is not installed: it imports it."""
 

@@ -98,7 +98,7 @@ LAWS: Final = (
             *("indexes/test_bad_input.py", "rewrite", "traps/test_upgrades.py"),
             "build/test_memory.py",
         ),
-        ("kills", "cached", "hostile", "concurrent", "model", "maintain", "months"),
+        ("kills", "cached", "hostile", "concurrent", "model", "folder"),
     ),
     Law(
         "Same rows",
@@ -108,7 +108,7 @@ LAWS: Final = (
                 "planner/test_answers_of_indexes.py",
                 "planner/test_engine.py",
             ),
-            *("delta", "iceberg", "heavy/foreign_logs"),
+            *("delta", "iceberg", "heavy/lives"),
             *("planner/stages/test_limit.py", "planner/test_verify.py"),
             *("traps/test_staleness.py", "spark/reading", "spark/pruning"),
             "spark/iceberg",

@@ -36,9 +36,9 @@ from skipindex.spark.writers import optimize as spark_optimize
 from skipindex.storage.file_system.location import location_of
 from skipindex.table import queries
 from skipindex.table.queries import Recording
-from tests.heavy.maintained import without_spark
 from tests.iceberg.catalogs import sql_catalog
 from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.maintaining import without_spark
 from tests.tables import build, made, put, put_all
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from skipindex.errors import CommitConflictError, LayoutError, TableError
 from skipindex.rewrite import transaction
 from skipindex.source.delta import DeltaSource
 from tests.delta.logs import actions_of, commit, delete_rows, live_files, protocol
-from tests.heavy.maintained import maintain, without_spark
 from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.maintaining import maintain, without_spark
 
 
 @pytest.fixture

@@ -35,10 +35,10 @@ from skipindex.source import iceberg as iceberg_module
 from skipindex.source.iceberg import IcebergSource
 from skipindex.source.iceberg_writing import _widen_zeros, replacement
 from skipindex.source.parquet.partial_statistics import PartialStatistics
-from tests.heavy.maintained import maintain, without_spark
 from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.deletes import delete_positions
 from tests.rewrite.arrow_writer import optimized
+from tests.rewrite.maintaining import maintain, without_spark
 
 NEW = pa.table({"a": [7, 999], "p": ["x", "y"], "x": [None, 2.0]})
 

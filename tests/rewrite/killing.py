@@ -95,6 +95,24 @@ def answer_lost_at(step: int) -> Iterator[list[str]]:
 
 
 @contextmanager
+def another_at(step: int, others: Callable[[], Any]) -> Iterator[list[str]]:
+    """Let others work before one change of the file system; what they change is none.
+
+    Args:
+        step: counted from 0.
+        others: what they do.
+    """
+
+    def react(number: int, _: str, change: Change) -> Any:
+        if number == step:
+            others()
+        return change()
+
+    with _intercepted(react) as calls:
+        yield calls
+
+
+@contextmanager
 def killed_in(owner: Any, name: str) -> Iterator[None]:
     """Let the process die where it calls this function, as it must."""
 

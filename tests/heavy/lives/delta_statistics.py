@@ -12,7 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
-from tests.heavy.foreign_logs.rows import (
+from tests.heavy.lives.rows import (
     Column,
     Kind,
     Names,

@@ -24,14 +24,14 @@ from deltalake.exceptions import DeltaError
 
 import skipindex as sx
 from tests.delta.logs import inline_vector, protocol, vector_bytes, z85
-from tests.heavy.foreign_logs.delta_checkpoints import Checkpoint
-from tests.heavy.foreign_logs.delta_statistics import (
+from tests.heavy.lives.delta_checkpoints import Checkpoint
+from tests.heavy.lives.delta_statistics import (
     Statistics,
     described,
     float_text,
     untrue,
 )
-from tests.heavy.foreign_logs.rows import (
+from tests.heavy.lives.rows import (
     KINDS,
     Column,
     Stored,
@@ -40,7 +40,7 @@ from tests.heavy.foreign_logs.rows import (
     stored_of,
     write_parquet,
 )
-from tests.heavy.foreign_logs.world import World
+from tests.heavy.lives.world import World
 from tests.rewrite import arrow_writer
 
 _MAPPING: Final = "delta.columnMapping."
@@ -273,7 +273,7 @@ class DeltaWorld(World):
         Only files in such a folder are rewritten where a table has partitions.
         """
         parts = [one for one in self.columns if one.is_partition]
-        texts = [_hive_text(values[one.number]) for one in parts]
+        texts = [hive_text(values[one.number]) for one in parts]
         if rng.random() < 0.3 or any(len(text) > 50 for text in texts):
             return ""
         return "".join(f"{p.name}={t}/" for p, t in zip(parts, texts, strict=True))
@@ -549,7 +549,7 @@ class DeltaWorld(World):
             assert not wrong, f"the log says of {path}: {wrong}"
 
 
-def _hive_text(value: Any) -> str:
+def hive_text(value: Any) -> str:
     """A partition value as folders have it."""
     if value is None:
         return "__HIVE_DEFAULT_PARTITION__"

@@ -36,7 +36,7 @@ from pyiceberg.types import (
     TimestamptzType,
 )
 
-from tests.heavy.foreign_logs.rows import Column, Kind, cut, flat, order
+from tests.heavy.lives.rows import Column, Kind, cut, flat, order
 
 TYPES: Final[Mapping[str, Any]] = {
     "integer": IntegerType(),

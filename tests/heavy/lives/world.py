@@ -22,7 +22,7 @@ from skipindex.errors import (
     UnsupportedTypeError,
 )
 from skipindex.source.source import LogSource
-from tests.heavy.foreign_logs.rows import (
+from tests.heavy.lives.rows import (
     Column,
     Kind,
     Stored,
@@ -67,6 +67,9 @@ class World:
         folder: of the table.
         rng: what it is.
     """
+
+    n_acts = 9
+    """Of a life."""
 
     def __init__(self, folder: Path, rng: random.Random) -> None:
         self.folder = folder

@@ -27,7 +27,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import NestedField, StructType
 
 import skipindex as sx
-from tests.heavy.foreign_logs.iceberg_manifests import (
+from tests.heavy.lives.iceberg_manifests import (
     FLOATS,
     PATH,
     TYPES,
@@ -39,7 +39,7 @@ from tests.heavy.foreign_logs.iceberg_manifests import (
     metrics,
     upgraded,
 )
-from tests.heavy.foreign_logs.rows import (
+from tests.heavy.lives.rows import (
     KINDS,
     Column,
     Stored,
@@ -48,7 +48,7 @@ from tests.heavy.foreign_logs.rows import (
     stored_of,
     write_parquet,
 )
-from tests.heavy.foreign_logs.world import World
+from tests.heavy.lives.world import World
 from tests.iceberg.deletes import POSITIONS, puffin_file
 
 _NAMES: Final = "abcdefghijkl"

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.heavy.foreign_logs import cases
-from tests.heavy.foreign_logs.by_deltalake import DeltalakeWorld
-from tests.heavy.foreign_logs.by_pyiceberg import PyicebergWorld
-from tests.heavy.foreign_logs.cases import Step, drawn, play, told
-from tests.heavy.foreign_logs.delta import DeltaWorld
-from tests.heavy.foreign_logs.iceberg import IcebergWorld
+from tests.heavy.lives import cases
+from tests.heavy.lives.by_deltalake import DeltalakeWorld
+from tests.heavy.lives.by_pyiceberg import PyicebergWorld
+from tests.heavy.lives.cases import Step, drawn, play, told
+from tests.heavy.lives.delta import DeltaWorld
+from tests.heavy.lives.iceberg import IcebergWorld
 
 BY_HAND = {"delta": DeltaWorld, "iceberg": IcebergWorld}
 WORLDS = {**BY_HAND, "deltalake": DeltalakeWorld, "pyiceberg": PyicebergWorld}

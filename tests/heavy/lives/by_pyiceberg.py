@@ -24,8 +24,8 @@ from pyiceberg.types import IntegerType, LongType
 
 import skipindex as sx
 from skipindex.source.iceberg import IcebergSource
-from tests.heavy.foreign_logs.rows import KINDS, Column, Kind, Stored, held
-from tests.heavy.foreign_logs.world import PLACES, Moment, World
+from tests.heavy.lives.rows import KINDS, Column, Kind, Stored, held
+from tests.heavy.lives.world import PLACES, Moment, World
 from tests.iceberg.catalogs import sql_catalog
 from tests.iceberg.deletes import delete_positions
 from tests.rewrite.arrow_writer import optimized

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 import skipindex as sx
 from skipindex.errors import PlanError, SkipIndexError
-from tests.heavy.foreign_logs.rows import Column, counted, leaves, norm
-from tests.heavy.foreign_logs.world import Moment
+from tests.heavy.lives.rows import Column, counted, leaves, norm
+from tests.heavy.lives.world import Moment
 
 _ZONE: Final = "UTC"
 _LIMITS: Final = (1, 1, 2, 3, 8, 20)

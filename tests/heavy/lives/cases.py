@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import resource
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -13,15 +14,19 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from tests.heavy.catalogue import Told, check_parts
-from tests.heavy.foreign_logs.by_deltalake import DeltalakeWorld
-from tests.heavy.foreign_logs.by_pyiceberg import PyicebergWorld
-from tests.heavy.foreign_logs.delta import DeltaWorld
-from tests.heavy.foreign_logs.iceberg import IcebergWorld
-from tests.heavy.foreign_logs.questions import Round, allows, judged
-from tests.heavy.foreign_logs.world import Moment, World
+from tests.heavy.lives.by_deltalake import DeltalakeWorld
+from tests.heavy.lives.by_pyiceberg import PyicebergWorld
+from tests.heavy.lives.delta import DeltaWorld
+from tests.heavy.lives.folder import FolderWorld, LongFolderWorld
+from tests.heavy.lives.iceberg import IcebergWorld
+from tests.heavy.lives.questions import Round, allows, judged
+from tests.heavy.lives.world import Moment, World
 
-_ACTS: Final = 9
-"""Of a life."""
+_DESCRIPTORS: Final = 256
+_SELDOM: Final = 25
+"""One of so many folders lives for long."""
+_SHORT: Final = 20
+"""Acts of a life that is played again without each of them if it fails."""
 _COMPARED: Final = 0.3
 """How often another reader is asked too."""
 Make = Callable[[Path, random.Random], World]
@@ -42,7 +47,7 @@ def drawn(make: Make, seed: int) -> list[Step]:
         world = make(Path(folder, "t"), random.Random(seed))
         names = [*world.acts]
         weights = [world.weights.get(name, 1) for name in names]
-    acts = rng.choices(names, weights, k=_ACTS)
+    acts = rng.choices(names, weights, k=world.n_acts)
     return [Step(act, rng.getrandbits(32)) for act in acts]
 
 
@@ -87,7 +92,7 @@ def told(make: Make, seed: int) -> Told:
     """One life; of one that fails, the steps that it takes."""
     steps = drawn(make, seed)
     n, failure = play(make, seed, steps)
-    if failure:
+    if failure and len(steps) <= _SHORT:
         for step in steps[::-1]:
             fewer = [one for one in steps if one is not step]
             _, still = play(make, seed, fewer)
@@ -110,3 +115,14 @@ delta = partial(_cases, DeltalakeWorld)
 """Tables of Delta, read by version."""
 iceberg = partial(_cases, PyicebergWorld)
 """Tables of Iceberg, read by snapshot."""
+
+
+def folder(seed: int, first: int, parts: Sequence[str]) -> Iterator[Told]:
+    """Folders that others and skipindex write, with few descriptors; some for long."""
+    check_parts(parts, ["long"])
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_DESCRIPTORS, hard))
+    for case in count(first):
+        is_long = "long" in parts or case % _SELDOM == _SELDOM - 1
+        make = LongFolderWorld if is_long else FolderWorld
+        yield told(make, seed * 1_000_003 + case)

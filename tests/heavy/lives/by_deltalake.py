@@ -19,14 +19,14 @@ from deltalake.exceptions import DeltaError
 import skipindex as sx
 from skipindex.source.delta import DeltaSource
 from tests.delta.logs import commit, delete_rows, deleted_in, live_files, protocol
-from tests.heavy.foreign_logs.delta import DeltaWorld
-from tests.heavy.foreign_logs.rows import (
+from tests.heavy.lives.delta import DeltaWorld
+from tests.heavy.lives.rows import (
     KINDS,
     Column,
     Stored,
     held,
 )
-from tests.heavy.foreign_logs.world import PLACES, Moment, World
+from tests.heavy.lives.world import PLACES, Moment, World
 from tests.rewrite.arrow_writer import optimized
 
 _KINDS: Final = {

@@ -13,8 +13,8 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.heavy.foreign_logs.delta_statistics import NO_BOUNDS
-from tests.heavy.foreign_logs.rows import Column
+from tests.heavy.lives.delta_statistics import NO_BOUNDS
+from tests.heavy.lives.rows import Column
 
 _TEXT, _NUMBER, _SMALL, _FLAG = pa.string(), pa.int64(), pa.int32(), pa.bool_()
 _PAIRS: Final = pa.map_(_TEXT, _TEXT)
