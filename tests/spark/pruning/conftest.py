@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,8 @@ import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.spark.pruning.tables import Tables
 from tests.spark.pruning.questions import make
+from tests.spark.pruning.records import Record, differences
+from tests.spark.pruning.worlds import WORLDS, World
 from tests.tables import made
 
 QUICK: Final = 3
@@ -25,6 +28,42 @@ def pruned(spark: SparkSession) -> Iterator[SparkSession]:
     yield spark
     sx.disable(spark)
     spark.conf.unset("skipindex.enabled")
+
+
+@pytest.fixture(scope="session")
+def world_of(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], World]]:
+    """Makes a world when it is asked for first."""
+    made = []
+
+    @cache
+    def one(name: str) -> World:
+        session = spark.newSession()
+        session.sql(f"CREATE DATABASE world_{name}")
+        session.sql(f"USE world_{name}")
+        made.append(name)
+        world = World(session, tmp_path_factory.mktemp(name))
+        WORLDS[name](world)
+        return world
+
+    yield one
+    for name in made:
+        spark.sql(f"DROP DATABASE world_{name} CASCADE")
+
+
+@pytest.fixture
+def check(
+    spark: SparkSession,
+    world_of: Callable[[str], World],
+    request: pytest.FixtureRequest,
+) -> Iterator[Callable[[Record], str]]:
+    """What is not as a record says."""
+    case = request.node.callspec.params.get("record")
+    world_of(case.world if case else "numbers")  # it takes no time of the test
+    sx.enable(spark)
+    yield lambda record: differences(record, world_of(record.world))
+    sx.disable(spark)
 
 
 @pytest.fixture

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from pyspark.sql import DataFrame, Row, SparkSession
@@ -84,6 +85,22 @@ def files_of_run(df: DataFrame, table: str = "") -> int:
 
 def rows_of(df: DataFrame) -> list[Row]:
     return sorted(df.collect(), key=str)
+
+
+@contextmanager
+def set_for(spark: SparkSession, these: Mapping[str, str]) -> Iterator[None]:
+    """Settings of a session for a while; those that were not set are unset again."""
+    before = {name: spark.conf.get(name, None) for name in these}
+    try:
+        for name, value in these.items():
+            spark.conf.set(name, value)
+        yield
+    finally:
+        for name, known in before.items():
+            if known is None:
+                spark.conf.unset(name)
+            else:
+                spark.conf.set(name, known)
 
 
 def unpruned(spark: SparkSession, text: str) -> list[Row]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import gc
-import logging
 import os
 import shutil
 import subprocess
@@ -31,9 +30,7 @@ from tests.spark.pruning.scans import (
     files_of_run,
     files_read,
     rows_of,
-    with_and_without,
 )
-from tests.spark.versions import SPARK
 from tests.tables import build, made, put_all
 from tests.tables import put as put_observed
 
@@ -71,54 +68,6 @@ def make(table: Path) -> None:
 def folder(tmp_path: Path) -> str:
     """Ten files, each with its own numbers, and with indexes."""
     return str(made(tmp_path / "t", make))
-
-
-QUERIES = {
-    "SELECT * FROM t WHERE id = 77": 1,
-    "SELECT count(*) FROM t WHERE id BETWEEN 30 AND 50": 2,
-    "SELECT * FROM t WHERE name = 'n123'": 1,
-    "SELECT * FROM t WHERE id < rest": 1,
-    "SELECT * FROM t WHERE id IN (1, 199) AND name LIKE 'n1%'": 2,
-    "SELECT * FROM (SELECT id + 1 AS next, id FROM t) WHERE id < 5": 1,
-    "WITH c AS (SELECT * FROM t WHERE id < 25) SELECT max(rest) FROM c": 2,
-    "SELECT * FROM t a JOIN t b ON a.id = b.id WHERE a.id = 77": 2,
-    "SELECT * FROM t WHERE id = 1 UNION ALL SELECT * FROM t WHERE id = 99": 2,
-    "SELECT count(*) FROM t WHERE id > (SELECT max(id) FROM t WHERE id < 3)": 11,
-    "SELECT * FROM t WHERE id = 7 AND EXISTS (SELECT 1 FROM t s WHERE s.id = 8)": 2,
-    "SELECT * FROM t LEFT ANTI JOIN (SELECT id FROM t WHERE id < 190) u USING (id)": 20,
-    "SELECT id, sum(id) OVER (ORDER BY id) FROM t WHERE id > 195": 1,
-    "SELECT * FROM t WHERE id > 1000": 0,
-    "SELECT * FROM t WHERE id = 5 AND rand() < 2": 1,
-}
-"""Queries, and at most how many files their scans read."""
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize("text", QUERIES)
-def test_a_text_has_the_same_rows_from_fewer_files(
-    pruned: SparkSession, folder: str, text: str
-) -> None:
-    pruned.read.parquet(folder).createOrReplaceTempView("t")
-    _, some, everything = with_and_without(pruned, lambda: pruned.sql(text))
-    assert some <= QUERIES[text]
-    assert some < everything or QUERIES[text] == 20
-
-
-def test_a_catalog_table_and_a_view_of_other_names(
-    pruned: SparkSession, folder: str
-) -> None:
-    pruned.sql(f"CREATE TABLE kept_files USING parquet LOCATION 'file:{folder}'")
-    try:
-        pruned.sql(
-            "CREATE OR REPLACE TEMP VIEW v AS "
-            "SELECT id AS number, upper(name) AS label FROM kept_files"
-        )
-        _, some, everything = with_and_without(
-            pruned, lambda: pruned.sql("SELECT label FROM v WHERE number = 42")
-        )
-        assert (some, everything) == (1, N_FILES)
-    finally:
-        pruned.sql("DROP TABLE kept_files")
 
 
 def test_a_defined_query_follows_enable_disable_and_the_setting(
@@ -204,88 +153,6 @@ def test_indexes_that_are_built_later_count_at_once(
     assert files_read(df.select("*")) == 1
 
 
-@pytest.mark.parametrize("of_catalog", [False, True])
-def test_partitions(pruned: SparkSession, tmp_path: Path, *, of_catalog: bool) -> None:
-    """A catalog may give a folder's rows another value than the folder's name says."""
-    table = tmp_path / "p"
-    for file in range(6):
-        put(table / f"month=0{file % 2 + 1}" / f"part-{file}.parquet", file)
-    sx.build_indexes(table, {"id": "minmax"})
-    text = "SELECT id, month FROM {} WHERE id = 25 OR (month = 2 AND id < 10)"
-    if not of_catalog:
-        pruned.read.parquet(str(table)).createOrReplaceTempView("p")
-        _, some, everything = with_and_without(
-            pruned, lambda: pruned.sql(text.format("p"))
-        )
-        assert (some, everything) == (1, 6)
-        return
-    pruned.sql(
-        "CREATE TABLE moved (id BIGINT, rest INT, name STRING, month INT) "
-        f"USING parquet PARTITIONED BY (month) LOCATION 'file:{table}'"
-    )
-    try:
-        for month, name in ((1, "02"), (2, "01")):
-            pruned.sql(
-                f"ALTER TABLE moved ADD PARTITION (month={month}) "
-                f"LOCATION 'file:{table}/month={name}'"
-            )
-        rows, *_ = with_and_without(pruned, lambda: pruned.sql(text.format("moved")))
-        assert len(rows) == 11
-    finally:
-        pruned.sql("DROP TABLE moved")
-
-
-def test_folders_and_files_of_a_table(pruned: SparkSession, tmp_path: Path) -> None:
-    table = tmp_path / "p"
-    for file in range(6):
-        put(table / f"month={file % 2 + 1}" / f"part-{file}.parquet", file)
-    sx.build_indexes(table, {"id": "minmax"})
-    files = [str(path) for path in sorted(table.rglob("*.parquet"))]
-    for read in (
-        lambda: pruned.read.parquet(f"{table}/month=1"),
-        lambda: pruned.read.option("basePath", str(table)).parquet(f"{table}/month=1"),
-        lambda: pruned.read.parquet(*files),
-        lambda: pruned.read.parquet(f"{table}/*"),
-        lambda: pruned.read.option("recursiveFileLookup", "true").parquet(str(table)),
-    ):
-        _, some, everything = with_and_without(pruned, lambda: read().where("id = 45"))  # noqa: B023
-        assert some == 1 < everything
-
-
-def test_another_schema_is_what_counts(pruned: SparkSession, folder: str) -> None:
-    wider = "BIGINT" if SPARK >= (4, 0) else "INT"  # Spark 3 does not widen
-    read = pruned.read.schema(f"id BIGINT, rest {wider}, missing INT")
-    for text in ("missing IS NULL AND rest = 3", "missing = 1", "rest > 6"):
-        with_and_without(pruned, lambda: read.parquet(folder).where(text))  # noqa: B023
-    exact = pruned.read.schema("ID BIGINT, rest INT").parquet(folder)
-    for is_exact in ("true", "false"):
-        pruned.conf.set("spark.sql.caseSensitive", is_exact)
-        with_and_without(pruned, lambda: exact.where("ID = 5"))
-        with_and_without(pruned, lambda: exact.where("ID IS NULL"))
-    pruned.conf.unset("spark.sql.caseSensitive")
-
-
-@pytest.mark.parametrize("where", ["session", "option"])
-def test_what_indexes_do_not_know_is_read_with_one_warning(
-    pruned: SparkSession, folder: str, where: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    read, name = pruned.read, "spark.sql.parquet.datetimeRebaseModeInRead"
-    if where == "option":
-        read = read.option("datetimeRebaseMode", "LEGACY")
-    else:
-        before = pruned.conf.get(name)
-        pruned.conf.set(name, "LEGACY")
-    try:
-        with caplog.at_level(logging.WARNING, "skipindex"):
-            for _ in range(2):
-                assert files_read(read.parquet(folder).where("id = 77")) == N_FILES
-    finally:
-        if where == "session":
-            pruned.conf.set(name, before)
-    assert [record.message.count("LEGACY") for record in caplog.records] == [1]
-    assert "LEGACY" in sx.last_plans(pruned)[-1].problem
-
-
 def test_a_planner_that_fails_or_is_slow_reads_all(
     pruned: SparkSession,
     folder: str,
@@ -324,27 +191,6 @@ def test_threads(pruned: SparkSession, folder: str) -> None:
 
     with ThreadPoolExecutor(6) as pool:
         assert list(pool.map(count, range(30))) == [1] * 30
-
-
-def test_a_join_knows_the_size_of_the_files_that_are_left(
-    pruned: SparkSession, folder: str
-) -> None:
-    size = sum(path.stat().st_size for path in Path(folder).glob("*.parquet"))
-    pruned.conf.set("spark.sql.autoBroadcastJoinThreshold", str(size // 2))
-    pruned.conf.set("spark.sql.adaptive.enabled", "false")
-    try:
-        pruned.read.parquet(folder).createOrReplaceTempView("t")
-        joined = pruned.sql(
-            "SELECT * FROM t a JOIN t b ON a.id = b.rest WHERE a.name = 'n3'"
-        )
-        kind = joined._jdf.queryExecution().executedPlan().toString()
-        assert "BroadcastHashJoin" in kind
-        pruned.conf.set("skipindex.enabled", "false")
-        kind = joined.select("*")._jdf.queryExecution().executedPlan().toString()
-        assert "BroadcastHashJoin" not in kind
-    finally:
-        pruned.conf.unset("spark.sql.autoBroadcastJoinThreshold")
-        pruned.conf.unset("spark.sql.adaptive.enabled")
 
 
 def test_a_table_that_reads_and_overwrites_itself(
@@ -389,26 +235,6 @@ def test_streams_are_left_alone(
     query.awaitTermination()
     assert pruned.table("found").count() == 1
     assert not sx.last_plans(pruned)
-
-
-def test_other_tables_are_left_alone(pruned: SparkSession, tmp_path: Path) -> None:
-    for file in range(2):
-        put(tmp_path / "v" / f"part-{file}.parquet", file)
-    df = pruned.read.parquet(str(tmp_path / "v")).where("id = 5")
-    assert files_read(df) == 2
-    assert df.count() == 1
-    (told,) = sx.last_plans(pruned)
-    assert (told.folder, told.plan) == (str(tmp_path / "v"), None)
-    assert "one table with indexes was not found" in str(told)
-
-
-def test_names_that_a_uri_escapes(pruned: SparkSession, tmp_path: Path) -> None:
-    table = tmp_path / "a b%20c" / "k=x%2Fy"
-    for file in range(3):
-        put(table / f"part {file}#é.parquet", file)
-    sx.build_indexes(table.parent, {"id": "minmax"})
-    df = pruned.read.parquet(str(table.parent)).where("id = 25")
-    assert files_read(df) == 1
 
 
 def test_a_registered_table_is_used_as_it_was_opened(

@@ -3,208 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
-from datetime import date, datetime, time, timedelta
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, time
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.errors import PredicateError
-from tests.spark.pruning.scans import files_read, rows_of, unpruned, with_and_without
+from tests.spark.pruning.scans import files_read, rows_of, with_and_without
+from tests.spark.pruning.worlds import DAYS, World
 from tests.spark.reading.whole import ZONE, settings
 
 pytestmark = pytest.mark.spark
 
 
-FIRST = date(2021, 11, 28)
-STEP = timedelta(days=67)
-N_DAYS = 12
-"""From 2021-11-28 to 2023-12-06; the tenth is 2023-07-24, the sixth 2022-10-29."""
-
-
-def days() -> list[date]:
-    return [FIRST + i * STEP for i in range(N_DAYS)]
-
-
-@pytest.fixture(scope="module", params=["{:d}", "{:02d}"], ids=["month=1", "month=01"])
-def hidden_table(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    """A file a day, at noon and at midnight; the time is a timestamp, and a text."""
-    root = tmp_path_factory.mktemp("days") / "events"
-    two: str = request.param
-    for number, day in enumerate(days()):
-        name = f"year={day.year}/month={two}/day={two}".format(day.month, day.day)
-        moments = [datetime.combine(day, time(hour)) for hour in (0, 12)]
-        rows = pa.table(
-            {
-                "id": [2 * number, 2 * number + 1],
-                "ctime": pa.array(moments, pa.timestamp("us", "UTC")),
-                "text": [f"{moment:%Y-%m-%d %H:%M:%S}" for moment in moments],
-            }
-        )
-        (root / name).mkdir(parents=True)
-        # Without statistics nothing but the folders can tell.
-        pq.write_table(rows, root / name / "part.parquet", write_statistics=False)
-    opened = sx.open_table(root)
-    parts = {"year": "year(ctime)", "month": "month(ctime)", "day": "dayofmonth(ctime)"}
-    opened.declare_derived(parts, timezone="UTC")
-    return root
-
-
-@pytest.fixture
-def hidden_pruned(spark: SparkSession, hidden_table: Path) -> Iterator[SparkSession]:
-    with settings(spark, {ZONE: "UTC"}):
-        sx.enable(spark)
-        spark.read.parquet(str(hidden_table)).createOrReplaceTempView("events")
-        yield spark
-        spark.catalog.dropTempView("events")
-        sx.disable(spark)
-
-
-def n_days(since: str) -> int:
-    return sum(f"{day}" >= since for day in days())
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    ("condition", "n_files"),
-    [
-        ("ctime > '2022-11-30 12:00:00'", n_days("2022-11-30")),
-        ("ctime > timestamp'2022-11-30 12:00:00'", n_days("2022-11-30")),
-        ("'2022-11-30 12:00:00' < ctime", n_days("2022-11-30")),
-        ("ctime >= '2022-10-29'", n_days("2022-10-29")),
-        ("ctime < '2021-11-28 12:00:00'", 1),
-        ("ctime <= '2021-11-27 23:59:59'", 0),
-        ("ctime = '2022-10-29 12:00:00'", 1),
-        ("date(ctime) = '2022-10-29'", 1),
-        ("ctime BETWEEN '2022-04-01' AND '2022-10-29 00:00:00'", 4),
-        ("NOT ctime <= '2022-11-30 12:00:00'", n_days("2022-11-30")),
-        ("ctime > '2022-11-30 12:00:00' AND year = 2023", 6),
-        ("ctime > '2022-11-30 12:00:00' OR id = 0", N_DAYS),
-        ("ctime > '2022-11-30 12:00:00' AND ctime < '2023-01-10'", 1),
-    ],
-)
-def test_unchanged_texts_read_fewer_folders(
-    hidden_pruned: SparkSession, condition: str, n_files: int
-) -> None:
-    text = f"SELECT id, ctime, year, month, day FROM events WHERE {condition}"
-    whole = unpruned(hidden_pruned, text)
-    found = hidden_pruned.sql(text)
-    assert rows_of(found) == whole
-    assert files_read(hidden_pruned.sql(text)) == n_files
-    assert n_files == N_DAYS or len(whole) <= 2 * n_files
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "condition",
-    [
-        "text > '2022-11-30 12:00:00'",  # another column than the folders' one
-        "substring(text, 1, 10) >= '2022-11-30'",
-        "ctime > cast(text AS timestamp) - INTERVAL 1 DAY",
-        "hour(ctime) = 12",
-        "year(ctime) + id > 2023",
-    ],
-)
-def test_what_folders_cannot_tell_reads_all(
-    hidden_pruned: SparkSession, condition: str
-) -> None:
-    text = f"SELECT id FROM events WHERE {condition}"
-    whole = unpruned(hidden_pruned, text)
-    assert rows_of(hidden_pruned.sql(text)) == whole
-    assert files_read(hidden_pruned.sql(text)) == N_DAYS
-
-
-@pytest.mark.few(1)
-def test_a_text_column_may_be_what_folders_are_made_of(
-    hidden_pruned: SparkSession, hidden_table: Path, tmp_path: Path
-) -> None:
-    """``substring(text, 1, 4)`` is the year, so that years are left out."""
-    root = tmp_path / "texts"
-    for year in range(2020, 2024):
-        path = root / f"year={year}" / "part.parquet"
-        path.parent.mkdir(parents=True)
-        rows = pa.table({"text": [f"{year}-12-12 10:00:00", f"{year}-01-31"]})
-        pq.write_table(rows, path, write_statistics=False)
-    sx.open_table(root).declare_derived({"year": "substring(text, 1, 4)"})
-    whole = hidden_pruned.read.parquet(str(root))
-    text = "substring(text, 1, 10) >= '2022-12-12'"
-    assert [row.year for row in rows_of(whole.where(text))] == [2022, 2023, 2023]
-    assert files_read(whole.where(text)) == 2
-    assert files_read(whole.where("substring(text, 1, 4) = '2021'")) < 4
-
-
-FORMAT = "yyyy-MM-dd HH:mm:ss"
-
-
-@pytest.fixture(scope="module")
-def texts(tmp_path_factory: pytest.TempPathFactory) -> sx.Table:
-    """Times in a text, a folder a day, and one of NULL."""
-    root = tmp_path_factory.mktemp("days") / "texts"
-    for day in [*days(), None]:
-        null = "__HIVE_DEFAULT_PARTITION__"
-        parts = [null] * 3 if day is None else f"{day}".split("-")
-        path = root / "year={}/month={}/day={}/part.parquet".format(*parts)
-        path.parent.mkdir(parents=True)
-        some = [None] if day is None else [f"{day} 00:00:00", f"{day} 12:00:00"]
-        rows = pa.table({"dt": pa.array(some, pa.string())})
-        pq.write_table(rows, path, write_statistics=False)
-    return sx.open_table(root).declare_derived(
-        field="dt", format=FORMAT, timezone="UTC"
-    )
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("ansi", ["true", "false"])
-@pytest.mark.parametrize(
-    ("condition", "n_files"),
-    [
-        (
-            f"to_timestamp(dt, '{FORMAT}') > timestamp'2022-11-30 12:00:00'",
-            n_days("2022-11-30"),
-        ),
-        (
-            f"try_to_timestamp(dt, '{FORMAT}') > timestamp'2022-11-30 12:00:00'",
-            n_days("2022-11-30"),
-        ),
-        (
-            f"to_timestamp_ntz(dt, '{FORMAT}') <= timestamp_ntz'2022-10-29 00:00:00'",
-            N_DAYS - n_days("2022-10-30"),
-        ),
-        (f"to_date(dt, '{FORMAT}') > date'2022-10-29'", n_days("2022-10-30")),
-        (f"to_date(dt, '{FORMAT}') IN (date'2022-10-29', date'2023-07-24')", 2),
-        (f"month(to_date(dt, '{FORMAT}')) = 10", 1),
-        (f"unix_timestamp(dt, '{FORMAT}') >= 1690156800", n_days("2023-07-24")),
-        (f"to_unix_timestamp(dt, '{FORMAT}') < 1638057600", 0),
-        ("try_to_timestamp(dt, 'yyyy/MM/dd') > timestamp'2022-11-30 12:00:00'", N_DAYS),
-        (f"to_timestamp(dt, if(dt > '2', '{FORMAT}', 'yyyy')) IS NULL", N_DAYS),
-    ],
-)
-def test_times_that_queries_read_from_text_read_the_folders_that_plans_keep(
-    hidden_pruned: SparkSession,
-    texts: sx.Table,
-    condition: str,
-    n_files: int,
-    ansi: str,
-) -> None:
-    """The folder of NULL is always read."""
-    root = texts.state.location.spark_path()
-    assert len(texts.plan(condition, timezone="UTC").paths) == n_files + 1
-    with settings(hidden_pruned, {"spark.sql.ansi.enabled": ansi}):
-        text = f"SELECT * FROM parquet.`{root}` WHERE {condition}"
-        assert rows_of(hidden_pruned.sql(text)) == unpruned(hidden_pruned, text)
-        assert files_read(hidden_pruned.sql(text)) == n_files + 1
-
-
 def test_a_field_is_declared_for_all_parts(
-    hidden_pruned: SparkSession, hidden_table: Path
+    world_of: Callable[[str], World],
 ) -> None:
-    opened = sx.open_table(hidden_table)
+    opened = sx.open_table(world_of("folders").folder / "events")
     former = opened.status().derived
     again = opened.declare_derived(field="ctime", format="yyyy", timezone="UTC")
     assert again.status().derived == former
@@ -368,7 +186,6 @@ def test_partitions_in_other_folders_are_those_of_the_catalog(
     assert n_read(spark, "year = '2021' AND ts >= '2021-12-01'") == 2
 
 
-DAYS = [FIRST + timedelta(67 * i) for i in range(12)]
 SWITCH = "skipindex.enabled"
 DECLARED = {
     "skipindex.derived.year": "year(ctime)",
@@ -414,48 +231,8 @@ def catalog_events(
     session.sql("DROP TABLE events")
 
 
-def of(session: SparkSession, condition: str) -> tuple[int, str]:
-    """The number of files that are read, and the filters of partitions."""
-    text = f"SELECT id, ctime, year, day FROM events WHERE {condition}"
-    found = session.sql(text)
-    rows = rows_of(found)
-    n_files = files_read(session.sql(text))
-    plan = session.sql(text)._jdf.queryExecution().executedPlan().toString()
-    session.conf.set(SWITCH, "false")
-    try:
-        assert rows_of(session.sql(text)) == rows
-    finally:
-        session.conf.unset(SWITCH)
-    return n_files, plan.split("PartitionFilters: [")[1].split("]")[0]
-
-
 N = len(DAYS) + 1
 """The last is that of NULL, which no condition on times leaves out."""
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(
-    ("condition", "n_files"),
-    [
-        (
-            "ctime > '2022-11-30 12:00:00'",
-            1 + sum(str(d) >= "2022-11-30" for d in DAYS),
-        ),
-        ("'2022-01-30' >= ctime", 2),
-        ("ctime = '2022-10-29 12:00:00'", 2),
-        ("ctime > '2030-01-01'", 1),
-        ("ctime > '2022-11-30' AND year = 2023", 6),
-        ("ctime < '2022-01-01' OR ctime >= '2023-12-01'", 3),
-        ("ctime IS NULL", N),
-        ("id = 3", N),
-    ],
-)
-def test_a_range_of_times_is_a_filter_of_partitions(
-    session: SparkSession, catalog_events: str, condition: str, n_files: int
-) -> None:
-    found, shown = of(session, condition)
-    assert found == n_files
-    assert bool(shown) == (n_files < N)
 
 
 def n_listed(session: SparkSession) -> int:
@@ -478,24 +255,6 @@ def test_folders_that_are_not_needed_are_not_listed(
     told = [str(plan) for plan in sx.last_plans(session)]
     assert f"2 of {N} partitions" in told[-2]
     assert f"{N} of {N} partitions" in told[-1]
-
-
-@pytest.mark.few(1)
-def test_subqueries_joins_and_views(session: SparkSession, catalog_events: str) -> None:
-    session.sql(
-        "CREATE OR REPLACE TEMP VIEW late AS SELECT * FROM events "
-        "WHERE ctime >= '2023-12-01'"
-    )
-    text = (
-        "SELECT l.id, e.id AS other FROM late l JOIN events e ON l.day = e.day "
-        "WHERE e.ctime < '2022-01-01' OR e.id IN (SELECT max(id) FROM late)"
-    )
-    found = rows_of(session.sql(text))
-    session.conf.set(SWITCH, "false")
-    try:
-        assert rows_of(session.sql(text)) == found
-    finally:
-        session.conf.unset(SWITCH)
 
 
 def test_a_partition_that_came_after_the_plan_is_read(

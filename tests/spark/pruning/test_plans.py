@@ -17,9 +17,7 @@ import skipindex as sx
 from skipindex.spark.pruning.query_planner import QueryPlanner
 from tests.rewrite.arrow_writer import optimized
 from tests.rewrite.seen import NOW, listed
-from tests.spark.pruning.costs import check_costs
-from tests.spark.pruning.scans import files_read, rows_of, with_and_without
-from tests.spark.versions import since
+from tests.spark.pruning.scans import files_read, with_and_without
 from tests.tables import build, put, put_all
 
 pytestmark = pytest.mark.spark
@@ -30,50 +28,6 @@ def write(folder: Path, *files: dict[str, object]) -> str:
     for i, columns in enumerate(files):
         pq.write_table(pa.table(columns), folder / f"{i}.parquet")
     return str(folder)
-
-
-@pytest.fixture
-def tree(pruned: SparkSession, tmp_path: Path) -> str:
-    """One edge a file; each node but the last has the next one as its child."""
-    edges = [
-        {"id": [i + 1], "parent": [i], "more": ["x" * 2000 + str(i)]} for i in range(12)
-    ]
-    folder = write(tmp_path / "tree", *edges)
-    sx.build_indexes(folder, {"parent": "bitmap"}, workers=1)
-    pruned.read.parquet(folder).createOrReplaceTempView("tree")
-    return folder
-
-
-RECURSIVE = """
-WITH RECURSIVE r (id, level) AS (
-  {anchor}
-  UNION ALL
-  SELECT tree.id, level + 1 FROM tree JOIN r ON tree.parent = r.id WHERE level < 2
-)
-SELECT * FROM r
-"""
-
-
-@pytest.mark.usefixtures("tree")
-@pytest.mark.parametrize(
-    ("anchor", "n_rows"),
-    [
-        pytest.param("SELECT 3L AS id, 0 AS level", 3, marks=pytest.mark.slow),
-        ("SELECT * FROM VALUES (3L, 0), (10L, 0) AS v (id, level)", 6),
-        pytest.param(
-            "SELECT id, 0 AS level FROM tree WHERE parent = 2",
-            3,
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-@since(4, 1, what="WITH RECURSIVE")
-def test_each_step_of_a_recursion_has_keys_of_its_own(
-    pruned: SparkSession, anchor: str, n_rows: int
-) -> None:
-    query = RECURSIVE.format(anchor=anchor)
-    assert pruned.sql(query).count() == n_rows
-    check_costs(pruned, lambda: pruned.sql(query))
 
 
 @pytest.fixture(scope="module")
@@ -102,134 +56,6 @@ def both(views: None, pruned: SparkSession) -> SparkSession:
     """A session with the tables as views; no test changes them."""
     assert views is None
     return pruned
-
-
-MUTUAL = [
-    "SELECT a.id FROM one a JOIN one b ON a.id = b.id WHERE a.g = 3 AND b.id < 50",
-    "SELECT a.id FROM one a JOIN one b ON a.id = b.id WHERE a.id = 7 AND b.id = 7",
-    "SELECT one.id FROM one JOIN two ON one.id = oid WHERE g = 3 AND st = 's8'",
-    """SELECT one.id FROM one JOIN two ON one.id = oid JOIN one c ON c.id = oid
-    WHERE one.g = 3 AND st = 's8' AND c.id < 100""",
-    """SELECT one.id FROM one, two, small, one d WHERE one.id = oid AND oid = d.id
-    AND one.g = k AND name < 'n4' AND st < 's8' AND d.g = 3""",
-]
-"""Joins in which each side has a condition and an index on its key."""
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("broadcast", ["-1", "10MB"])
-@pytest.mark.parametrize("query", MUTUAL)
-def test_sides_of_a_join_do_not_wait_for_each_other(
-    both: SparkSession, query: str, broadcast: str
-) -> None:
-    both.conf.set("spark.sql.autoBroadcastJoinThreshold", broadcast)
-    try:
-        check_costs(both, lambda: both.sql(query))
-    finally:
-        both.conf.unset("spark.sql.autoBroadcastJoinThreshold")
-
-
-def test_bucketed_tables_that_are_listed_while_spark_plans(
-    pruned: SparkSession, tmp_path: Path
-) -> None:
-    ordering = "spark.sql.legacy.bucketedTableScan.outputOrdering"
-    frame = pruned.range(0, 200).selectExpr("id", "id % 10 AS g")
-    path = str(tmp_path / "bucketed")
-    writer = frame.write.bucketBy(4, "id").sortBy("id").option("path", path)
-    writer.saveAsTable("bucketed")
-    pruned.conf.set(ordering, "true")
-    try:
-        sx.build_indexes(path, {"id": "bitmap", "g": "bitmap"}, workers=1)
-        query = (
-            "SELECT a.id FROM bucketed a JOIN bucketed b ON a.id = b.id "
-            "WHERE a.g = 3 AND b.id < 50"
-        )
-        check_costs(pruned, lambda: pruned.sql(query))
-    finally:
-        pruned.conf.unset(ordering)
-        pruned.sql("DROP TABLE bucketed")
-
-
-@pytest.fixture
-def star(pruned: SparkSession, tmp_path: Path) -> Callable[[], None]:
-    """A fact with a folder for each day, and its days."""
-    for day in range(8):
-        rows = {"k": [day * 10 + i for i in range(100)], "v": list(range(100))}
-        write(tmp_path / f"fact/day={day}", rows)
-    days = [
-        {
-            "day": [4 * i + j for j in range(4)],
-            "name": [f"d{4 * i + j}" for j in range(4)],
-        }
-        for i in range(2)
-    ]
-    write(tmp_path / "days", *days)
-
-    def define() -> None:
-        for name in ("fact", "days"):
-            folder = str(tmp_path / name)
-            pruned.read.parquet(folder).createOrReplaceTempView(name)
-
-    sx.build_indexes(tmp_path / "days", {"name": "bitmap", "day": "bitmap"}, workers=1)
-    define()
-    return define
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("only_reuse", ["true", "false"])
-@pytest.mark.parametrize("of_fact", [False, True])
-def test_partitions_are_pruned_by_a_dimension_with_indexes(
-    pruned: SparkSession,
-    star: Callable[[], None],
-    tmp_path: Path,
-    *,
-    of_fact: bool,
-    only_reuse: str,
-) -> None:
-    """Spark finds that the scan of the filter is the scan of the join."""
-    setting = "spark.sql.optimizer.dynamicPartitionPruning.reuseBroadcastOnly"
-    if of_fact:
-        sx.build_indexes(tmp_path / "fact", {"k": "bitmap"}, workers=1)
-        star()
-    query = "SELECT sum(v) FROM fact JOIN days ON fact.day = days.day WHERE name = 'd3'"
-    pruned.conf.set(setting, only_reuse)
-    try:
-        check_costs(pruned, lambda: pruned.sql(query))
-        assert files_read(pruned.sql(query), "/fact") == 1
-        assert files_read(pruned.sql(query), "/days") in {1, 2}
-    finally:
-        pruned.conf.unset(setting)
-
-
-@pytest.mark.slow
-@pytest.mark.usefixtures("both")
-def test_a_scan_with_keys_runs_once_where_it_is_used_twice(
-    pruned: SparkSession,
-) -> None:
-    query = (
-        "WITH x AS (SELECT g, sum(id) AS total FROM one JOIN small ON id = k "
-        "WHERE name < 'n4' GROUP BY g) "
-        "SELECT count(*) FROM x a JOIN x b ON a.g = b.g"
-    )
-    skipping, plain = check_costs(pruned, lambda: pruned.sql(query))
-    assert skipping.exchanges == plain.exchanges
-    assert skipping.files < plain.files
-
-
-@pytest.mark.usefixtures("both")
-def test_plans_share_an_exchange_though_one_of_them_has_no_join(
-    pruned: SparkSession,
-) -> None:
-    """Spark asks for the size of a scan in the plan with the join alone."""
-    part = "(SELECT id % 7 AS r, sum(id) AS total FROM one WHERE g < 3 GROUP BY 1)"
-    query = (
-        f"SELECT x.r, x.total, name FROM {part} x LEFT JOIN small ON x.r = k "
-        f"WHERE x.total >= (SELECT max(total) / 2 FROM {part})"
-    )
-    skipping, plain = check_costs(pruned, lambda: pruned.sql(query))
-    assert plain.reused == 1
-    assert (skipping.reused, skipping.exchanges) == (1, plain.exchanges)
-    assert skipping.files < plain.files
 
 
 def test_files_of_a_size_are_left_out_under_its_condition_alone(
@@ -326,15 +152,6 @@ def test_a_part_of_an_optimized_plan_that_is_joined_anew_has_its_new_keys(
     assert [row.id for row in both.sql(query).collect()] == [int(name[2])]
 
 
-def test_the_first_rows_have_a_switch(both: SparkSession) -> None:
-    assert files_read(both.sql(FIRST), "/one") == 1
-    both.conf.set("skipindex.firstRows", "false")
-    try:
-        assert files_read(both.sql(FIRST), "/one") == 12
-    finally:
-        both.conf.unset("skipindex.firstRows")
-
-
 def test_estimates_have_a_switch(both: SparkSession) -> None:
     query = "SELECT one.id FROM one JOIN two ON one.id = oid WHERE g = 3"
     both.conf.set("skipindex.estimates", "false")
@@ -383,38 +200,6 @@ def parts(pruned: SparkSession, tmp_path: Path) -> SparkSession:
     return pruned
 
 
-def check(spark: SparkSession, query: Callable[[], DataFrame]) -> None:
-    spark.conf.set("skipindex.enabled", "false")
-    expected = rows_of(query())
-    spark.conf.set("skipindex.enabled", "true")
-    assert rows_of(query()) == expected
-
-
-PAIRS = [("d1", "d2"), ("d2", "d1"), ("old", "new"), ("new", "old"), ("d1", "new")]
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize(("one", "two"), PAIRS)
-@pytest.mark.parametrize(
-    "what",
-    [
-        "count(*) FROM {} WHERE k >= 0",
-        "max(k) FROM {}",
-        "EXISTS (SELECT * FROM {} WHERE k = 50)",
-        "k FROM {} WHERE k = 7 ORDER BY k LIMIT 9",
-    ],
-)
-def test_results_are_of_the_files_that_a_scan_lists(
-    parts: SparkSession, one: str, two: str, what: str
-) -> None:
-    texts = [f"(SELECT {what.format(name)})" for name in (one, two)]
-    parts.conf.set("skipindex.answers", "true")
-    try:
-        check(parts, lambda: parts.sql(" UNION ALL ".join(texts)))
-    finally:
-        parts.conf.unset("skipindex.answers")
-
-
 def test_sizes_are_of_the_files_that_a_scan_lists(
     parts: SparkSession, tmp_path: Path
 ) -> None:
@@ -425,27 +210,6 @@ def test_sizes_are_of_the_files_that_a_scan_lists(
         location = leaves.apply(i).relation().location()
         name = location.rootPaths().apply(0).getName()
         assert location.sizeInBytes() == (tmp_path / "t" / name).stat().st_size
-
-
-def test_keys_are_of_the_files_that_a_side_lists(
-    pruned: SparkSession, tmp_path: Path
-) -> None:
-    """Spark has a broadcast of the one listing, and a shuffle of the other."""
-    filler = ["x" * 3000 + str(i) for i in range(10)]
-    files = [{"k": [i] * 10, "v": filler} for i in range(8)]
-    fact = write(tmp_path / "fact", *files)
-    sx.build_indexes(fact, {"k": "bitmap"}, workers=1)
-    side = write(tmp_path / "side", {"k": [1], "n": ["c"]})
-    old = pruned.read.parquet(side)
-    pq.write_table(pa.table({"k": [3], "n": ["c"]}), f"{side}/1.parquet")
-    new = pruned.read.parquet(side)
-
-    def joined(frame: DataFrame, hint: str) -> DataFrame:
-        wanted = frame.where("n = 'c'").hint(hint)
-        return pruned.read.parquet(fact).join(wanted, "k").selectExpr("k", f"'{hint}'")
-
-    check(pruned, lambda: joined(old, "broadcast").union(joined(new, "merge")))
-    check(pruned, lambda: joined(new, "broadcast").union(joined(old, "merge")))
 
 
 WISH = {"cluster_by": ["id"], "rows_per_file": 20}

@@ -10,7 +10,7 @@ from random import Random
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
 
 import skipindex as sx
@@ -65,113 +65,6 @@ def folder(tmp_path: Path, answering: SparkSession) -> Path:
     return tmp_path / "t"
 
 
-NONE_READ = (
-    "SELECT count(*) FROM t",
-    "SELECT count(1) AS n, count(*) + count(rest) AS m FROM t WHERE ten > 2",
-    "SELECT min(id), max(name), count(rest) FROM t WHERE rest = 1 OR name = 'n0'",
-    "SELECT min(name), max(rest) FROM t WHERE id IN (1, 7, 77)",
-    "SELECT max(id) - min(id), 'x', count(*) = 3 FROM t WHERE rest IS NULL",
-    "SELECT count(*) FROM t WHERE id > 1000",
-    "SELECT min(id), count(f) FROM t WHERE id > 1000",
-    "SELECT name, count(*) FROM t GROUP BY name",
-    "SELECT rest, count(*) AS n FROM t WHERE id % 2 = 0 GROUP BY rest HAVING n > 1",
-    "SELECT count(*) + 1, rest AS r FROM t WHERE NOT name <=> 'n2' GROUP BY rest",
-    "SELECT DISTINCT rest FROM t WHERE ten < 9",
-    "SELECT rest FROM t WHERE id = 33 GROUP BY rest",
-    "SELECT count(*) FROM (SELECT id + 1 AS x, rest AS y FROM t) WHERE y = 2",
-    "SELECT y, count(1) FROM (SELECT name AS y, id FROM t) WHERE id < 9 GROUP BY y",
-    "SELECT count(*) FROM t UNION ALL SELECT DISTINCT id FROM t WHERE ten = 1",
-    "WITH c AS (SELECT max(id) AS m FROM t) SELECT * FROM c a JOIN c b ON a.m = b.m",
-    "SELECT name, (SELECT max(id) FROM t WHERE ten > 2) FROM t GROUP BY name",
-    "SELECT n FROM (SELECT name x, count(*) n FROM t GROUP BY 1) NATURAL JOIN {m}",
-    "SELECT sum(n) OVER (ORDER BY x) FROM (SELECT ten x, count(*) n FROM t GROUP BY 1)",
-    "SELECT count(*) FROM t WHERE f < 10 AND f <> 3.5",
-    "SELECT 1 AS one WHERE EXISTS (SELECT id FROM t WHERE rest = 1 AND ten = 3)",
-    "SELECT 'x', 1 + 1 FROM t WHERE name = 'n1' LIMIT 9 OFFSET 3",
-    "SELECT count(*) FROM (SELECT * FROM t LIMIT 7)",
-)
-"""Queries of which indexes know all; ``{m}`` is one of them too."""
-LAST = "(SELECT max(name) AS x FROM t WHERE rest = 1)"
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("text", NONE_READ)
-def test_no_file_is_read(answering: SparkSession, folder: Path, text: str) -> None:
-    assert folder.is_dir()
-    text = text.replace("{m}", LAST)
-    _, some, everything = with_and_without(answering, lambda: answering.sql(text))
-    assert (some, everything > 0) == (0, True)
-
-
-LEFT = (
-    "SELECT sum(id) FROM t WHERE id > 30",
-    "SELECT count(*), sum(id) FROM t",
-    "SELECT count(DISTINCT name) FROM t WHERE id > 30",
-    "SELECT count(*) FILTER (WHERE id > 3) FROM t",
-    "SELECT max(f), min(f) FROM t",
-    "SELECT f, count(*) FROM t GROUP BY f",
-    "SELECT name, max(id) FROM t GROUP BY name",
-    "SELECT name, rest, count(*) FROM t GROUP BY name, rest",
-    "SELECT id % 2, count(*) FROM t GROUP BY id % 2",
-    "SELECT max(id + 1) FROM t",
-    "SELECT count(rest, ten) FROM t",
-    "SELECT max(plain) FROM t WHERE rest = 1",
-    "SELECT plain, count(*) FROM t GROUP BY plain",
-    "SELECT count(*) FROM t WHERE crc32(name) > 5",
-    "SELECT count(*) FROM t WHERE rand(3) < 0.5",
-    "SELECT name, count(*) FROM t GROUP BY ROLLUP (name)",
-    "SELECT count(*) FROM t a JOIN t b ON a.id = b.id + 1",
-    "SELECT count(*) FROM (SELECT explode(array(id, ten)) FROM t)",
-    "SELECT count(*), max(id) FROM (SELECT * FROM t LIMIT 500)",
-    "SELECT max(x) FROM (SELECT input_file_name() AS x FROM t)",
-)
-"""Queries that are left to Spark."""
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("text", LEFT)
-def test_other_aggregates_are_left_to_spark(
-    answering: SparkSession, folder: Path, text: str
-) -> None:
-    assert folder.is_dir()
-    with_and_without(answering, lambda: answering.sql(text))
-    assert not any(record.answered for record in sx.last_plans(answering))
-
-
-def test_it_is_off_unless_it_is_set(answering: SparkSession, folder: Path) -> None:
-    assert folder.is_dir()
-    for value, n_read in (("true", 0), ("false", N_FILES), (None, N_FILES)):
-        if value is None:
-            answering.conf.unset(SETTING)
-        else:
-            answering.conf.set(SETTING, value)
-        assert files_read(answering.sql("SELECT count(*) FROM t")) == n_read
-    answering.conf.set(SETTING, "true")
-    answering.conf.set("skipindex.enabled", "false")
-    assert files_read(answering.sql("SELECT count(*) FROM t")) == N_FILES
-
-
-def test_the_plan_and_its_schema(
-    answering: SparkSession, folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = "SELECT rest AS r, count(*) AS n FROM t WHERE ten > 0 GROUP BY rest"
-    answering.conf.set("skipindex.enabled", "false")
-    plain = answering.sql(text)._jdf.queryExecution().optimizedPlan().schema()
-    answering.conf.set("skipindex.enabled", "true")
-    df = answering.sql(text)
-    optimized = df._jdf.queryExecution().optimizedPlan().schema()
-    assert optimized.json() == plain.json()
-    df.explain()
-    out = capsys.readouterr().out
-    assert " files, from indexes" in out
-    assert "from_indexes" in out
-    (record,) = sx.last_plans(answering)
-    assert record.answered == "count(*) by rest"
-    assert str(record).startswith(
-        f"{folder}: count(*) by rest from indexes and 0 of 5 files for: "
-    )
-
-
 def test_a_plan_asks_once(answering: SparkSession, folder: Path) -> None:
     """The rule sees each plan twice, and what it has made of it."""
     assert folder.is_dir()
@@ -204,25 +97,6 @@ def test_methods_of_frames(answering: SparkSession, folder: Path) -> None:
         assert (some, everything) == (0, N_FILES)
 
 
-def test_new_and_changed_files_are_read_and_added(
-    answering: SparkSession, folder: Path
-) -> None:
-    shutil.copy(folder / "2.parquet", folder / "more.parquet")
-    put(folder / "4.parquet", 11)
-
-    def query() -> DataFrame:
-        return answering.read.parquet(str(folder)).agg(
-            sf.count("*"), sf.min("id"), sf.max("id"), sf.count("rest")
-        )
-
-    rows, some, everything = with_and_without(answering, query)
-    assert rows[0][:3] == (120, 0, 239)
-    assert (some, everything) == (2, N_FILES + 1)
-    by_name = lambda: answering.read.parquet(str(folder)).groupBy("name").count()  # noqa: E731
-    _, some, everything = with_and_without(answering, by_name)
-    assert (some, everything) == (2, N_FILES + 1)
-
-
 def test_a_file_that_is_replaced_after_the_frame_was_defined_is_read(
     answering: SparkSession, folder: Path
 ) -> None:
@@ -246,70 +120,6 @@ def test_a_frame_counts_as_of_its_first_plan(
     assert answering.sql("SELECT count(*), max(id) FROM t").first() == (100, 1819)
 
 
-def test_files_that_spark_does_not_list_do_not_count(
-    answering: SparkSession, folder: Path
-) -> None:
-    some = [str(folder / f"{file}.parquet") for file in (1, 3)]
-    df = answering.read.parquet(*some)
-    assert df.count() == 40
-    assert df.agg(sf.max("id")).first() == (79,)
-    twice = answering.read.parquet(some[0], *some)
-    answering.conf.set("skipindex.enabled", "false")
-    expected = answering.read.parquet(some[0], *some).count()
-    answering.conf.set("skipindex.enabled", "true")
-    assert twice.count() == expected
-
-
-@pytest.mark.few(1)
-@pytest.mark.parametrize("name", ["ignoreCorruptFiles", "ignoreMissingFiles"])
-def test_settings_under_which_files_may_be_left_out(
-    answering: SparkSession, folder: Path, name: str
-) -> None:
-    setting = f"spark.sql.files.{name}"
-    answering.conf.set(setting, "true")
-    assert files_read(answering.sql("SELECT count(*) FROM t")) == N_FILES
-    answering.conf.unset(setting)
-    df = answering.read.option(name, "true").parquet(str(folder))
-    assert files_read(df.groupBy("name").count()) == N_FILES
-
-
-def test_other_values_than_those_of_the_index(
-    answering: SparkSession, folder: Path
-) -> None:
-    name = "spark.sql.parquet.datetimeRebaseModeInRead"
-    before = answering.conf.get(name)
-    answering.conf.set(name, "LEGACY")
-    try:
-        assert files_read(answering.sql("SELECT max(id) FROM t")) == N_FILES
-    finally:
-        answering.conf.set(name, before)
-    read = answering.read.schema("id BIGINT, rest INT, missing INT")
-    for query in (
-        lambda: read.parquet(str(folder)).agg(sf.count("missing"), sf.max("rest")),
-        lambda: read.parquet(str(folder)).groupBy("missing").count(),
-    ):
-        with_and_without(answering, query)
-
-
-def test_scans_that_are_alike_are_told_apart(
-    answering: SparkSession, folder: Path
-) -> None:
-    """One of them has the rows of a file in the plan; Spark runs equal scans once."""
-    put(folder / "new.parquet", 7)
-    answering.read.parquet(str(folder)).createOrReplaceTempView("t")
-    text = (
-        "SELECT (SELECT count(*) FROM t WHERE ten > 1), "
-        "(SELECT count(*) FROM t WHERE ten > 1 AND plain > 0), "
-        "(SELECT sum(ten) FROM t WHERE ten > 1), (SELECT max(ten) FROM t WHERE ten > 1)"
-    )
-    with_and_without(answering, lambda: answering.sql(text))
-    joined = (
-        "SELECT a.n, b.s FROM (SELECT ten, count(*) n FROM t GROUP BY ten) a "
-        "JOIN (SELECT ten, sum(id) s FROM t GROUP BY ten) b ON a.ten = b.ten"
-    )
-    with_and_without(answering, lambda: answering.sql(joined))
-
-
 @pytest.mark.slow
 def test_caches_views_and_catalog_tables(answering: SparkSession, folder: Path) -> None:
     cached = answering.sql("SELECT name, count(*) AS n FROM t GROUP BY name").cache()
@@ -326,39 +136,6 @@ def test_caches_views_and_catalog_tables(answering: SparkSession, folder: Path) 
         assert answering.sql(text).first() == (121, 159)
     finally:
         answering.sql("DROP TABLE counted")
-
-
-@pytest.mark.slow
-def test_partitions_of_a_catalog_are_left_to_it(
-    answering: SparkSession, tmp_path: Path
-) -> None:
-    table = tmp_path / "p"
-    for file in range(4):
-        put(table / f"month=0{file % 2 + 1}" / f"{file}.parquet", file)
-    sx.build_indexes(table, {"id": "bitmap"}, workers=1)
-    path = answering.read.parquet(str(table))
-    _, some, _ = with_and_without(answering, lambda: path.groupBy("month").count())
-    assert some == 0
-    answering.sql(
-        "CREATE TABLE swapped (id BIGINT, month INT) USING parquet "
-        f"PARTITIONED BY (month) LOCATION 'file:{table}'"
-    )
-    try:
-        for month, name in ((1, "02"), (2, "01"), (3, "01")):
-            answering.sql(
-                f"ALTER TABLE swapped ADD PARTITION (month={month}) "
-                f"LOCATION 'file:{table}/month={name}'"
-            )
-        for text in (
-            "SELECT month, count(*) FROM swapped GROUP BY month",
-            "SELECT count(*), max(id) FROM swapped",
-            "SELECT count(*), max(id) FROM swapped WHERE month = 1",
-            "SELECT max(month) FROM swapped WHERE month < 3 AND id > 5",
-            "SELECT count(*) FROM swapped WHERE month > 1",
-        ):
-            with_and_without(answering, lambda: answering.sql(text))  # noqa: B023
-    finally:
-        answering.sql("DROP TABLE swapped")
 
 
 FILTERS = (
@@ -434,103 +211,6 @@ def ordered_folder(tmp_path: Path, pruned: SparkSession) -> Path:
     return tmp_path / "t"
 
 
-TEXTS = {
-    "SELECT * FROM t ORDER BY id LIMIT 5": 1,
-    "SELECT * FROM t ORDER BY id DESC LIMIT 21": 2,
-    "SELECT id FROM t ORDER BY id LIMIT 5 OFFSET 17": 2,
-    "SELECT ten FROM t ORDER BY ten, id LIMIT 20": 1,
-    "SELECT ten FROM t WHERE id >= 30 ORDER BY ten DESC LIMIT 3": 1,
-    "SELECT x FROM (SELECT id AS x, ten + 1 AS y FROM t) ORDER BY x, y LIMIT 5": 1,
-    "SELECT id, upper(string(ten)) FROM t WHERE ten > 3 ORDER BY id LIMIT 2": 1,
-    "SELECT * FROM (SELECT * FROM t ORDER BY id LIMIT 3) WHERE ten = 9": 1,
-    "SELECT max(id) FROM (SELECT * FROM t ORDER BY id LIMIT 3)": 1,
-    "SELECT * FROM t WHERE id = (SELECT id FROM t ORDER BY id DESC LIMIT 1)": 11,
-    "SELECT * FROM t WHERE id IN (SELECT id FROM t ORDER BY id DESC LIMIT 2)": 11,
-    "SELECT 1 WHERE EXISTS (SELECT 1 FROM t WHERE ten > 4)": 1,
-    "SELECT 1 AS one FROM t LIMIT 19": 1,
-    "WITH c AS (SELECT * FROM t ORDER BY id LIMIT 4) "
-    "SELECT * FROM c a JOIN c b ON a.id = b.id": 2,
-}
-"""Queries, and at most how many files their scans read."""
-
-
-@pytest.mark.few(3)
-@pytest.mark.parametrize("text", TEXTS)
-def test_files_after_the_first_rows_are_not_read(
-    pruned: SparkSession, ordered_folder: Path, text: str
-) -> None:
-    assert ordered_folder.is_dir()
-    _, some, everything = with_and_without(pruned, lambda: pruned.sql(text))
-    assert some <= TEXTS[text]
-    assert some < everything
-
-
-ALL = (
-    "SELECT id FROM t ORDER BY id % 3, id LIMIT 5",
-    "SELECT id, row_number() OVER (ORDER BY id) FROM t ORDER BY id LIMIT 5",
-    "SELECT id FROM t WHERE id % 2 = 0 AND rand(1) < 0.9 ORDER BY id LIMIT 5",
-    "SELECT id FROM t WHERE crc32(string(id)) > 0 ORDER BY id LIMIT 5",
-    "SELECT id FROM (SELECT -id AS id FROM t) ORDER BY id LIMIT 5",
-    "SELECT id FROM t SORT BY id LIMIT 5",
-    "SELECT id FROM t ORDER BY id LIMIT 1000",
-    "SELECT max(id) FROM (SELECT * FROM t LIMIT 500)",
-    "SELECT id FROM (SELECT id, explode(array(1, 2)) FROM t) ORDER BY id LIMIT 3",
-    "SELECT ten, max(id) FROM t GROUP BY ten ORDER BY ten LIMIT 3",
-    "SELECT a.id FROM t a JOIN t b ON a.id = b.id + 150 ORDER BY a.id LIMIT 3",
-)
-"""Queries whose first rows may be those of any file."""
-
-
-@pytest.mark.few(2)
-@pytest.mark.parametrize("text", ALL)
-def test_other_queries_read_all(
-    pruned: SparkSession, ordered_folder: Path, text: str
-) -> None:
-    assert ordered_folder.is_dir()
-    _, some, everything = with_and_without(pruned, lambda: pruned.sql(text))
-    assert some == everything or "SORT BY" in text
-
-
-def test_any_rows_are_left_to_spark(pruned: SparkSession, ordered_folder: Path) -> None:
-    assert ordered_folder.is_dir()
-    text = "SELECT * FROM t WHERE id >= 0 LIMIT 5"
-    pruned.sql(text).collect()
-    assert "LIMIT" not in sx.last_plans(pruned)[-1].condition
-
-
-def test_the_plan_tells(pruned: SparkSession, ordered_folder: Path) -> None:
-    df = pruned.sql("SELECT * FROM t WHERE ten >= 2 ORDER BY id DESC LIMIT 5")
-    df.collect()
-    record = sx.last_plans(pruned)[-1]
-    assert (record.folder, record.n_read) == (str(ordered_folder), 1)
-    assert record.condition.endswith("ORDER BY id DESC NULLS LAST LIMIT 5")
-
-
-def test_settings_under_which_first_rows_may_be_left_out(
-    pruned: SparkSession, ordered_folder: Path
-) -> None:
-    """A file that counts may then give no rows."""
-    text = "SELECT * FROM t ORDER BY id LIMIT 5"
-    for name in ("ignoreCorruptFiles", "ignoreMissingFiles"):
-        pruned.conf.set(f"spark.sql.files.{name}", "true")
-        assert files_read(pruned.sql(text)) == ORDERED_N_FILES
-        pruned.conf.unset(f"spark.sql.files.{name}")
-        read = pruned.read.option(name, "true").parquet(str(ordered_folder))
-        assert files_read(read.orderBy("id").limit(5)) == ORDERED_N_FILES
-    pruned.conf.set("spark.sql.execution.topKSortFallbackThreshold", "3")
-    assert files_read(pruned.sql(text)) == ORDERED_N_FILES
-    pruned.conf.unset("spark.sql.execution.topKSortFallbackThreshold")
-
-
-def test_rows_of_files_that_spark_does_not_list_do_not_count(
-    pruned: SparkSession, ordered_folder: Path
-) -> None:
-    some = [str(ordered_folder / f"{file}.parquet") for file in (3, 5, 8)]
-    df = pruned.read.parquet(*some).orderBy("id").limit(5)
-    assert [row.id for row in df.collect()] == [60, 61, 62, 63, 64]
-    assert files_read(df.select("*")) == 1
-
-
 def test_a_file_that_has_changed_does_not_count(
     pruned: SparkSession, ordered_folder: Path
 ) -> None:
@@ -563,19 +243,6 @@ def test_any_rows_need_no_other_file(
         sx.build_indexes(
             ordered_folder, workers=1
         )  # our listing was as old as that of Spark
-
-
-def test_subtrees_that_are_alike_but_for_the_limit(
-    pruned: SparkSession, ordered_folder: Path
-) -> None:
-    """Spark runs scans once that it takes for the same."""
-    assert ordered_folder.is_dir()
-    text = (
-        "SELECT (SELECT sum(id) FROM t WHERE ten >= 0), "
-        "(SELECT sum(id) FROM (SELECT id FROM t WHERE ten >= 0 ORDER BY id LIMIT 3))"
-    )
-    rows, *_ = with_and_without(pruned, lambda: pruned.sql(text))
-    assert rows[0][:2] == (19900, 3)
 
 
 KEYS = ("id", "i", "small", "s", "d", "ts", "dec", "big", "f", "b", "part", "constant")

@@ -451,42 +451,6 @@ def test_a_scan_of_many_folders_asks_for_none(
     assert lookups(pruned) == before
 
 
-@pytest.mark.few(2)
-@pytest.mark.parametrize(
-    "paths",
-    [
-        ["t"],
-        ["t/p=1", "t/p=3"],
-        ["t/p=3"],
-        ["t/p=3/0.parquet"],
-        ["t/p=3/0.parquet", "t/p=1/0.parquet"],
-        ["other", "t/p=3", "t/p=2"],
-    ],
-)
-def test_the_table_of_partitions_and_files(
-    pruned: SparkSession, tmp_path: Path, paths: list[str]
-) -> None:
-    partitions(tmp_path / "t", 5)
-    partitions(tmp_path / "other", 2)
-    sx.build_indexes(tmp_path / "t", {"id": "bitmap"}, workers=1)
-    frame = pruned.read.option("recursiveFileLookup", "true").parquet(
-        *[str(tmp_path / path) for path in paths]
-    )
-    others = 2 if "other" in paths else 0
-    assert files_read(frame.where("id = 35")) == 1 + others
-    assert files_read(frame.where("id = 335")) == others
-
-
-def test_a_partition_with_indexes_of_its_own(
-    pruned: SparkSession, tmp_path: Path
-) -> None:
-    for i in range(3):
-        put(tmp_path / "t/year=1" / f"month={i}" / "0.parquet", 10 * i)
-    sx.build_indexes(tmp_path / "t/year=1", {"id": "bitmap"}, workers=1)
-    months = [str(tmp_path / f"t/year=1/month={i}") for i in range(3)]
-    assert files_read(pruned.read.parquet(*months).where("id = 5")) == 1
-
-
 def test_files_of_another_place_with_the_same_path(
     pruned: SparkSession, tmp_path: Path
 ) -> None:

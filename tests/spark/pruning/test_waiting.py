@@ -509,27 +509,6 @@ def test_after_a_while_it_is_asked_again(
         set_field(calls, "restMillis", 30_000)
 
 
-@pytest.mark.spark
-@pytest.mark.few(1)
-@pytest.mark.parametrize("text", ["0", "-1"])
-def test_no_time_is_no_plan(star: SparkSession, text: str) -> None:
-    star.conf.set("skipindex.timeLimit", text)
-    assert files_read(star.sql(ONE)) == 6
-    assert files_read(star.sql(JOINED)) == 8
-    star.conf.set("skipindex.timeLimit", "30")
-    assert files_read(star.sql(ONE)) == 1
-
-
-@pytest.mark.spark
-def test_a_limit_that_is_no_number_is_told(star: SparkSession) -> None:
-    star.conf.set("skipindex.timeLimit", "soon")
-    before = len(sx.last_plans(star))
-    assert files_read(star.sql(ONE)) == 6
-    (told,) = {plan.problem for plan in sx.last_plans(star)[before:]}
-    assert "'soon'" in told
-    assert "seconds" in told
-
-
 @pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.parametrize("how", ["planner fails", "switched off"])
