@@ -28,7 +28,7 @@ from skipindex.expressions.domain import INT64_MAX, Domain, float_key
 from skipindex.planner.answers import MAX_GROUPS, MatchingRows
 from skipindex.planner.plan import Plan
 from skipindex.planner.stages.index_reader import IndexReader
-from tests.spark.pruning import mixed_table
+from tests.planner import mixed_table
 
 Rows = Sequence[Mapping[str, Any]]
 CONDITIONS: Mapping[str, Callable[[Mapping[str, Any]], bool]] = {

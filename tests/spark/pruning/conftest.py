@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Final
 
 import pytest
 from pyspark.sql import SparkSession
@@ -17,9 +17,6 @@ from tests.spark.pruning.questions import make
 from tests.spark.pruning.records import Record, differences
 from tests.spark.pruning.worlds import WORLDS, World
 from tests.tables import made
-
-QUICK: Final = 3
-"""The seed of the quick tests, which draw less."""
 
 
 @pytest.fixture
@@ -59,11 +56,28 @@ def check(
     request: pytest.FixtureRequest,
 ) -> Iterator[Callable[[Record], str]]:
     """What is not as a record says."""
-    case = request.node.callspec.params.get("record")
-    world_of(case.world if case else "numbers")  # it takes no time of the test
-    sx.enable(spark)
-    yield lambda record: differences(record, world_of(record.world))
+    case = getattr(request.node, "callspec", None)
+    record = case and case.params.get("record")
+    world_of(record.world if record else "numbers")  # it takes no time of the test
+
+    def differs(record: Record) -> str:
+        world = world_of(record.world)  # it may disable what is enabled now
+        sx.enable(spark)
+        return differences(record, world)
+
+    yield differs
     sx.disable(spark)
+
+
+@pytest.fixture
+def copied(world_of: Callable[[str], World], tmp_path: Path) -> Callable[..., Path]:
+    """Copies a table of a world, with its indexes, as a test changes it."""
+
+    def copy(world: str, table: str = "t") -> Path:
+        made = world_of(world).folder / table
+        return Path(shutil.copytree(made, tmp_path / table))
+
+    return copy
 
 
 @pytest.fixture
@@ -75,18 +89,3 @@ def table(tmp_path: Path) -> Path:
 @pytest.fixture
 def planner() -> QueryPlanner:
     return QueryPlanner(Tables())
-
-
-@pytest.fixture(
-    params=[QUICK, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (0, 1, 2))]
-)
-def seed(request: pytest.FixtureRequest) -> int:
-    """Of what a test draws."""
-    found: int = request.param
-    return found
-
-
-@pytest.fixture
-def share(seed: int) -> int:
-    """A test draws this part of what it draws of a seed of the slow tests."""
-    return 4 if seed == QUICK else 1

@@ -103,15 +103,6 @@ def set_for(spark: SparkSession, these: Mapping[str, str]) -> Iterator[None]:
                 spark.conf.set(name, known)
 
 
-def unpruned(spark: SparkSession, text: str) -> list[Row]:
-    """The rows of a query in SQL without skipping."""
-    spark.conf.set("skipindex.enabled", "false")
-    try:
-        return rows_of(spark.sql(text))
-    finally:
-        spark.conf.unset("skipindex.enabled")
-
-
 def _run(df: DataFrame, table: str) -> tuple[list[Row], int]:
     """The rows of a query and the files that its scans read, of one run."""
     return rows_of(df), files_of_run(df, table)
@@ -127,3 +118,20 @@ def with_and_without(
     rows, some_files = _run(query(), table)
     assert rows == expected
     return expected, some_files, all_files
+
+
+def same_rows(spark: SparkSession, query: Callable[[], DataFrame]) -> DataFrame:
+    """A query that ran with skipping, and has the rows that it has without."""
+    with set_for(spark, {"skipindex.enabled": "false"}):
+        expected = [*map(str, rows_of(query()))]
+    df = query()
+    assert [*map(str, rows_of(df))] == expected
+    return df
+
+
+def dataset_of(spark: SparkSession, plan: object) -> DataFrame:
+    """What a library makes that plans by itself: a frame of an optimized plan."""
+    assert spark._jvm is not None
+    sql = spark._jvm.org.apache.spark.sql
+    package = sql.classic if spark.version >= "4" else sql
+    return DataFrame(package.Dataset.ofRows(spark._jsparkSession, plan), spark)

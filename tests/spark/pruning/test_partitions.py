@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
-from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime, time
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any, Final
 
 import pytest
 from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.errors import PredicateError
-from tests.spark.pruning.scans import files_read, rows_of, with_and_without
-from tests.spark.pruning.worlds import DAYS, World
+from tests.spark.pruning.scans import files_read, rows_of, set_for, with_and_without
+from tests.spark.pruning.worlds import World
 from tests.spark.reading.whole import ZONE, settings
 
 pytestmark = pytest.mark.spark
@@ -186,53 +190,10 @@ def test_partitions_in_other_folders_are_those_of_the_catalog(
     assert n_read(spark, "year = '2021' AND ts >= '2021-12-01'") == 2
 
 
-SWITCH = "skipindex.enabled"
-DECLARED = {
-    "skipindex.derived.year": "year(ctime)",
-    "skipindex.derived.month": "month(ctime)",
-    "skipindex.derived.day": "dayofmonth(ctime)",
-    "skipindex.derived.timezone": "UTC",
-}
-
-
-@pytest.fixture(scope="module")
-def session(spark: SparkSession) -> Iterator[SparkSession]:
-    with settings(spark, {ZONE: "UTC"}):
-        yield spark
-
-
-@pytest.fixture(scope="module", params=["string", "int"])
-def catalog_events(
-    session: SparkSession,
-    request: pytest.FixtureRequest,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[str]:
-    """A partition a day, and one of NULL; with no index."""
-    session.sql("DROP TABLE IF EXISTS events")
-    root = tmp_path_factory.mktemp("catalog") / "events"
-    kind = request.param
-    declared = ", ".join(f"'{key}' = '{value}'" for key, value in DECLARED.items())
-    session.sql(
-        "CREATE TABLE events (id INT, ctime TIMESTAMP, "
-        f"year {kind}, month {kind}, day {kind}) USING parquet "
-        f"PARTITIONED BY (year, month, day) LOCATION 'file:{root}' "
-        f"TBLPROPERTIES ({declared})"
-    )
-    moments = [datetime.combine(day, time(hour)) for day in DAYS for hour in (0, 12)]
-    rows = [(i, moment) for i, moment in enumerate([*moments, None])]
-    made = session.createDataFrame(rows, "id int, ctime timestamp").selectExpr(
-        "*", *(f"CAST({part}(ctime) AS {kind})" for part in ("year", "month", "day"))
-    )
-    made.repartition(1).createOrReplaceTempView("made")
-    session.sql("INSERT INTO events SELECT * FROM made")
-    sx.enable(session)
-    yield "events"
-    sx.disable(session)
-    session.sql("DROP TABLE events")
-
-
-N = len(DAYS) + 1
-"""The last is that of NULL, which no condition on times leaves out."""
+@pytest.fixture
+def session(pruned: SparkSession) -> Iterator[SparkSession]:
+    with settings(pruned, {ZONE: "UTC"}):
+        yield pruned
 
 
 def n_listed(session: SparkSession) -> int:
@@ -244,17 +205,18 @@ def n_listed(session: SparkSession) -> int:
 
 
 def test_folders_that_are_not_needed_are_not_listed(
-    session: SparkSession, catalog_events: str
+    world_of: Callable[[str], World], pruned: SparkSession
 ) -> None:
-    session.catalog.refreshTable(catalog_events)
+    session = world_of("folders").session
+    session.catalog.refreshTable("by_string")
     n_listed(session)
-    session.table(catalog_events).where("ctime >= '2023-12-01'").collect()
+    session.table("by_string").where("ctime >= '2023-12-01'").collect()
     assert n_listed(session) == 2
-    session.table(catalog_events).where("id = 3").collect()
-    assert n_listed(session) == N - 2, "Spark remembers the others"
-    told = [str(plan) for plan in sx.last_plans(session)]
-    assert f"2 of {N} partitions" in told[-2]
-    assert f"{N} of {N} partitions" in told[-1]
+    session.table("by_string").where("id = 3").collect()
+    assert n_listed(session) == 11, "Spark remembers the others"
+    told = [str(plan) for plan in sx.last_plans(pruned)]
+    assert "2 of 13 partitions" in told[-2]
+    assert "13 of 13 partitions" in told[-1]
 
 
 def test_a_partition_that_came_after_the_plan_is_read(
@@ -277,7 +239,6 @@ def test_a_partition_that_came_after_the_plan_is_read(
 
     for number in (1, 2, 5):
         add(number)
-    sx.enable(session)
     planned = session.table("growing").where("at > '2022-01-02'")
     plan = planned._jdf.queryExecution().executedPlan().toString()
     assert "PartitionFilters: [day" in plan
@@ -316,7 +277,6 @@ def test_spark_finds_the_partitions_of_drawn_conditions(
     ).coalesce(1).createOrReplaceTempView("rows")
     session.sql(f"INSERT INTO drawn SELECT *, CAST({function} AS {kind}) FROM rows")
     n_partitions = session.sql("SHOW PARTITIONS drawn").count()
-    sx.enable(session)
     rng = random.Random(kind)
     skipped = 0
     for _ in range(6):
@@ -328,11 +288,177 @@ def test_spark_finds_the_partitions_of_drawn_conditions(
         text = f"SELECT n, p FROM drawn WHERE {condition}"
         found = rows_of(session.sql(text))
         n_read = files_read(session.sql(text))
-        session.conf.set(SWITCH, "false")
-        assert rows_of(session.sql(text)) == found, condition
-        session.conf.unset(SWITCH)
+        with set_for(session, {"skipindex.enabled": "false"}):
+            assert rows_of(session.sql(text)) == found, condition
         n_wanted = len({row.p for row in found})
         assert n_wanted <= n_read <= n_wanted + 3, condition
         skipped += n_partitions - n_read
     assert skipped > n_partitions
     session.sql("DROP TABLE drawn")
+
+
+# A table of Hive's metastore, in a process of its own, whose texts of times became
+# folders: the table and the queries of the article that hidden partitions come from.
+ROOT: Final = Path(__file__).parents[3]
+
+
+SESSION: Final = """
+import json, os, sys
+import skipindex as sx
+from ssb.session import local_session
+
+here = os.getcwd()
+spark = local_session("hive", cores=2, memory="1g", conf={
+    "spark.sql.catalogImplementation": "hive",
+    "spark.sql.warehouse.dir": f"{here}/warehouse",
+    "spark.hadoop.javax.jdo.option.ConnectionURL":
+        f"jdbc:derby:;databaseName={here}/metastore;create=true",
+    "spark.driver.extraJavaOptions": f"-Dderby.system.home={here}",
+    "spark.hadoop.hive.exec.dynamic.partition.mode": "nonstrict",
+    "spark.sql.session.timeZone": "UTC",
+})
+
+def of(condition):
+    found = spark.sql(f"SELECT id, dt FROM hts WHERE {condition}")
+    rows = sorted(map(tuple, found.collect()))
+    plan = found._jdf.queryExecution().executedPlan()
+    scan = plan
+    while scan.getClass().getSimpleName() != "FileSourceScanExec":
+        scan = scan.children().head()
+    shown = plan.toString().split("PartitionFilters: [")[1]
+    return rows, scan.metrics().apply("numFiles").value(), shown.split("]")[0]
+
+spark.sql('''CREATE TABLE hts (id STRING, dt STRING)
+    PARTITIONED BY (year STRING, month STRING, day STRING) STORED AS PARQUET
+    TBLPROPERTIES ('skipindex.time.field' = 'dt',
+                   'skipindex.time.format' = 'yyyy-MM-dd HH:mm:ss')''')
+"""
+
+
+PROGRAM: Final = """
+texts = ["2021-12-11 08:00:00", "2021-12-12 00:00:00", "2022-11-29 23:59:59",
+         "2022-11-30 11:00:00", "2022-11-30 13:00:00", "2022-12-01 00:00:00",
+         "2023-01-01 10:00:00"]
+rows = [(str(i), text, *text[:10].split("-")) for i, text in enumerate(texts)]
+names = ["id", "dt", "year", "month", "day"]
+spark.createDataFrame(rows, names).coalesce(1).createOrReplaceTempView("made")
+spark.sql("INSERT INTO hts SELECT * FROM made")
+
+found = []
+for condition in json.loads(sys.argv[1]):
+    plain = of(condition)
+    sx.enable(spark)
+    found.append([condition, plain, of(condition)])
+    sx.disable(spark)
+table = sx.open_table("default.hts")
+print(json.dumps([found, table.status().derived, len(table)]))
+spark.stop()
+"""
+
+
+AT: Final = "2022-11-30 12:00:00"
+
+
+READ: Final = {
+    f"dt > '{AT}'": 3,
+    f"dt >= '{AT}'": 3,
+    f"'{AT}' < dt": 3,
+    f"dt < '{AT}'": 4,
+    "substring(dt, 1, 10) >= '2021-12-12'": 5,
+    "dt = '2022-12-01 00:00:00'": 1,
+    "dt LIKE '2022-11%'": 2,
+    f"to_timestamp(dt) > TIMESTAMP '{AT}'": 3,
+    "concat(year, month, day) >= '20221130'": 3,
+    "year = '2022' AND dt > '2022-12'": 1,
+    "id = '3'": 6,
+}
+"""Conditions, and how many of the six folders are read."""
+
+
+MANY: Final = """
+from datetime import date, timedelta
+
+first = date(1998, 1, 1)
+days = [str(first + timedelta(i)).split("-") for i in range(10_000)]
+one = "PARTITION (year = '{}', month = '{}', day = '{}')"
+spark.sql("ALTER TABLE hts ADD " + "\\n".join(one.format(*day) for day in days))
+texts = ["1998-01-01 08:00:00", "2021-12-12 00:00:00", "2022-11-30 11:00:00",
+         "2022-11-30 13:00:00", "2022-12-01 00:00:00", "2025-05-18 23:59:59"]
+rows = [(str(i), text, *text[:10].split("-")) for i, text in enumerate(texts)]
+names = ["id", "dt", "year", "month", "day"]
+spark.createDataFrame(rows, names).coalesce(1).createOrReplaceTempView("made")
+spark.sql("INSERT INTO hts SELECT * FROM made")
+metrics = spark._jvm.org.apache.spark.metrics.source.HiveCatalogMetrics
+
+def listed(condition):
+    metrics.reset()
+    found = of(condition)
+    fetched = metrics.METRIC_PARTITIONS_FETCHED().getCount()
+    return fetched, metrics.METRIC_FILES_DISCOVERED().getCount(), *found
+
+conditions = json.loads(sys.argv[1])
+sx.enable(spark)
+found = []
+for condition in conditions:
+    spark.catalog.refreshTable("hts")
+    found.append([condition, listed(condition)])
+sx.disable(spark)
+print(json.dumps([found, listed(conditions[0]), len(days)]))
+spark.stop()
+"""
+
+
+LISTED: Final = {
+    f"dt > '{AT}' AND dt < '2022-12-03'": (3, 2, "34"),
+    "dt BETWEEN '2022-11-30 00:00:00' AND '2022-11-30 12:00:00'": (1, 1, "2"),
+    "to_date(dt, 'yyyy-MM-dd HH:mm:ss') = DATE '2025-05-18'": (1, 1, "5"),
+    "substring(dt, 1, 4) = '2021'": (365, 1, "1"),
+    "dt < '1998-02' OR dt >= '2025-05-01'": (31 + 18, 2, "05"),
+    f"dt > '{AT}'": (901, 3, "345"),
+}
+"""Of 10,000 partitions those that can match, their files, and the rows."""
+
+
+def run(folder: Path, program: str, conditions: Iterable[str]) -> Any:
+    """What a program says of conditions, in a process and a metastore of its own."""
+    done = subprocess.run(
+        [sys.executable, "-c", SESSION + program, json.dumps(list(conditions))],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([f"{ROOT}/src", str(ROOT)])},
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+@pytest.mark.slow
+def test_the_articles_example_reads_the_folders_that_can_match(tmp_path: Path) -> None:
+    found, derived, n_files = run(tmp_path, PROGRAM, READ)
+    for condition, plain, skipping in found:
+        rows, n_read, shown = skipping
+        assert rows == plain[0], condition
+        assert n_read == READ[condition], (condition, shown)
+        if "year" not in condition:
+            assert plain[1:] == [6, ""]
+            assert bool(shown) == (n_read < 6), condition
+    moment = "to_timestamp_ntz(dt, 'yyyy-MM-dd HH:mm:ss')"
+    parts: dict[str, Any] = {"year": "year", "month": "month", "day": "dayofmonth"}
+    assert derived == {name: f"{part}({moment})" for name, part in parts.items()}
+    assert n_files == 6
+
+
+@pytest.mark.slow
+def test_of_many_partitions_those_are_listed_that_can_match(tmp_path: Path) -> None:
+    """The metastore gives no others, and no other folder is listed."""
+    found, plain, n_partitions = run(tmp_path, MANY, LISTED)
+    assert len(found) == len(LISTED)
+    for condition, (*listed, rows, n_read, _) in found:
+        n_fetched, n_files, wanted = LISTED[condition]
+        assert listed == [n_fetched, n_files], condition
+        assert n_read == n_files, condition
+        assert [row[0] for row in rows] == list(wanted), condition
+    assert plain[0] == n_partitions
+    assert plain[2] == found[0][1][2]

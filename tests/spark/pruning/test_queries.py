@@ -8,6 +8,8 @@ import pytest
 
 from skipindex.planner.plan import plan_files
 from tests.conditions.functions.test_wall_clocks import shifted
+from tests.heavy.mutants.catalogue import ONE_FILE_MORE
+from tests.heavy.mutants.run import applied
 from tests.spark.pruning.records import Record, quick, read, records
 from tests.spark.versions import SPARK
 
@@ -68,6 +70,15 @@ def test_what_differs_is_named(
         assert record.text in found
     else:
         assert found == ""
+
+
+def test_a_file_that_is_wrongly_skipped_is_noticed(
+    check: Callable[[Record], str],
+) -> None:
+    (record,) = read(f"{IN_ONE}rows 1", "a.txt")
+    with applied(ONE_FILE_MORE):
+        found = check(record)
+    assert found.startswith("a.txt:3: 0 rows for 1, lost ['Row(id=77)'], added []")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""How the driver finds the table and the indexes of a scan."""
+"""How the driver finds the table, the indexes and the columns of a scan."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -20,9 +21,11 @@ from skipindex.errors import TableError
 from skipindex.spark.pruning.session import _pruned
 from skipindex.storage.file_system.sidecar import SIDECAR
 from tests.api.test_removal import contents
+from tests.quick_run import RUN
 from tests.spark.compiled import java_object
 from tests.spark.pruning.questions import put
 from tests.spark.pruning.scans import files_read
+from tests.table.which_column import CONDITIONS, NAMES, Table, ids_of, is_true, same
 from tests.tables import put as put_sidecar
 
 pytestmark = pytest.mark.spark
@@ -329,24 +332,6 @@ def test_writers_refuse_a_sidecar_before_they_write(
     assert (tmp_path / "copy" / "_skipindex").is_dir(), "a copy has its indexes itself"
 
 
-def test_files_that_came_after_the_indexes(
-    pruned: SparkSession, tmp_path: Path
-) -> None:
-    """They are read; the plan counts them, and says so."""
-    for i in range(4):
-        put(tmp_path / f"{i}.parquet", 10 * i)
-    sx.build_indexes(tmp_path, {"id": "bitmap"}, workers=1)
-    assert files_read(pruned.read.parquet(str(tmp_path)).where("id = 15")) == 1
-    for i in range(4, 7):
-        put(tmp_path / f"{i}.parquet", 10 * i)
-    for condition, n_read in (("id = 15", 4), ("id >= 0", 7)):
-        df = pruned.read.parquet(str(tmp_path)).where(condition)
-        assert files_read(df) == n_read
-        told = sx.last_plans(pruned)[-1]
-        assert (told.n_files, told.n_read, told.n_unindexed) == (7, n_read, 3)
-        assert "3 have no index yet" in str(told)
-
-
 def test_files_without_an_index_are_counted_at_each_query(
     pruned: SparkSession, tmp_path: Path
 ) -> None:
@@ -369,20 +354,6 @@ def test_files_without_an_index_are_counted_at_each_query(
     for condition in counts:
         files_read(pruned.read.parquet(str(tmp_path)).where(condition))
         assert sx.last_plans(pruned)[-1].n_unindexed == 0
-
-
-def test_files_that_a_filter_of_partitions_leaves(
-    pruned: SparkSession, tmp_path: Path
-) -> None:
-    for i in range(12):
-        put(tmp_path / f"month={i % 4 + 1}" / f"{i}.parquet", 10 * i)
-    sx.build_indexes(tmp_path, {"id": "bitmap"}, workers=1)
-    frame = pruned.read.parquet(str(tmp_path))
-    for condition, n_read in (("id = 15", 1), ("id >= 0", 3), ("id = 25", 0)):
-        assert files_read(frame.where(f"month = 2 AND {condition}")) == n_read
-        told = sx.last_plans(pruned)[-1]
-        assert (told.n_files, told.n_read, told.n_unindexed) == (3, n_read, 0)
-        assert "month = 2" in told.condition
 
 
 def lookups(spark: SparkSession) -> int:
@@ -472,3 +443,52 @@ def test_files_of_another_place_with_the_same_path(
     frame = pruned.read.parquet(*paths)
     assert frame.where("id = 105").count() == 1
     assert frame.where("id = 205").count() == 1
+
+
+@pytest.fixture(params=[False, True], ids=["folded", "exact"])
+def exact(request: pytest.FixtureRequest, pruned: SparkSession) -> Iterator[bool]:
+    """Whether capitals tell names apart in the session, which asks for answers too."""
+    pruned.conf.set("spark.sql.caseSensitive", str(request.param).lower())
+    pruned.conf.set("skipindex.answers", "true")
+    yield request.param
+    pruned.conf.unset("skipindex.answers")
+    pruned.conf.unset("spark.sql.caseSensitive")
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("kinds", ["bitmap", "bloom"])
+def test_a_name_is_the_column_that_spark_reads(
+    tmp_path: Path,
+    pruned: SparkSession,
+    exact: bool,
+    kinds: str,
+) -> None:
+    random = Random(11)
+    for case in range(2 if RUN.is_whole else 1):
+        drawn = Table.draw(random)
+        folder = str(drawn.write(tmp_path / f"{case}"))
+        sx.build_indexes(folder, {"*": kinds}, workers=1)
+        columns = drawn.schema(exact=exact)
+        names = [n for n in NAMES if any(same(n, c, exact) for c in columns)]
+        for name in random.sample(names, min(2 if RUN.is_whole else 1, len(names))):
+            condition = random.choice(CONDITIONS)
+            ids = random.sample(range(4 * len(drawn.files)), 4)
+            found = {
+                n: value
+                for file in range(len(drawn.files))
+                for n, value in zip(
+                    ids_of(file), drawn.values(file, name, exact=exact), strict=True
+                )
+                if n in ids and is_true(value, condition)
+            }
+            text = f"id IN ({', '.join(map(str, ids))}) AND {name} {condition}"
+            rows = pruned.read.parquet(folder).where(text)
+            case_of = (drawn, text)
+            assert dict(rows.select("id", name).collect()) == found, case_of
+            assert rows.groupBy().count().first()[0] == len(found), case_of
+            ends = rows.selectExpr(f"min({name})", f"max({name})").first()
+            known = [v for v in found.values() if v is not None]
+            expected = (min(known, default=None), max(known, default=None))
+            assert tuple(ends) == expected, case_of
+            read = sx.read(folder, text, spark=pruned)
+            assert {r["id"] for r in read.collect()} == set(found), case_of

@@ -5,6 +5,7 @@ Each table is a folder of its world, with a view of its name unless it says othe
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -385,6 +386,7 @@ def groups(world: World) -> None:
             "id": pa.array(ids, pa.int64()),
             "k": pa.array([i * 7919 % 1009 for i in ids], pa.int64()),
             "text": [f"{i:040}" for i in ids],
+            "list": [[i] for i in ids],
         }
         path = world.folder / f"t/p={file % 2}/{file}.parquet"
         put(path, columns, row_group_size=50)
@@ -443,10 +445,14 @@ def plans(world: World) -> None:
 FIRST: Final = date(2021, 11, 28)
 DAYS: Final = [FIRST + timedelta(67 * i) for i in range(12)]
 """From 2021-11-28 to 2023-12-06; the tenth is 2023-07-24, the sixth 2022-10-29."""
-WITH_NULL: Final[Sequence[date | None]] = (*DAYS, None)
 FORMAT: Final = "yyyy-MM-dd HH:mm:ss"
 _PARTS: Final = {"year": "year", "month": "month", "day": "dayofmonth"}
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
+
+
+def with_null() -> list[date | None]:
+    """The days, and none."""
+    return [*DAYS, None]
 
 
 def folders(world: World) -> None:
@@ -472,7 +478,7 @@ def folders(world: World) -> None:
             write(place.format(day.month, day.day), columns)
         sx.open_table(world.folder / name).declare_derived(parts, timezone="UTC")
         world.view(name)
-    for day in WITH_NULL:
+    for day in with_null():
         folder = [_NULL] * 3 if day is None else f"{day}".split("-")
         some = [None] if day is None else [f"{day} 00:00:00", f"{day} 12:00:00"]
         write(
@@ -500,7 +506,7 @@ def folders(world: World) -> None:
         name, many = f"by_{kind}", "PARTITIONED BY (year, month, day)"
         parts_of = f"id INT, ctime TIMESTAMP, year {kind}, month {kind}, day {kind}"
         world.catalog(name, parts_of, f"{many} TBLPROPERTIES ({declared})")
-        for i, day in enumerate(WITH_NULL):
+        for i, day in enumerate(with_null()):
             of = [day.year, day.month, day.day] if day else [_NULL] * 3
             at = (
                 [datetime.combine(day, time(hour)) for hour in (0, 12)]
@@ -520,32 +526,29 @@ def folders(world: World) -> None:
 
 def columns(world: World) -> None:
     """Files that lack columns with a default, also rewritten; and hours of a zone."""
-    added = [{"j": 5, "s": {"x": 5}}, {"j": None, "s": None}]
-    kind = pa.schema(
-        [("i", pa.int32()), ("j", pa.int32()), ("s", pa.struct([("x", pa.int32())]))]
-    )
+    struct = pa.struct([("x", pa.int32())])
+    kind = pa.schema([("i", pa.int32()), ("j", pa.int32()), ("s", struct)])
+    new = ({"i": 2, "j": 5, "s": {"x": 5}}, {"i": 3, "j": None, "s": None})
+    files = [pa.table({"i": pa.array([i], pa.int32())}) for i in (0, 1)]
+    files += [pa.Table.from_pylist([row], kind) for row in new]
+    put_all(world.folder / "grown", files)
+    sx.enable(world.session)
     for name in ("grown", "rewritten"):
-        put_all(
-            world.folder / name, [{"i": pa.array([i], pa.int32())} for i in range(2)]
-        )
-        for i, row in enumerate(added, 2):
-            rows = pa.Table.from_pylist([{"i": i, **row}], kind)
-            put(world.folder / name / f"{i}.parquet", rows)
         world.catalog(name, "i INT")
         world.do(
             f"ALTER TABLE {name} ADD COLUMN j INT DEFAULT 7",
             f"ALTER TABLE {name} ADD COLUMN "
             "s STRUCT<x: INT> DEFAULT named_struct('x', 7)",
         )
-    sx.enable(world.session)
-    for name in ("grown", "rewritten"):
-        world.do(f"CREATE INDEX ON {name} (i, j, s.x) USING bitmap")
+        if name == "grown":
+            world.do("CREATE INDEX ON grown (i, j, s.x) USING bitmap")
+            shutil.copytree(world.folder / name, world.folder / "rewritten")
     world.do("OPTIMIZE rewritten RANGE BY (i) LOCALLY ORDERED BY (j)")
     world.view("by_path", "rewritten", schema="i INT, j INT")
     sx.disable(world.session)
     first = datetime(2024, 10, 26, 9, tzinfo=UTC)
-    kind = pa.timestamp("us", "UTC")
-    hours = [{"t": pa.array([first + timedelta(hours=n)], kind)} for n in range(48)]
+    moment = pa.timestamp("us", "UTC")
+    hours = [{"t": pa.array([first + timedelta(hours=n)], moment)} for n in range(48)]
     world.table("hours", hours, _bitmaps("t"))
     orders = [{"customer": [2 * i, 2 * i + 1]} for i in range(4)]
     world.table("orders", orders, _bitmaps("customer"))

@@ -5,25 +5,20 @@ from __future__ import annotations
 import datetime as dt
 import gc
 import os
-import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import Row, SparkSession
-from pyspark.sql import functions as sf
+from pyspark.sql import SparkSession
 
 import skipindex as sx
 from skipindex.errors import EngineError
 from skipindex.spark.pruning import session
-from skipindex.spark.pruning.query_planner import QueryPlanner
 from skipindex.table import queries
 from skipindex.table.queries import Asked, recorded
 from tests.spark.pruning.scans import (
@@ -31,8 +26,8 @@ from tests.spark.pruning.scans import (
     files_read,
     rows_of,
 )
-from tests.tables import build, made, put_all
-from tests.tables import put as put_observed
+from tests.spark.pruning.worlds import World
+from tests.tables import build, put, put_all
 
 pytestmark = pytest.mark.spark
 
@@ -42,32 +37,10 @@ ROWS = 20
 """Of every file."""
 
 
-def put(path: Path, file: int, *, rows: int = ROWS) -> None:
-    """A file of consecutive numbers, each with the rest by 7 and as text."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    ids = range(file * ROWS, file * ROWS + rows)
-    pq.write_table(
-        pa.table(
-            {
-                "id": pa.array(ids, pa.int64()),
-                "rest": pa.array([i % 7 for i in ids], pa.int32()),
-                "name": [f"n{i}" for i in ids],
-            }
-        ),
-        path,
-    )
-
-
-def make(table: Path) -> None:
-    for file in range(N_FILES):
-        put(table / f"part-{file}.parquet", file)
-    sx.build_indexes(table, {"id": "minmax", "rest": "bitmap", "name": "bloom"})
-
-
 @pytest.fixture
-def folder(tmp_path: Path) -> str:
+def folder(world_of: Callable[[str], World]) -> str:
     """Ten files, each with its own numbers, and with indexes."""
-    return str(made(tmp_path / "t", make))
+    return str(world_of("numbers").folder / "t")
 
 
 def test_a_defined_query_follows_enable_disable_and_the_setting(
@@ -93,131 +66,6 @@ def test_a_defined_query_follows_enable_disable_and_the_setting(
     assert again() == N_FILES
     assert sx.last_plans(spark) == ()
     spark.conf.unset("skipindex.enabled")
-
-
-def test_the_plan_says_what_was_skipped_and_why(
-    pruned: SparkSession, folder: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    df = pruned.read.parquet(folder).where("id = 77 AND rest = 0")
-    df.collect()
-    df.explain()
-    assert "SkippingFileIndex" in capsys.readouterr().out
-    found = sx.last_plans(pruned)[-1]
-    assert (found.folder, found.n_read, found.n_files) == (folder, 1, N_FILES)
-    assert "id = 77" in found.condition
-    assert "1 of 10 files" in str(found)
-    assert found.plan is not None
-    assert all(file.reason for file in found.plan.skipped)
-
-
-def test_new_and_changed_files_are_read(pruned: SparkSession, folder: str) -> None:
-    assert files_read(pruned.read.parquet(folder).where("id = 5")) == 1
-    put(Path(folder, "new.parquet"), 0)
-    put(Path(folder, "part-7.parquet"), 0, rows=7)
-    df = pruned.read.parquet(folder).where("id = 5")
-    assert df.count() == 3
-    assert files_read(df) == 3
-
-
-def test_a_file_that_is_replaced_after_the_frame_was_defined_is_read(
-    pruned: SparkSession, folder: str
-) -> None:
-    df = pruned.read.parquet(folder)
-    assert df.where("id = 5").count() == 1
-    # Both listings are older than the file: that of the frame, and that of the table.
-    put(Path(folder, "part-7.parquet"), 0)
-    assert df.where("id = 5").count() == 2
-
-
-def test_a_file_that_is_gone_is_missed_as_it_is_without_pruning(
-    pruned: SparkSession, folder: str
-) -> None:
-    df = pruned.read.parquet(folder)
-    assert df.where("id = 5").count() == 1
-    Path(folder, "part-7.parquet").unlink()
-    for is_enabled in ("true", "false"):
-        pruned.conf.set("skipindex.enabled", is_enabled)
-        with pytest.raises(Exception, match="part-7"):
-            df.where("id = 5").count()
-    assert pruned.read.parquet(folder).where("id = 5").count() == 1
-
-
-def test_indexes_that_are_built_later_count_at_once(
-    pruned: SparkSession, tmp_path: Path
-) -> None:
-    for file in range(3):
-        put(tmp_path / "u" / f"part-{file}.parquet", file)
-    df = pruned.read.parquet(str(tmp_path / "u")).where("id = 5")
-    assert files_read(df.select("*")) == 3
-    sx.build_indexes(tmp_path / "u", {"id": "minmax"})
-    assert files_read(df.select("*")) == 1
-
-
-def test_a_planner_that_fails_or_is_slow_reads_all(
-    pruned: SparkSession,
-    folder: str,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    def broken(*_: object) -> None:
-        raise RuntimeError("broken")
-
-    def slow(*_: object) -> None:
-        time.sleep(1)
-
-    pruned.conf.set("skipindex.timeLimit", "0.05")
-    for judged, problem in ((broken, "broken"), (slow, "skipindex.timeLimit")):
-        monkeypatch.setattr(QueryPlanner, "_answer", judged)
-        assert pruned.read.parquet(folder).where("id = 77").count() == 1
-        assert problem in sx.last_plans(pruned)[-1].problem
-    pruned.conf.unset("skipindex.timeLimit")
-    assert len(caplog.records) == 1
-
-
-def test_damaged_indexes_are_not_used(pruned: SparkSession, folder: str) -> None:
-    for pack in Path(folder, "_skipindex").rglob("*"):
-        if pack.is_file():
-            pack.write_bytes(pack.read_bytes()[:-9] + b"123456789")
-    df = pruned.read.parquet(folder).where("id = 77")
-    assert df.count() == 1
-
-
-@pytest.mark.slow
-def test_threads(pruned: SparkSession, folder: str) -> None:
-    df = pruned.read.parquet(folder)
-
-    def count(i: int) -> int:
-        return df.where(sf.col("id") == i * 5).count()
-
-    with ThreadPoolExecutor(6) as pool:
-        assert list(pool.map(count, range(30))) == [1] * 30
-
-
-def test_a_table_that_reads_and_overwrites_itself(
-    pruned: SparkSession, folder: str
-) -> None:
-    pruned.sql(f"CREATE TABLE own USING parquet LOCATION 'file:{folder}'")
-    try:
-        pruned.sql("INSERT INTO own SELECT id + 1000, rest, name FROM own WHERE id < 5")
-        assert pruned.sql("SELECT * FROM own WHERE id >= 1000").count() == 5
-        assert pruned.sql("SELECT * FROM own WHERE id < 5").count() == 5
-        pruned.sql(
-            f"INSERT OVERWRITE DIRECTORY 'file:{folder}-copy' USING parquet "
-            "SELECT * FROM own WHERE id < 5"
-        )
-        assert pruned.read.parquet(f"{folder}-copy").count() == 5
-        pruned.sql("INSERT OVERWRITE own VALUES (3L, 3, 'x')")
-        assert pruned.sql("SELECT name FROM own WHERE id = 3").collect() == [Row("x")]
-    finally:
-        pruned.sql("DROP TABLE own")
-
-
-def test_a_cached_frame_stays_what_it_was(pruned: SparkSession, folder: str) -> None:
-    cached = pruned.read.parquet(folder).where("id < 30").cache()
-    assert cached.count() == 30
-    shutil.copy(f"{folder}/part-0.parquet", f"{folder}/again.parquet")
-    assert cached.where("id = 5").count() == 1
-    cached.unpersist()
 
 
 def test_streams_are_left_alone(
@@ -282,18 +130,6 @@ def test_a_spark_whose_classes_do_not_link_reads_all_files(
     df = spark.read.parquet(folder).where("id = 15")
     assert (df.count(), files_read(df)) == (1, N_FILES)
     assert sx.last_plans(spark) == ()
-
-
-def test_an_answer_is_about_the_files_of_its_own_listing(
-    pruned: SparkSession, folder: str
-) -> None:
-    """Between plans files come and go, so that positions mean other files."""
-    df = pruned.read.parquet(folder)
-    for file in range(0, N_FILES, 4):
-        os.rename(f"{folder}/part-{file}.parquet", f"{folder}/x{9 - file}.parquet")  # noqa: PTH104
-        sx.build_indexes(folder, {"id": "minmax"})
-        assert pruned.read.parquet(folder).where(f"id = {file * ROWS}").count() == 1
-    assert df.schema == pruned.read.parquet(folder).schema
 
 
 SESSION_N_FILES = 6
@@ -577,7 +413,7 @@ N_ROWS = {"user = 2": 1, "user = 13 AND day = 1": 1, "user = 3": 1, "city <> 'Ro
 def path(tmp_path: Path) -> Path:
     for i in range(4):
         rows = {"user": [i, i + 10], "city": ["Oslo", "Rome"]}
-        put_observed(tmp_path / "t" / f"day={i % 2}" / f"{i}.parquet", rows)
+        put(tmp_path / "t" / f"day={i % 2}" / f"{i}.parquet", rows)
     sx.build_indexes(tmp_path / "t", {"user": "bitmap"}, workers=1)
     return tmp_path / "t"
 
