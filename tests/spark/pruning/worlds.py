@@ -478,9 +478,9 @@ def folders(world: World) -> None:
             write(place.format(day.month, day.day), columns)
         sx.open_table(world.folder / name).declare_derived(parts, timezone="UTC")
         world.view(name)
-    for day in with_null():
-        folder = [_NULL] * 3 if day is None else f"{day}".split("-")
-        some = [None] if day is None else [f"{day} 00:00:00", f"{day} 12:00:00"]
+    for one in with_null():
+        folder = [_NULL] * 3 if one is None else f"{one}".split("-")
+        some = [None] if one is None else [f"{one} 00:00:00", f"{one} 12:00:00"]
         write(
             "texts/year={}/month={}/day={}".format(*folder),
             {"dt": pa.array(some, pa.string())},
@@ -506,11 +506,11 @@ def folders(world: World) -> None:
         name, many = f"by_{kind}", "PARTITIONED BY (year, month, day)"
         parts_of = f"id INT, ctime TIMESTAMP, year {kind}, month {kind}, day {kind}"
         world.catalog(name, parts_of, f"{many} TBLPROPERTIES ({declared})")
-        for i, day in enumerate(with_null()):
-            of = [day.year, day.month, day.day] if day else [_NULL] * 3
+        for i, one in enumerate(with_null()):
+            of = [one.year, one.month, one.day] if one else [_NULL] * 3
             at = (
-                [datetime.combine(day, time(hour)) for hour in (0, 12)]
-                if day
+                [datetime.combine(one, time(hour)) for hour in (0, 12)]
+                if one
                 else [None]
             )
             rows = {
