@@ -115,7 +115,7 @@ LAWS: Final = (
         ),
         (
             *("queries", "operators", "kills", "delta", "iceberg", "iceberg-sql"),
-            *("rows", "foreign-delta", "foreign-iceberg"),
+            *("rows", "folder", "foreign-delta", "foreign-iceberg"),
         ),
     ),
     Law("One way", ("test_architecture.py", "indexes/test_contract.py"), ("mutants",)),

@@ -186,7 +186,7 @@ def test_a_thread_waits_for_the_look_of_another_until_its_own_deadline(
 
 def test_a_look_that_hangs_keeps_nobody_from_another(looks: Looks, ask: Ask) -> None:
     moment = time.monotonic()
-    first = ask(seconds=0.05, moment=moment)
+    first = ask(seconds=0.5, moment=moment)
     looks.wait_for(0)
     second = ask()
     looks.end(1)
