@@ -66,7 +66,7 @@ def lines(measured: Measured) -> Iterator[str]:
     yield ""
     yield (
         "Files read are sums over the 13 queries.  All indexes are exact: where their "
-        "rows are asked, no plan of whole files reads fewer.  Seconds to write are of "
+        "rows are probed, no plan of whole files reads fewer.  Seconds to write are of "
         "the run that wrote the layout, which may have been an earlier one, beside "
         "other work.  Warm milliseconds of each query in Spark:"
     )
