@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import random
-import warnings
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +12,7 @@ from tests.heavy.lives.cases import drawn, told
 from tests.heavy.lives.folder import FolderWorld, Truth
 from tests.heavy.slices import run_slice
 
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.mark.parametrize(

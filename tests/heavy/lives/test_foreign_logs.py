@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import warnings
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -16,9 +14,10 @@ from tests.heavy.lives.cases import Step, drawn, play, told
 from tests.heavy.lives.delta import DeltaWorld
 from tests.heavy.lives.iceberg import IcebergWorld
 
+pytestmark = pytest.mark.filterwarnings("ignore")
+
 BY_HAND = {"delta": DeltaWorld, "iceberg": IcebergWorld}
 WORLDS = {**BY_HAND, "deltalake": DeltalakeWorld, "pyiceberg": PyicebergWorld}
-
 
 FOUND: dict[str, tuple[str, int, list[tuple[str, int]]]] = {
     "a file has no index yet": ("delta", 120, [("index", 2109), ("append", 772)]),
@@ -49,13 +48,6 @@ FOUND: dict[str, tuple[str, int, list[tuple[str, int]]]] = {
     "a number of NULLs means nothing": ("delta", 73, [("index", 1146)]),
 }
 """Lives that lost rows once: the seed of a table, and acts with theirs."""
-
-
-@pytest.fixture(autouse=True)
-def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 @pytest.mark.parametrize(
